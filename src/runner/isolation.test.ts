@@ -21,7 +21,7 @@ import { cannotMapOwners, TestHost } from './testing/test-host.ts'
 const { EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC } = constants.errno
 const ESOCKTNOSUPPORT = 94
 
-suite('inside a sandbox', { skip: needsRoot }, () => {
+suite('the isolation of a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
   let id: string
   before(async () => {
@@ -38,7 +38,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
       return value?.slice(line.length + 1).trim()
     })
 
-  test('uid 0 is an unprivileged uid outside, on files and on processes', async () => {
+  test('uid 0 in a sandbox is an unprivileged uid on the host, for its files and its processes', async () => {
     await box.run(id, 'echo x > /root/file; sleep 1000 > /dev/null 2>&1 &')
     assert.equal((await box.run(id, 'id -u')).output, '0')
     const upper = join(box.directory, 'runner/pool/disks', id, 'upper')
@@ -48,7 +48,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     for (const owner of owners) assert.ok(owner >= uidBase, `${owner}`)
   })
 
-  test('each sandbox’s processes have their own range of ids on the host', async (t) => {
+  test('the processes of each sandbox have their own range of user ids on the host', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started()
     const rangeOf = (pid: number) => Math.floor((statSync(`/proc/${pid}`).uid - uidBase) / uidCount)
@@ -58,7 +58,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('files passed between a sandbox’s processes (in flight) use up no other sandbox’s limit', async (t) => {
+  test('a sandbox that passes many open files between its processes uses up no other sandbox’s limit', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started()
     const held = await box.run(
@@ -70,17 +70,17 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the system call filter is on, and no privilege can be gained', async () => {
+  test('a sandbox’s processes have the system call filter, and cannot gain privileges', async () => {
     assert.equal(await statusOf('Seccomp'), '2')
     assert.equal(await statusOf('NoNewPrivs'), '1')
     assert.equal(await statusOf('CapBnd'), '00000000800405fb')
   })
 
-  test('the system call filter applies to PID 1 too', () => {
+  test('the system call filter also applies to PID 1 of a sandbox', () => {
     assert.match(readFileSync(`/proc/${box.pidOf(id)}/status`, 'utf8'), /^Seccomp:\s+2$/m)
   })
 
-  test('system calls that reach outside the sandbox are refused, ordinary system calls work', async () => {
+  test('the filter refuses system calls that reach outside the sandbox; ordinary system calls work', async () => {
     const { output } = await box.run(id, 'probe')
     assert.deepEqual(
       Object.fromEntries(parseCounters(output)),
@@ -159,7 +159,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     )
   })
 
-  test('the filter refuses each forbidden combination of system call and arguments, with the expected error', async () => {
+  test('the filter refuses each forbidden pair of system call and arguments, with the expected error', async () => {
     const arch = process.arch as 'x64' | 'arm64'
     const tried = forbiddenCalls.flatMap(({ name, call, given, errno }) => {
       const number = numbers[call]?.[arch]
@@ -173,8 +173,10 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     )
   })
 
-  suite('programs of 32 bits', { skip: process.arch !== 'x64' && 'no such programs on this processor' }, () => {
-    test('32-bit programs run, and make their sockets by socket(2)', async () => {
+  suite('32-bit programs in a sandbox', {
+    skip: process.arch !== 'x64' && 'no such programs on this processor',
+  }, () => {
+    test('32-bit programs run in a sandbox, and can make sockets with socket(2), not with socketcall(2)', async () => {
       const { output } = await box.run(id, 'probe-32')
       assert.deepEqual(Object.fromEntries(parseCounters(output.replace(/ (?=\S+ )/g, '-'))), {
         open: 0,
@@ -190,7 +192,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
       })
     })
 
-    test('32-bit calls are refused like 64-bit calls, also when a 64-bit program makes them', async () => {
+    test('32-bit system calls are refused like the 64-bit ones, even if a 64-bit program makes them', async () => {
       const numberOf = (call: string) =>
         systemCalls32.get({ mmap: 'mmap2', select: '_newselect' }[call] ?? call) as number
       const tried = [
@@ -219,18 +221,18 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
       )
     })
 
-    test('x32 calls are refused', async () => {
+    test('x32 system calls are refused', async () => {
       assert.equal((await box.run(id, 'probe x32')).output, 'x32 refused')
     })
   })
 
-  test('unread ping replies hold less than 32 MiB of the host’s memory, and ping still works', async () => {
+  test('unread ping replies of a sandbox hold less than 32 MiB of host memory, and ping still works', async () => {
     const { held, small } = Object.fromEntries(parseCounters((await box.run(id, 'probe echoes', 'daytona')).output))
     assert.ok(held !== undefined && held > 0 && held < 32, `${held} MiB`)
     assert.equal(small, 1)
   })
 
-  test('the host’s devices and kernel settings are invisible inside', async () => {
+  test('a sandbox cannot see the host’s devices and kernel settings', async () => {
     // A machine that lacks one of these directories passes, because the directory cannot be seen in a sandbox either.
     const hidden = ['class/dmi', 'devices/virtual/dmi', 'firmware', 'class/net', 'class/block', 'block', 'fs/btrfs']
     hidden.push('devices/virtual/net', 'devices/virtual/block')
@@ -245,7 +247,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     )
   })
 
-  test('a sandbox cannot read how much each disk and network card of the host is used', async () => {
+  test('a sandbox cannot read the use of the host’s disks and network cards', async () => {
     const files = ['diskstats', 'partitions', 'zoneinfo', 'softirqs', 'buddyinfo']
     assert.equal((await box.run(id, `cat ${files.map((name) => `/proc/${name}`).join(' ')}`)).output, '')
     // The kernel shows disks and network cards a second time, below the bus they are attached to.
@@ -255,7 +257,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(id, `ls -d ${paths.join(' ')} 2>/dev/null`)).output, '')
   })
 
-  test('chmod of /dev/null in a sandbox does not change the host’s; the number of terminals is limited', async () => {
+  test('a sandbox cannot change the mode of the host’s /dev/null; its number of terminals is limited', async () => {
     const { uid, mode } = statSync('/dev/null')
     assert.ok(uid < uidBase, `it is of ${uid}`)
     assert.equal(mode & 0o777, 0o666)
@@ -264,17 +266,17 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.match((await box.run(id, 'cat /proc/mounts')).output, /devpts .*max=256/)
   })
 
-  test('kernel settings cannot be written', async () => {
+  test('a sandbox cannot write kernel settings', async () => {
     for (const path of ['/proc/sys/kernel/hostname', '/proc/sysrq-trigger', '/sys/kernel/uevent_helper'])
       assert.notEqual((await box.run(id, `echo x > ${path}`)).exitCode, 0, path)
   })
 
-  test('a command has only its own three file descriptors', async () => {
+  test('a command in a sandbox has only the file descriptors 0, 1 and 2', async () => {
     // Descriptor 3 is the directory that `ls` itself reads.
     assert.equal((await box.run(id, 'ls /proc/self/fd')).output, '0\n1\n2\n3')
   })
 
-  test('root inside cannot write to any file of PID 1 in /proc, by any path', async () => {
+  test('root in a sandbox cannot write to any file of PID 1 in /proc, by any path', async () => {
     const files = 'oom_score_adj oom_adj autogroup comm coredump_filter clear_refs timerslack_ns sched mem loginuid'
     const ways = ['/proc/1', '/proc/1/task/1', '/proc/self/root/proc/1', '/proc/self/cwd/proc/1']
     for (const way of ways) {
@@ -293,7 +295,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.ok(Math.min(...others) > score(box.pidOf(id)), `PID 1 has ${score(box.pidOf(id))}, others ${others}`)
   })
 
-  test('a sandbox can neither change the agent nor see its directory on the disk', async () => {
+  test('a sandbox can neither change the agent’s program nor list its directory', async () => {
     const agent = '/dev/.alcove/agent'
     assert.notEqual((await box.run(id, `echo x > ${agent}`)).exitCode, 0)
     assert.equal((await box.run(id, 'ls -A /.alcove')).exitCode, 2)
@@ -318,14 +320,14 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual([reserveBytes(4 * 2 ** 30), reserveBytes(64 * 2 ** 30)], [429_496_729, 2 ** 31])
   })
 
-  test('a process that eats all memory is killed inside; the sandbox and the host keep running', async () => {
+  test('a process that uses up a sandbox’s memory is killed; the sandbox and the host keep running', async () => {
     const bomb = await box.run(id, 'tail /dev/zero')
     assert.equal(bomb.exitCode, 137)
     assert.equal((await box.run(id, 'echo alive')).output, 'alive')
     assert.ok((await box.cgroupOf(id).outOfMemoryKills()) > 0)
   })
 
-  test('a fork bomb is limited, and stop still ends all of its processes', async () => {
+  test('a fork bomb is limited to the sandbox’s maximum of processes, and a stop still ends all of them', async () => {
     const assignment = await box.started({ signal: 'SIGKILL', memoryGiB: 1 })
     const { sandboxId } = assignment
     const bomb = box.run(sandboxId, 'f() { f | f & f; }; f').catch(() => {})
@@ -339,7 +341,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual(await cgroup.pids(), [])
   })
 
-  test('a full disk is an error inside; other sandboxes can still write', async () => {
+  test('a full disk is an error in its own sandbox; other sandboxes can still write', async () => {
     const assignment = await box.started()
     const full = assignment.sandboxId
     const wrote = await box.run(full, 'dd if=/dev/zero of=/home/daytona/big bs=1M count=1500')

@@ -21,7 +21,7 @@ const publicNetwork = () => Promise.reject(new Error('nothing here is on the Int
 /** Owners as npm, Git for Windows, a directory service and OpenShift use them. */
 const owners = [95_607, 197_609, 2_000_000, 1_000_660_000]
 
-suite('users above 65535', { skip: needs }, () => {
+suite('users with ids above 65535', { skip: needs }, () => {
   let box: TestHost
   let library: Library
   let canMap = false
@@ -67,7 +67,7 @@ suite('users above 65535', { skip: needs }, () => {
   }
   const expected = owners.flatMap((owner) => [`/${owner} ${owner} ${owner}`, `/dir-${owner} ${owner} 0`])
 
-  test('files of the image belong to its users, and can be changed, given away and moved', async (t) => {
+  test('files of an image that belong to users above 65535 can be changed, moved and given away', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: 'root' })
     assert.deepEqual(await stat(sandboxId), expected)
@@ -86,7 +86,7 @@ suite('users above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('tar as root unpacks files of unknown users, which can be archived and restored', async (t) => {
+  test('tar run as root can unpack files of a user id that no image lists, below the common limit of ids', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: 'root' })
     const made =
@@ -98,7 +98,7 @@ suite('users above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('commands run as users above 65535: of the image, the sandbox, its passwd, or given by number', async (t) => {
+  test('commands can run as a user above 65535, from /etc/passwd, by number or as USER:GROUP', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: '1700000000:1800000000' })
     for (const [user, ids] of [
@@ -113,7 +113,7 @@ suite('users above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('ids above 65535 survive a stop, a fork, a snapshot and an archive', async (t) => {
+  test('files of users above 65535 keep their owners over a stop, a fork, a snapshot and an archive', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const first = await box.started({ image: 'large', user: 'root' })
     const { sandboxId } = first
@@ -142,7 +142,7 @@ suite('users above 65535', { skip: needs }, () => {
     for (const each of [first, fork, copy]) await box.host.destroy(each.sandboxId)
   })
 
-  test('no two running sandboxes share an id on the host', async (t) => {
+  test('no two running sandboxes share a user id on the host', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const two = [
       await box.started({ image: 'large', user: 'root' }),

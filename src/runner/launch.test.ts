@@ -45,7 +45,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
     const failsWith = (steps: Parameters<typeof runSteps>[1], message: RegExp) =>
       assert.rejects(runSteps(launcher, steps), (error) => error instanceof LaunchFailed && message.test(error.message))
 
-    test('steps run in order and may be repeated', async () => {
+    test('the launcher runs its steps in order, and the same steps may run again', async () => {
       const inner = join(directory, 'inner')
       const steps = [
         step.directory(inner, self, 0o750),
@@ -63,7 +63,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.equal(readFileSync(join(inner, 'once'), 'utf8'), 'one')
     })
 
-    test('the step `file` leaves a correct file alone and replaces a file with other text, owner or mode', async () => {
+    test('the launcher’s step `file` replaces a file of other text, owner or mode, and keeps an equal file', async () => {
       const path = join(directory, 'text')
       const write = (text = 'one') => runSteps(launcher, [step.file(path, self, text)])
       const changedAt = () => statSync(path, { bigint: true }).ctimeNs
@@ -88,7 +88,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.equal(readFileSync(path, 'utf8'), long)
     })
 
-    test('the first step that fails is named with its reason, and later steps do not run', async () => {
+    test('the launcher’s error names the first step that fails and the reason; later steps do not run', async () => {
       const after = join(directory, 'after')
       await failsWith(
         [step.directory(join(directory, 'no/such'), self, 0o700), step.directory(after, self, 0o700)],
@@ -101,11 +101,11 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       await failsWith([step.exec(['/no/such/program'])], /^exec: No such file or directory/)
     })
 
-    test('the step `sharedMemory` refuses a process of the host itself', async () => {
+    test('the launcher’s step `sharedMemory` refuses a process of the host itself', async () => {
       await failsWith([step.sharedMemory(process.pid, 4096)], /^shm: this is no sandbox$/)
     })
 
-    test('a mapped bind mount shows owners as the map says, and owners outside of the map as nobody', {
+    test('a mapped bind mount shows the owners that the map gives, and all other owners as nobody', {
       skip: needsRoot,
     }, async (t) => {
       const at = (name: string) => join(directory, name)
@@ -130,7 +130,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       await failsWith([step.ids('nonsense')], /^ids: Invalid argument/)
     })
 
-    test('the step `file` never writes through a link', async () => {
+    test('the launcher’s step `file` never writes through a symbolic link', async () => {
       const link = join(directory, 'link')
       const target = join(directory, 'target')
       await runSteps(launcher, [step.exec(['ln', '-s', target, link])])
@@ -138,7 +138,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.throws(() => statSync(target))
     })
 
-    test('the launcher raises the limits of pending signals and message queues to their hard limits', async () => {
+    test('the launcher raises its soft limits of pending signals and message queues to the hard limits', async () => {
       const note = join(directory, 'limits')
       const become = ['exec', 'sh', '-c', `cat /proc/self/limits > ${note}`]
       await runCommand(['prlimit', '--sigpending=100:', '--msgqueue=1000:', launcher, ...become])
@@ -148,7 +148,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       }
     })
 
-    test('the started program has the listening socket as descriptor 3 and no other descriptor of the launcher', async () => {
+    test('the launched program gets the listening socket as descriptor 3 and no other of the launcher’s', async () => {
       const socket = join(directory, 'a.sock')
       const note = join(directory, 'pid')
       const running = runSteps(launcher, [
@@ -183,7 +183,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
 launcherSuite('a process for each list of steps', () => undefined)
 launcherSuite('asked as a server', (launcher) => serveCommands(launcher, undefined))
 
-suite('commands that the server starts', () => {
+suite('commands that the command server starts', () => {
   let server: Disposable
   before(() => {
     server = serveCommands(builtLauncher(), ownProcsFile(readLayout()))
@@ -198,7 +198,7 @@ suite('commands that the server starts', () => {
   const nameOf = (pid: number) => readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
   const serverPid = () => children('self').find((pid) => nameOf(pid) === 'launch') as number
 
-  test('commands get their input, and return their output or the error', async () => {
+  test('`runCommand` passes input, returns the output, and fails with exit code and standard error', async () => {
     const much = 'x'.repeat(300_000)
     assert.equal(await runCommand(['cat'], { input: much }), much)
     assert.equal(await runCommand(['sh', '-c', 'echo "$1"; cat', 'sh', 'a b\n']), 'a b\n\n')
@@ -210,11 +210,11 @@ suite('commands that the server starts', () => {
     await assert.rejects(runCommand(['sh', '-c', 'kill -TERM $$']), /ended by SIGTERM/)
   })
 
-  test('a command that takes too long is killed', async () => {
+  test('`runCommand` kills a command after its timeout', async () => {
     await assert.rejects(runCommand(['sleep', '1000'], { timeoutMs: 1000 }), /took longer than 1000 ms/)
   })
 
-  test('400 commands at once, more than the server runs at a time, all finish', async () => {
+  test('400 commands started together, more than the command server runs at a time, all finish', async () => {
     const asked = Array.from({ length: 400 }, (_, index) => runCommand(['echo', String(index)]))
     assert.deepEqual(
       await Promise.all(asked),
@@ -222,7 +222,7 @@ suite('commands that the server starts', () => {
     )
   })
 
-  test('a killed server’s commands end with an error, and the next command starts a new server', async () => {
+  test('after the command server is killed, its commands fail, and the next command starts a new server', async () => {
     const steps = runSteps(builtLauncher(), [step.exec(['sleep', '1000'])])
     const told = assert.rejects(steps, LaunchFailed)
     const pid = serverPid()
@@ -239,8 +239,8 @@ suite('commands that the server starts', () => {
   })
 })
 
-suite('the announcement of a start (`expectStart`)', () => {
-  test('an announced start has its helper in the cgroup before the first request, and is answered', async () => {
+suite('the announcement of a sandbox start (`expectStart`)', () => {
+  test('after `expectStart` a process waits in the cgroup before the first command, which is then answered', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')
     writeFileSync(procs, '')

@@ -7,8 +7,8 @@ import { suite, test } from 'node:test'
 
 const program = join(import.meta.dirname, '../../bin/runner.ts')
 
-suite('the program runner', () => {
-  test('a runner that cannot start reports why to its log and its parent, and exits with 1', async () => {
+suite('the runner’s program', () => {
+  test('a runner that cannot start reports why to its log and to its parent, and exits with 1', async () => {
     const env = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] }
     const child = fork(program, { env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
     let said = ''

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { oneAtATime } from './one-at-a-time.ts'
 
-suite('one at a time', () => {
-  test('work for one key runs in order, also after a failure; other keys do not wait', async () => {
+suite('one at a time per key (`oneAtATime`)', () => {
+  test('work for one key runs in order, even after a failure; work for other keys does not wait', async () => {
     const line = oneAtATime()
     const gate = Promise.withResolvers<void>()
     const did: string[] = []
@@ -20,7 +20,7 @@ suite('one at a time', () => {
     assert.deepEqual(did, ['other', 'first', 'second'])
   })
 
-  test('the number of waiting calls per key is limited', async () => {
+  test('`oneAtATime` refuses a call if 32 calls for its key are waiting', async () => {
     const line = oneAtATime()
     const gate = Promise.withResolvers<void>()
     const waiting = Array.from({ length: 32 }, () => line('a', () => gate.promise))

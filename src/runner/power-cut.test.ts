@@ -26,7 +26,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
   }
   const kept = async (sandboxId: string) => (await box.run(sandboxId, 'cat /root/file')).output
 
-  test('a snapshot that was reported exists, with its base image, and sandboxes can be made from it', async () => {
+  test('a snapshot whose creation was reported survives a power cut, with its base image', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'shown')
     await box.cutPower()
@@ -36,7 +36,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('shown')
   })
 
-  test('after a reported start, a fork and a sandbox made from a snapshot can be started again', async () => {
+  test('after a power cut, a fork and a sandbox made from a snapshot can be started, if a start was reported', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'source')
     const children = [
@@ -52,7 +52,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('source')
   })
 
-  test('a reported start or stop is in the journal on the host’s disk', async () => {
+  test('a start or stop that was reported is still in the journal after a power cut', async () => {
     const sandboxes = join(box.directory, 'runner/sandboxes')
     await using recorder = await Recorder.attach()
     const assignment = await box.started()
@@ -103,7 +103,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     assert.deepEqual(order, ['started', 'told of the start', 'stopped', 'told of the stop'])
   })
 
-  test('a sandbox’s own files in /etc that lost their contents are written again at the next start', async () => {
+  test('files of a sandbox in /etc that a power cut has emptied are written again at its next start', async () => {
     const { sandboxId, ...rest } = await parent()
     const etc = join(box.directory, 'runner/pool/disks', sandboxId, 'etc')
     await box.host.stop({ ...rest, sandboxId, generation: 2, target: 'stopped', signal: 'SIGKILL' })
@@ -113,7 +113,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     for (const name of own) assert.notEqual(readFileSync(join(etc, name), 'utf8'), '', name)
   })
 
-  test('a snapshot that lost its base image is not listed, and can be made again', async () => {
+  test('a snapshot that a power cut deprived of its base image is not listed, and can be made again', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'lost')
     truncateSync(join(box.directory, 'runner/pool/templates/lost/etc/image'))
@@ -123,7 +123,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('lost')
   })
 
-  test('a disk that lost its base image starts over the base image of its snapshot', async () => {
+  test('a disk that has lost the name of its base image starts with the base image of its snapshot', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'whole')
     const child = await box.started({ isNew: true, image: 'whole' })

@@ -253,7 +253,7 @@ suite('slow builds and pulls of images', () => {
     assert.deepEqual(kept.said().sort(), ['disk present', 'gone absent', 'here present'])
   })
 
-  test('removing an image whose build is waiting reports it as absent immediately, and the build never starts', async () => {
+  test('removing an image whose build waits reports it as absent immediately; the build never starts', async () => {
     using kept = opened()
     for (const image of ['a', 'b', 'x', 'y']) kept.keeper.take(wanted(image, { organizationId: image }))
     kept.keeper.take(wanted('y', { target: 'absent' }))

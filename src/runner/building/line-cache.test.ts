@@ -245,7 +245,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[2, 6, 7], first.output])
   })
 
-  test('if the content of a URL changes during a build, later builds still reuse only lines with equal inputs', async () => {
+  test('if the content of a URL changes during a build, later builds reuse only lines with equal inputs', async () => {
     let answers = ['zero']
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -273,7 +273,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([again.cached, again.output], [[2, 3, 5, 7, 8], 'two'])
   })
 
-  test('a RUN with a secret is cached by the secret’s id; cache mounts keep their files when lines are cached', async () => {
+  test('a RUN is cached by the id of its secret; cache mounts keep their files when lines are cached', async () => {
     const definition = [
       `FROM ${from}`,
       'RUN --mount=type=cache,target=/cache echo kept > /cache/x',

@@ -10,7 +10,7 @@ import { runJob } from './workshop.ts'
 const cannotRun = needsRoot || (existsSync('/usr/bin/crun') ? false : 'needs crun')
 
 suite('confined jobs of the runner', { skip: cannotRun }, () => {
-  test('a confined job cannot read files of the host, and owns none of them', async () => {
+  test('root in a confined job is an unprivileged user of the host, and the host’s /dev/null keeps its owner', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'alcove-workshop-'))
     const before = statSync('/dev/null').uid
     try {

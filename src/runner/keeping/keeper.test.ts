@@ -7,7 +7,7 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 const minutes = 60_000
 
 suite('keeper: assignments are carried out', () => {
-  test('an archived sandbox that this host never had is reported archived, also when `stopped` is assigned', async () => {
+  test('a sandbox archived elsewhere is reported as archived, even if `stopped` is assigned', async () => {
     using kept = startKeeper()
     const archive = { id: 'first', sha256: 'a'.repeat(64) }
     kept.keeper.take(assigned('box', 1, { target: 'archived', archive }))
@@ -21,7 +21,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.host.asked, [])
   })
 
-  test('started, stopped, started and destroyed are each reported with their generation', async () => {
+  test('the assignments started, stopped, started, destroyed are each reported with their generation', async () => {
     using kept = startKeeper()
     const targets = ['started', 'stopped', 'started', 'destroyed'] as const
     for (const [index, target] of targets.entries()) {
@@ -32,7 +32,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.said(), ['box 1 started', 'box 2 stopped', 'box 3 started', 'box 4 destroyed'])
   })
 
-  test('a sandbox is paused and resumed; if it ends while paused, that is reported and it is not restarted', async () => {
+  test('pause and resume are reported; a sandbox that ends while paused is reported as stopped', async () => {
     using kept = startKeeper()
     for (const [index, target] of (['started', 'paused', 'started', 'paused'] as const).entries()) {
       kept.keeper.take(assigned('box', index + 1, { target }))
@@ -44,7 +44,7 @@ suite('keeper: assignments are carried out', () => {
     assert.equal(kept.said().at(-1), 'box 4 stopped')
   })
 
-  test('an archived sandbox is reported with its archive; progress is reported at most once a second', async () => {
+  test('the report of an archived sandbox has its archive; progress is reported at most once a second', async () => {
     const progress: string[] = []
     using kept = startKeeper({
       onProgress: (sandboxId, generation, { step, percent }) =>
@@ -68,7 +68,7 @@ suite('keeper: assignments are carried out', () => {
     })
   })
 
-  test('an archived sandbox without a trace on this host stays archived, and destroy removes its archives', async () => {
+  test('an archived sandbox of which this host has nothing stays archived; a destroy removes its archives', async () => {
     using kept = startKeeper()
     const archive = { id: 'a', sha256: 'f'.repeat(64) }
     kept.keeper.take(assigned('box', 4, { target: 'archived', archive }))
@@ -78,7 +78,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.host.asked, ['destroy box with archives'])
   })
 
-  test('a sandbox deleted during its first start is removed before that is reported, and stays removed', async () => {
+  test('a sandbox deleted during its first start is reported as destroyed only after it is removed', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     // A real host runs one verb per sandbox at a time, and lists a new sandbox once it has started.
@@ -97,7 +97,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual([kept.host.asked, kept.host.list()], [['start box 1', 'destroy box'], []])
   })
 
-  test('a refusal is reported together with the sandbox’s real state', async () => {
+  test('the report of a refused assignment has the refusal and the sandbox’s real state', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -112,7 +112,7 @@ suite('keeper: assignments are carried out', () => {
     })
   })
 
-  test('a repeated assignment is reported again and not carried out again', async () => {
+  test('an assignment that is received again is reported again, but not carried out again', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -122,7 +122,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.said(), ['box 1 started', 'box 1 started'])
   })
 
-  test('an assignment of an older generation is ignored', async () => {
+  test('an assignment with an older generation is ignored', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 5))
     await kept.reported(1)
@@ -134,7 +134,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.host.asked, ['start box 5'])
   })
 
-  test('an assignment with a newer generation is given to the host even if the target stays the same', async () => {
+  test('an assignment with a newer generation is carried out even if its target state is the same', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 1), 'started')
     kept.keeper.take(assigned('box', 2, { network: { blockAll: true, allowList: null } }))
@@ -143,7 +143,7 @@ suite('keeper: assignments are carried out', () => {
     assert.equal(kept.host.get('box')?.assignment.network.blockAll, true)
   })
 
-  test('one verb of a sandbox runs at a time; of the assignments that wait only the last is carried out', async () => {
+  test('a sandbox has one verb at a time; if several assignments wait, only the last is carried out', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'start' && kept.host.asked.length === 1 ? passed : undefined)
@@ -158,7 +158,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.said(), ['box 4 stopped'])
   })
 
-  test('a delete and a forced stop interrupt a stop that waits for processes to end', async () => {
+  test('a delete or a forced stop interrupts a stop that is waiting for processes to end', async () => {
     for (const change of [{ target: 'destroyed' }, { target: 'stopped', signal: 'SIGKILL' }] as const) {
       using kept = startKeeper()
       kept.host.hold(assigned('box', 1), 'started')
@@ -175,7 +175,7 @@ suite('keeper: assignments are carried out', () => {
     }
   })
 
-  test('a superseded assignment that waited for a lane is never carried out', async () => {
+  test('an assignment that waits for a lane is dropped when a newer one for its sandbox arrives', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     const { passed, open } = gate()
     kept.host.before = () => passed
@@ -190,13 +190,13 @@ suite('keeper: assignments are carried out', () => {
     assert.equal(kept.host.get('box')?.status, 'stopped')
   })
 
-  test('destroying a sandbox that this host does not have is reported done at once', async () => {
+  test('a destroy of a sandbox that this host does not have is reported as done immediately', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 7, { target: 'destroyed' }))
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('a stop of a lost sandbox reports the loss; a stop before the first start reports `stopped`', async () => {
+  test('a stop of a lost sandbox is reported as destroyed; a stop before the first start as stopped', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])
@@ -214,7 +214,7 @@ suite('keeper: assignments are carried out', () => {
 })
 
 suite('keeper: failed verbs', () => {
-  test('a failed verb is retried, and reported only when it has succeeded', async () => {
+  test('a failed verb is tried again, and is reported only after it has succeeded', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       if (kept.host.asked.length < 3) throw new Error('The disk is full.')
@@ -224,7 +224,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [3, ['box 1 started']])
   })
 
-  test('after three failures an error with its reason is reported; only a new generation causes a retry', async () => {
+  test('after three failures a verb is reported as an error; only a new generation tries it again', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       throw new Error('The disk is full.')
@@ -243,7 +243,7 @@ suite('keeper: failed verbs', () => {
     assert.equal(kept.said().at(-1), 'box 2 started')
   })
 
-  test('a start that fails because of the sandbox’s content is reported at once, and can be recovered', async () => {
+  test('a start that fails because of the sandbox’s own files is reported as recoverable, without a retry', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       throw new FaultInside('There is a symbolic link.')
@@ -256,7 +256,7 @@ suite('keeper: failed verbs', () => {
     ])
   })
 
-  test('a pause that fails leaves the sandbox running, and the report says why', async () => {
+  test('a pause that fails leaves the sandbox running, and its report has the reason', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -268,7 +268,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.reports.at(-1)?.state, kept.reports.at(-1)?.refused], ['started', 'It does not freeze.'])
   })
 
-  test('a failed destroy is retried until it succeeds', async () => {
+  test('a destroy that fails is tried again until it succeeds', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 1), 'started')
     kept.host.before = () => {
@@ -279,7 +279,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [10, ['box 2 destroyed']])
   })
 
-  test('a failed destroy is retried until it succeeds, even if the host did not list the sandbox yet', async () => {
+  test('a destroy during the first start that fails is tried again until it succeeds', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = async (verb) => {
@@ -296,7 +296,7 @@ suite('keeper: failed verbs', () => {
     )
   })
 
-  test('a newer assignment is carried out at once, even while a failed verb waits for its retry', async () => {
+  test('a newer assignment is carried out immediately, even if a failed verb is waiting for its retry', async () => {
     using kept = startKeeper({ retryMs: [1e9] })
     kept.host.before = (verb) => {
       if (verb === 'start') throw new Error('no')
@@ -308,7 +308,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual(kept.said(), ['box 2 destroyed'])
   })
 
-  test('a new runner does not retry a verb whose error control already knows', async () => {
+  test('a restarted runner does not retry a verb if control’s list already has its error', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 3), 'error')
     kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'error' }], kept.time.now)
@@ -318,7 +318,7 @@ suite('keeper: failed verbs', () => {
 })
 
 suite('keeper: sandboxes that end by themselves', () => {
-  test('a sandbox that ends by itself is reported stopped with its cause, and is not started again', async () => {
+  test('a sandbox that ends by itself is reported as stopped with its cause, and is not started again', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -337,7 +337,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.equal(kept.said().at(-1), 'box 2 started')
   })
 
-  test('a change does not start a sandbox that has ended, but starts a warm sandbox that has ended', async () => {
+  test('a resize does not start a sandbox that has ended, unless it is warm', async () => {
     using kept = startKeeper()
     for (const [id, isWarm] of [
       ['box', undefined],
@@ -350,7 +350,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.said(), kept.host.asked], [['box 2 stopped', 'warm 2 started'], ['start warm 2']])
   })
 
-  test('a sandbox that ends because memory ran out is reported as an error', async () => {
+  test('a sandbox that ends because its memory ran out is reported as a recoverable error', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -359,7 +359,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'It ran out of memory.', true])
   })
 
-  test('a sandbox that ended is not restarted, although control has a newer generation than the journal', async () => {
+  test('a sandbox that has ended is not started again by a newer generation in control’s list', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
     kept.keeper.takeAll([{ assignment: assigned('box', 6), state: 'started' }], kept.time.now)
@@ -367,7 +367,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 6 stopped']])
   })
 
-  test('a sandbox that ended while no runner ran is reported by the next runner', async () => {
+  test('a sandbox that ended while no runner ran is reported as stopped by the next runner', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
     kept.keeper.takeAll([{ assignment: assigned('box', 4), state: 'started' }], kept.time.now)
@@ -375,7 +375,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 4 stopped']])
   })
 
-  test('a sandbox that ended before its start was reported is stopped; an interrupted start begins again', async () => {
+  test('a sandbox that ended before its start was reported is stopped; an interrupted start runs again', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('ended', 2), 'stopped', { detail: 'Its first process was ended from outside the sandbox.' })
     kept.host.hold(assigned('cut', 2), 'stopped')
@@ -386,7 +386,7 @@ suite('keeper: sandboxes that end by themselves', () => {
   })
 })
 
-suite('keeper: control’s whole list of sandboxes', () => {
+suite('keeper: the list of all sandboxes from control', () => {
   test('an adopted sandbox that matches control’s list causes no verb and no report', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 3), 'started')
@@ -404,7 +404,7 @@ suite('keeper: control’s whole list of sandboxes', () => {
     assert.deepEqual(kept.said(), ['box 3 started', 'box 3 started'])
   })
 
-  test('a list requested before a sandbox was destroyed does not create the sandbox again', async () => {
+  test('a list that control made before a sandbox was destroyed does not create the sandbox again', async () => {
     using kept = startKeeper()
     const askedAt = kept.time.now
     kept.time.now += 10
@@ -415,7 +415,7 @@ suite('keeper: control’s whole list of sandboxes', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 2 destroyed']])
   })
 
-  test('a sandbox that control does not list is left alone for some minutes, then removed', async () => {
+  test('a sandbox that is missing in control’s list is removed only after several minutes', async () => {
     using kept = startKeeper({ strangerGraceMs: 10 * minutes })
     kept.host.hold(assigned('stranger', 1), 'started')
     for (const later of [0, 1, 4, 4]) {
@@ -430,7 +430,7 @@ suite('keeper: control’s whole list of sandboxes', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [['destroy stranger'], []])
   })
 
-  test('if control lists a sandbox again, its grace period begins anew when it is missing the next time', async () => {
+  test('the minutes before a sandbox missing in control’s list is removed begin anew after it was listed', async () => {
     using kept = startKeeper({ strangerGraceMs: 10 * minutes })
     kept.host.hold(assigned('box', 1), 'started')
     const listed = [{ assignment: assigned('box', 1), state: 'started' as const }]
@@ -445,7 +445,7 @@ suite('keeper: control’s whole list of sandboxes', () => {
     assert.deepEqual(kept.host.asked, [])
   })
 
-  test('a listed sandbox whose record is unreadable is no stranger, and nothing is done with it', async () => {
+  test('a sandbox whose record in control’s list is unreadable is left as it is', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     kept.host.hold(assigned('unread', 1), 'started')
     for (let times = 0; times < 2; times += 1) kept.keeper.takeAll([{ sandboxId: 'unread' }], kept.time.now)
@@ -453,7 +453,7 @@ suite('keeper: control’s whole list of sandboxes', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], []])
   })
 
-  test('a sandbox assigned after the list was requested is no stranger', async () => {
+  test('a sandbox assigned after control’s list was requested is not removed because the list lacks it', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     const askedAt = kept.time.now - 1
     kept.keeper.take(assigned('box', 1))

@@ -5,8 +5,8 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 
 const oneLane = { atOnce: { work: 1, stops: 1, transfers: 1 } }
 
-suite('lanes of verbs', () => {
-  test('a delete waits neither for a start nor for an archive; a superseded verb that waits is dropped', async () => {
+suite('the lanes of verbs on a runner', () => {
+  test('a delete does not wait for other sandboxes’ starts and archives; its own waiting verb is dropped', async () => {
     for (const first of [{}, { target: 'archived', archive: { id: 'a' } }] as const) {
       using kept = startKeeper({ atOnce: { work: 2, stops: 1, transfers: 1 } })
       kept.host.hold(assigned('other', 1), 'stopped')
@@ -25,7 +25,7 @@ suite('lanes of verbs', () => {
     }
   })
 
-  test('a restore does not wait for archives', async () => {
+  test('a restore does not wait until other sandboxes are archived', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
@@ -40,7 +40,7 @@ suite('lanes of verbs', () => {
     await kept.reported(21)
   })
 
-  test('at most 8 starts run at a time, 6 of one organization, and every start gets its turn', async () => {
+  test('at most 8 starts run at a time, at most 6 of one organization, and every start gets its turn', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = () => passed
@@ -55,7 +55,7 @@ suite('lanes of verbs', () => {
     assert.equal(kept.host.mostRunning, 8)
   })
 
-  test('a sandbox that is to be archived is stopped before the archive waits for a lane', async () => {
+  test('a sandbox to be archived is stopped before its archive waits for a lane', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
@@ -76,7 +76,7 @@ suite('lanes of verbs', () => {
     assert.ok(kept.host.list().every(({ status }) => status === 'archived'))
   })
 
-  test('a sandbox to be destroyed has its slow verb aborted at once, even while the destroy waits for a lane', async () => {
+  test('a destroy that waits for a lane already aborts the running verb of its sandbox', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     for (const id of ['first', 'second']) kept.host.hold(assigned(id, 1), 'started')
@@ -87,7 +87,7 @@ suite('lanes of verbs', () => {
     await kept.reported(2)
   })
 
-  test('a sandbox given to another runner while its verb waited here is neither started nor reported here', async () => {
+  test('a sandbox that moved to another runner while its start waited is neither started nor reported', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     kept.host.before = () => passed
@@ -109,7 +109,7 @@ suite('lanes of verbs', () => {
 suite('lanes of forks', () => {
   const fork = (id: string, generation = 1) => assigned(id, generation, { isNew: true, forkOf: 'parent' })
 
-  test('forks that wait for a verb of their parent hold no lane that others need', async () => {
+  test('30 forks that wait for one parent hold no lane, so another sandbox can start', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     kept.host.hold(assigned('parent', 1), 'started')
@@ -123,7 +123,7 @@ suite('lanes of forks', () => {
     assert.ok(kept.said().every((line) => line.endsWith(' 1 started')))
   })
 
-  test('forks get their copy before any verb that was assigned to their parent later', async () => {
+  test('a fork gets its copy of the disk before any verb assigned to its parent later', async () => {
     for (const target of ['archived', 'destroyed', 'stopped', 'paused'] as const) {
       using kept = startKeeper()
       const { passed, open } = gate()
@@ -139,7 +139,7 @@ suite('lanes of forks', () => {
     }
   })
 
-  test('a fork gets its copy before a verb of its parent if one list has both, in any order', async () => {
+  test('a fork gets its copy before its parent is destroyed, even if one list has the parent first', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('parent', 1), 'stopped')
     kept.keeper.takeAll(
@@ -153,7 +153,7 @@ suite('lanes of forks', () => {
     assert.deepEqual(kept.said().sort(), ['fork 1 started', 'parent 2 destroyed'])
   })
 
-  test('a fork whose parent has no disk any more fails, and the error gives that reason', async () => {
+  test('a fork of a sandbox whose disk is gone fails, and the error gives that reason', async () => {
     using kept = startKeeper()
     kept.host.before = (verb) => {
       if (verb === 'start') throw new Error('The sandbox that was to be forked is gone.')
@@ -166,7 +166,7 @@ suite('lanes of forks', () => {
     )
   })
 
-  test('a fork that is given up after its copy leaves no copy behind', async () => {
+  test('a fork that is stopped and destroyed before its first start leaves no copy of the disk', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.hold(assigned('parent', 1), 'stopped')

@@ -28,7 +28,7 @@ const openKeeper = () => {
 }
 
 suite('the removal of volumes', () => {
-  test('a removal that runs is not started a second time, and is reported once it is done', async () => {
+  test('a volume removal is not started twice, and is reported once it is done', async () => {
     const { keeper, asked, told, ends, settle } = openKeeper()
     keeper.takeAll([removalOf('one')])
     keeper.takeAll([removalOf('one')])
@@ -43,7 +43,7 @@ suite('the removal of volumes', () => {
     assert.deepEqual(asked, ['one', 'one'])
   })
 
-  test('a failed removal is not reported, delays no other removal, and is retried at the next list', async () => {
+  test('a failed volume removal is not reported, delays no other removal, and is retried with the next list', async () => {
     const { keeper, asked, told, ends, settle } = openKeeper()
     keeper.takeAll([removalOf('bad'), removalOf('good')])
     await settle()
@@ -58,7 +58,7 @@ suite('the removal of volumes', () => {
     assert.deepEqual(told, ['good', 'bad'])
   })
 
-  test('a shared directory that does not answer holds up no removal on the disk', async () => {
+  test('volumes in a shared directory that does not answer do not delay removals of volumes on the disk', async () => {
     const { keeper, asked, settle } = openKeeper()
     keeper.takeAll(['a', 'b', 'c'].map((volumeId) => ({ ...removalOf(volumeId), driver: 'directory' })))
     keeper.takeAll([removalOf('disk')])
@@ -66,7 +66,7 @@ suite('the removal of volumes', () => {
     assert.deepEqual(asked, ['a', 'b', 'disk'])
   })
 
-  test('at most two volumes are removed at a time, and no removal begins after the keeper was disposed of', async () => {
+  test('at most two volumes are removed at a time, and no removal begins after the keeper is disposed of', async () => {
     const { keeper, asked, ends, settle } = openKeeper()
     keeper.takeAll(['a', 'b', 'c'].map(removalOf))
     await settle()

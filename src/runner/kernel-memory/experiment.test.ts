@@ -40,39 +40,39 @@ const hostWith = (rates: Record<string, number>, host = 0) => {
   }
 }
 
-suite('the experiment that finds whose memory grows', () => {
-  test('the sandbox that causes the growth is found, even if other sandboxes are more suspected', async () => {
+suite('the experiment that finds the sandbox whose kernel memory grows', () => {
+  test('`findGrower` finds the sandbox that causes the growth, even if others are suspected more', async () => {
     const { parts, held } = hostWith({ busy: 0, attacker: 200, other: 0 })
     assert.equal(await findGrower(parts, ['busy', 'other', 'attacker']), 'attacker')
     assert.equal(held.size, 0, 'all go on')
   })
 
-  test('a sandbox that causes slow growth of kernel memory is found', async () => {
+  test('`findGrower` finds a sandbox that causes slow growth of kernel memory', async () => {
     const { parts } = hostWith({ busy: 0, attacker: 10 })
     assert.equal(await findGrower(parts, ['busy', 'attacker']), 'attacker')
   })
 
-  test('if two sandboxes cause growth, the first is found now and the second in the next experiment', async () => {
+  test('`findGrower` finds one of two sandboxes that cause growth; its next call finds the other', async () => {
     const { parts } = hostWith({ one: 100, two: 100 })
     assert.equal(await findGrower(parts, ['one', 'two']), 'one')
     const after = hostWith({ two: 100 })
     assert.equal(await findGrower(after.parts, ['two']), 'two')
   })
 
-  test('if the host itself causes the growth, no sandbox is found guilty and all sandboxes continue', async () => {
+  test('`findGrower` finds no sandbox if the host itself causes the growth, and all sandboxes continue', async () => {
     const { parts, held, everHeld } = hostWith({ busy: 0, other: 0 }, 200)
     assert.equal(await findGrower(parts, ['busy', 'other']), undefined)
     assert.equal(everHeld.size, 2)
     assert.equal(held.size, 0)
   })
 
-  test('no sandbox is frozen once the growth has stopped', async () => {
+  test('`findGrower` freezes no sandbox once the growth has stopped', async () => {
     const { parts, everHeld } = hostWith({ busy: 0 })
     assert.equal(await findGrower(parts, ['busy']), undefined)
     assert.equal(everHeld.size, 0)
   })
 
-  test('a sandbox that only ran while the host happened to grow is not found guilty', async () => {
+  test('`findGrower` does not blame a sandbox that only ran while the host itself grew', async () => {
     const { parts, held } = hostWith({ busy: 0 })
     let bytes = 0
     let growths = 0
@@ -86,7 +86,7 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy']), undefined)
   })
 
-  test('a sandbox whose memory grows and shrinks with its programs is not found guilty', async () => {
+  test('`findGrower` does not blame a sandbox whose memory grows and shrinks with its programs', async () => {
     const { parts, held } = hostWith({ busy: 0, attacker: 0 })
     let kept = 0
     const uncharged = () => kept + (held.has('busy') ? 0 : 24 * MiB)
@@ -96,7 +96,7 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy', 'attacker']), undefined)
   })
 
-  test('a sandbox whose memory is freed once it is frozen is not found guilty, and continues', async () => {
+  test('`findGrower` does not blame a sandbox whose memory is freed when it is frozen, and lets it continue', async () => {
     const { parts, held, unreleased } = hostWith({ busy: 0 })
     let bytes = 0
     const wait = async () => {
@@ -106,14 +106,14 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(unreleased(), 0)
   })
 
-  test('a sandbox that cannot be frozen is not found guilty', async () => {
+  test('`findGrower` does not blame a sandbox that cannot be frozen', async () => {
     const { parts } = hostWith({ attacker: 200 })
     assert.equal(await findGrower({ ...parts, holdStill: async () => false }, ['attacker']), undefined)
   })
 })
 
-suite('the ledger of suspects', () => {
-  test('each growth is divided by the time in the kernel since the last note, most blamed first', () => {
+suite('how growth of kernel memory is divided among sandboxes', () => {
+  test('`Ledger` divides each growth by the sandboxes’ kernel time since the last note, most blamed first', () => {
     const ledger = new Ledger()
     ledger.note(
       0,

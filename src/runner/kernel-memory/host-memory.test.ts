@@ -8,8 +8,8 @@ import {
   readKernelMemory,
 } from './host-memory.ts'
 
-suite('the kernel’s own memory', () => {
-  test('memory counts as unreclaimable if it is not free, no page of a program or file, and no cache', () => {
+suite('the kernel’s own memory on a host', () => {
+  test('`unreclaimable` memory is all but free memory, pages of programs and files, and caches', () => {
     const meminfo = `MemTotal:       1000 kB
 MemFree:         100 kB
 MemAvailable:    600 kB
@@ -38,12 +38,12 @@ Hugetlb:         100 kB
     assert.equal(parsePagesAtHand(zoneinfo), 58_670)
   })
 
-  test('the kernel’s own memory is a part of this machine’s memory', () => {
+  test('the kernel’s own memory on this machine is more than 0 and less than the total', () => {
     const { unreclaimable, total } = readKernelMemory()
     assert.ok(unreclaimable > 0 && unreclaimable < total, `${unreclaimable} of ${total}`)
   })
 
-  test('data that waits in TCP and UDP sockets is counted in pages', () => {
+  test('`parseSocketPages` adds the pages of data that wait in TCP and UDP sockets', () => {
     const sockstat =
       'sockets: used 40\nTCP: inuse 5 orphan 0 tw 0 alloc 7 mem 300\nUDP: inuse 1 mem 20\nUDPLITE: inuse 0\n'
     assert.equal(parseSocketPages(sockstat), 320)

@@ -58,22 +58,22 @@ const hostWith = ({
   return { inquire, holds: () => holds }
 }
 
-suite('an inquiry into slow growth', () => {
-  test('an inquiry finds the sandbox that fills a kernel cache, although other memory grows and shrinks', async () => {
+suite('the inquiry into slow growth of kernel memory', () => {
+  test('`inquire` finds the sandbox that fills a kernel cache, although other memory grows and shrinks', async () => {
     assert.deepEqual(await hostWith({ rate: () => 1, wholeNoise: 50 }).inquire(30), { grower: 'attacker' })
   })
 
-  test('an inquiry finds a sandbox that fills kernel memory outside of the caches of `slabs.ts`', async () => {
+  test('`inquire` finds a sandbox that fills kernel memory outside of the slab caches', async () => {
     assert.deepEqual(await hostWith({ rate: () => 1, isInSlabs: false }).inquire(30), { grower: 'attacker' })
   })
 
-  test('an inquiry ends without freezing any sandbox if growth does not continue', async () => {
+  test('`inquire` ends without freezing a sandbox if the growth does not continue', async () => {
     const { inquire, holds } = hostWith({ rate: () => 0 })
     assert.equal(await inquire(2), 'over')
     assert.equal(holds(), 0)
   })
 
-  test('an inquiry ends when growth stops', async () => {
+  test('`inquire` ends when the growth stops', async () => {
     let steps = 0
     const { inquire } = hostWith({ rate: () => (steps++ < 5 ? 1 : 0) })
     assert.equal(await inquire(40), 'over')

@@ -11,8 +11,8 @@ kmalloc-1k         30  40   1024   16    4 : tunables    0    0    0 : slabdata 
 kmalloc-rnd-07-64  50  60     64   64    1 : tunables    0    0    0 : slabdata      1      1      0
 `
 
-suite('caches of the kernel that are charged to nobody', () => {
-  test('uncharged caches are those of plain kmalloc, measured by the objects in use', () => {
+suite('slab caches of the kernel that are charged to no sandbox', () => {
+  test('`parseUnchargedSlabs` returns the kmalloc caches that no cgroup pays for, with their bytes in use', () => {
     const expected = [
       ['kmalloc-1k', 30 * 1024],
       ['kmalloc-rnd-07-64', 50 * 64],
@@ -20,15 +20,15 @@ suite('caches of the kernel that are charged to nobody', () => {
     assert.deepEqual([...parseUnchargedSlabs(slabinfo)], expected)
   })
 
-  test('uncharged caches are unknown if charged objects share them', () => {
+  test('`parseUnchargedSlabs` returns nothing if the kernel does not keep charged objects apart', () => {
     assert.equal(parseUnchargedSlabs(slabinfo.replaceAll('kmalloc-cg', 'other')).size, 0)
   })
 
-  test('uncharged caches are found on this machine if its kernel separates them', () => {
+  test('`readUnchargedSlabs` can parse the caches of this machine’s kernel', () => {
     for (const [name, bytes] of readUnchargedSlabs()) assert.ok(bytes >= 0, name)
   })
 
-  test('growing caches are reported if a few of them make up at least half of the growth', () => {
+  test('`findGrownSlabs` names the fewest caches that make up at least half of the growth, or none', () => {
     const before = new Map([
       ['a', 100],
       ['b', 100],

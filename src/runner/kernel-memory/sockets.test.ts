@@ -9,8 +9,8 @@ import {
   parseUnsentBytes,
 } from './sockets.ts'
 
-suite('sockets whose memory is charged to nobody', () => {
-  test('netlink: unread messages count, and so do requests whose answer is unread', () => {
+suite('sockets whose memory is charged to no sandbox', () => {
+  test('`parseNetlinkBytes` counts unread netlink messages, and requests whose answer is unread', () => {
     const [names = '', line = ''] = [
       'sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode',
       '0000000000000000 0   4711       00000000 157696   212992   1     2        0        28',
@@ -18,7 +18,7 @@ suite('sockets whose memory is charged to nobody', () => {
     assert.deepEqual([parseNetlinkBytes(names), parseNetlinkBytes(line), parseNetlinkBytes('')], [0, 370_688, 0])
   })
 
-  test('TCP: a connection that no process has counts; accepted and listening sockets do not', () => {
+  test('`parseUnacceptedBytes` counts TCP connections that no process has accepted, not other sockets', () => {
     const line = (state: string, inode: string) =>
       `   1: 0100007F:07D0 0100007F:A001 ${state} 00000000:00010000 00:00000000 00000000     0        0 ${inode} 1 0`
     assert.deepEqual(
@@ -29,7 +29,7 @@ suite('sockets whose memory is charged to nobody', () => {
     )
   })
 
-  test('UDP: unsent data counts, received data does not', () => {
+  test('`parseUnsentBytes` counts unsent UDP data, and not received UDP data', () => {
     const names = '   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode'
     const line =
       '13771: 00000000:BA73 00000000:0000 07 0000EDA0:0002C8C8 00:00000000 00000000     0        0 7657429 2 0 0'
@@ -37,13 +37,13 @@ suite('sockets whose memory is charged to nobody', () => {
     assert.deepEqual([parseUnsentBytes(names), parseUnsentBytes('')], [0, 0])
   })
 
-  test('TCP and UDP sockets of both versions of IP are counted', () => {
+  test('`parseSocketCount` counts TCP and UDP sockets of IPv4 and IPv6', () => {
     const sockstat =
       'sockets: used 9\nTCP: inuse 29497 orphan 0 tw 0 alloc 9 mem 1\nUDP: inuse 3 mem 0\nUDPLITE: inuse 9\n'
     assert.equal(parseSocketCount(`${sockstat}TCP6: inuse 200\nUDP6: inuse 50\nUDPLITE6: inuse 9\n`), 29_750)
   })
 
-  test('the socket tables of this machine can be parsed', async () => {
+  test('the socket tables in /proc of this machine have the columns that the parsers read', async () => {
     assert.match(readFileSync('/proc/self/net/netlink', 'utf8'), /^sk +Eth +Pid +Groups +Rmem +Wmem /)
     assert.match(readFileSync('/proc/self/net/sockstat', 'utf8'), /^TCP: inuse \d+ /m)
     for (const name of ['tcp', 'udp'])

@@ -54,27 +54,27 @@ const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, n
 const innocents = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`busy-${index}`, 0]))
 
-suite('the trial that finds slow growth', () => {
-  test('a sandbox that leaves 1 MiB a second is found among 40 whose memory grows and shrinks', async () => {
+suite('the trial that finds a sandbox whose kernel memory grows slowly', () => {
+  test('a trial finds a sandbox that leaves 1 MiB a second among 40 whose memory grows and shrinks', async () => {
     const { findIn } = hostWith({ ...innocents(40), attacker: 1 }, { comesAndGoes: 5 })
     const { grower, after } = await findIn(40)
     assert.equal(grower, 'attacker')
     assert.ok(after <= 30, String(after))
   })
 
-  test('a sandbox that leaves half a MiB a second is found, also if it is the only sandbox', async () => {
+  test('a trial finds a sandbox that leaves half a MiB a second, alone or beside three others', async () => {
     assert.equal((await hostWith({ attacker: 0.5 }).findIn(40)).grower, 'attacker')
     assert.equal((await hostWith({ ...innocents(3), attacker: 0.5 }).findIn(60)).grower, 'attacker')
   })
 
-  test('if two sandboxes cause the growth, one is found first, and the other by the next trial', async () => {
+  test('a trial finds one of two sandboxes that cause growth, and the next trial finds the other', async () => {
     const { grower } = await hostWith({ ...innocents(6), one: 1, two: 1 }).findIn(60)
     assert.match(String(grower), /^(one|two)$/)
     const other = grower === 'one' ? 'two' : 'one'
     assert.equal((await hostWith({ ...innocents(6), [other]: 1 }).findIn(60)).grower, other)
   })
 
-  test('no sandbox is found if the host itself causes the growth; that is known after 12 bouts', async () => {
+  test('a trial finds no sandbox if the host itself causes the growth, and knows that after 12 rounds', async () => {
     const { trial, findIn } = hostWith(innocents(5), { host: 2, comesAndGoes: 5 })
     assert.equal((await findIn(11)).grower, undefined)
     assert.equal(trial.isNobodys, false)
@@ -82,17 +82,17 @@ suite('the trial that finds slow growth', () => {
     assert.equal(trial.isNobodys, true)
   })
 
-  test('a sandbox with a small share of the growth is not found', async () => {
+  test('a trial does not blame a sandbox with a small share of the growth', async () => {
     const { findIn } = hostWith({ ...innocents(3), little: 0.3 }, { host: 4, noise: 0.05 })
     assert.equal((await findIn(60)).grower, undefined)
   })
 
-  test('no sandbox is found if nothing grows, however long the trial takes', async () => {
+  test('a trial finds no sandbox if nothing grows, however long it takes', async () => {
     const { findIn } = hostWith(innocents(10), { comesAndGoes: 20, noise: 2 })
     assert.equal((await findIn(100)).grower, undefined)
   })
 
-  test('no sandbox is found by bouts in which a sandbox cannot be frozen', async () => {
+  test('a trial blames no sandbox if sandboxes cannot be frozen', async () => {
     const { findIn } = hostWith({ busy: 0, attacker: 1 }, { canHold: false })
     assert.equal((await findIn(40)).grower, undefined)
   })

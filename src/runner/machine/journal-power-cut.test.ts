@@ -21,8 +21,8 @@ const cutJournal = (
 
 const reasonIn = async (journal: Journal) => (await journal.read('a'))?.spec.errorReason
 
-suite('the journal, with power cuts at any moment', { skip: needsRoot }, () => {
-  test('a new spec is on the disk once `writeSpec` resolves; before that it is missing or whole', () =>
+suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot }, () => {
+  test('once `writeSpec` resolves the new spec survives a power cut; before that it is missing or whole', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -35,7 +35,7 @@ suite('the journal, with power cuts at any moment', { skip: needsRoot }, () => {
       },
     ))
 
-  test('after a power cut a rewritten spec is the old or the new one, and whole', () =>
+  test('after a power cut during `rewriteSpec` the old or the new spec is there, and it is whole', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))
@@ -48,7 +48,7 @@ suite('the journal, with power cuts at any moment', { skip: needsRoot }, () => {
       },
     ))
 
-  test('a power cut during a late rewrite leaves the old or the new spec, and it is whole', () =>
+  test('after a power cut during `rewriteSpecLate` the old or the new spec is there, and it is whole', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))
@@ -61,7 +61,7 @@ suite('the journal, with power cuts at any moment', { skip: needsRoot }, () => {
       },
     ))
 
-  test('after a power cut `run.json` is whole or missing, and `spec.json` is unchanged', () =>
+  test('after a power cut during `writeRun` `run.json` is whole or missing, and `spec.json` is unchanged', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -76,7 +76,7 @@ suite('the journal, with power cuts at any moment', { skip: needsRoot }, () => {
       },
     ))
 
-  test('a disowned sandbox does not come back after a power cut', () =>
+  test('once `disown` resolves, the removed sandbox does not come back after a power cut', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))

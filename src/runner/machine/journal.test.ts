@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { Journal, type Spec } from './journal.ts'
 
-suite('the journal', () => {
+suite('the runner’s journal', () => {
   let directory: string
   let journal: Journal
   before(() => {
@@ -17,7 +17,7 @@ suite('the journal', () => {
   const spec = { assignment: { sandboxId: 'a' }, status: 'started' } as Spec
   const run = { bootId: 'b', slot: 's' }
 
-  test('`read` returns the entry that was written last, and writes leave no unfinished file', async () => {
+  test('`read` returns the journal entry that was written last, and writes leave no unfinished file', async () => {
     await journal.writeSpec('a', { ...spec, status: 'stopped' })
     await journal.rewriteSpec('a', spec)
     await journal.writeRun('a', run)
@@ -25,7 +25,7 @@ suite('the journal', () => {
     assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])
   })
 
-  test('a late write reaches the disk before later writes, and its failure is reported', async () => {
+  test('`rewriteSpecLate` reaches the disk before later writes, and reports its failure to its callback', async () => {
     await journal.writeSpec('late', spec)
     for (const errorReason of ['1', '2']) journal.rewriteSpecLate('late', { ...spec, errorReason }, assert.ifError)
     await journal.rewriteSpec('late', { ...spec, errorReason: '3' })
@@ -41,13 +41,13 @@ suite('the journal', () => {
     assert.equal(((await failed.promise) as NodeJS.ErrnoException).code, 'ENOENT')
   })
 
-  test('concurrent writes of one entry leave the whole entry of one writer', async () => {
+  test('20 concurrent writes of a journal entry leave the whole entry of one writer', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, pid) => journal.writeRun('a', { ...run, pid })))
     const read = await journal.read('a')
     assert.ok(read?.run?.pid !== undefined)
   })
 
-  test('a damaged `run.json` reads as missing; a damaged `spec.json` reads as no sandbox', async () => {
+  test('the journal reads a damaged `run.json` as missing, and a damaged `spec.json` as no sandbox', async () => {
     await journal.writeSpec('torn', spec)
     writeFileSync(join(directory, 'torn/run.json'), '{"boo')
     assert.deepEqual(await journal.read('torn'), { spec, run: undefined })
@@ -56,7 +56,7 @@ suite('the journal', () => {
     assert.ok((await journal.list()).includes('torn'))
   })
 
-  test('a disowned sandbox is in `listGone` until `forget`; `disown` and `forget` may be repeated', async () => {
+  test('after `disown` a sandbox is in `listGone` until `forget`; both may be called again', async () => {
     await journal.writeSpec('going', spec)
     await journal.disown('going')
     await journal.disown('going')

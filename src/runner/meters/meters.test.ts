@@ -25,7 +25,7 @@ suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
   /** Makes the kernel update its counters of disk use now. Otherwise the kernel updates them twice a minute. */
   const settle = () => execFileSync('btrfs', ['filesystem', 'sync', join(box.directory, 'runner/pool')])
 
-  test('a reading has the sandbox’s own limits and use, not the host’s', async () => {
+  test('a measurement shows a sandbox’s own limits and its own use, not the host’s', async () => {
     const before = await measure()
     assert.deepEqual([before.cpuCount, before.memTotal, before.diskTotal], [1, 0.25 * GiB, GiB])
     assert.ok(before.memUsed < 32 * MiB && before.cpuUsedPct < 50, JSON.stringify(before))
@@ -41,7 +41,7 @@ suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
     assert.ok((after.diskUsed ?? 0) < 48 * MiB)
   })
 
-  test('a busy processor is measured, and 0 while the sandbox is paused', async () => {
+  test('a measurement shows a sandbox’s CPU use, which is 0 while the sandbox is paused', async () => {
     await box.run(assignment.sandboxId, 'while :; do :; done > /dev/null 2>&1 &')
     // Other programs may use this machine’s processors too, so several rounds may be needed.
     let busy = 0
@@ -53,7 +53,7 @@ suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
     assert.ok(paused.memUsed >= 60 * MiB)
   })
 
-  test('measuring all sandboxes at once gives the same values, and omits stopped ones', async () => {
+  test('`measureAll` gives the same values as `measure`, and leaves out stopped sandboxes', async () => {
     const other = await box.started({ cpu: 2 })
     await pause(50)
     const all = await box.host.measureAll()

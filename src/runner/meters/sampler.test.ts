@@ -38,7 +38,7 @@ const start = () => {
 }
 
 suite('samples of what sandboxes use', () => {
-  test('samples report a sandbox whose use has changed, and every sandbox each five minutes', async () => {
+  test('the sampler sends a sandbox’s sample if its use has changed, and all samples every five minutes', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings = new Map([
@@ -61,7 +61,7 @@ suite('samples of what sandboxes use', () => {
     assert.deepEqual(await lookAfter(300), ['a', 'b'])
   })
 
-  test('a message has at most 500 samples', async () => {
+  test('a message to control has at most 500 samples', async () => {
     using sampling = start()
     for (let count = 0; count < 1200; count++) sampling.state.readings.set(`box-${count}`, idle)
     assert.equal((await sampling.lookAfter(0)).length, 1200)
@@ -71,7 +71,7 @@ suite('samples of what sandboxes use', () => {
     )
   })
 
-  test('unsent samples are sent at the next look, and a sandbox that runs again is reported at once', async () => {
+  test('samples that could not be sent are sent next time; a sandbox that runs again is sampled immediately', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings.set('a', idle)

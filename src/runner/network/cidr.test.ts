@@ -6,15 +6,15 @@ import { toDotted } from './names.ts'
 
 const parsed = (text: string) => parseCidr(text) as Cidr
 
-suite('CIDR blocks', () => {
-  test('blocks and single addresses are parsed; bits after the prefix are dropped', () => {
+suite('IPv4 blocks (CIDR)', () => {
+  test('`parseCidr` accepts blocks and single addresses, and drops the bits after the prefix', () => {
     assert.deepEqual(parseCidr('10.0.0.0/8'), { base: 10 * 2 ** 24, bits: 8 })
     assert.deepEqual(parseCidr(' 255.255.255.255 '), { base: 2 ** 32 - 1, bits: 32 })
     assert.deepEqual(parseCidr('192.168.3.77/16'), parseCidr('192.168.0.0/16'))
     assert.deepEqual(parseCidr('200.1.2.3/0'), { base: 0, bits: 0 })
   })
 
-  test('any other text is not a block', () => {
+  test('`parseCidr` refuses any text that is no IPv4 address or block', () => {
     const wrong = [
       '',
       '1.2.3',
@@ -31,13 +31,13 @@ suite('CIDR blocks', () => {
     for (const text of wrong) assert.equal(parseCidr(text), undefined, text)
   })
 
-  test('overlap is symmetric and means a common address', () => {
+  test('`overlap` is true if two blocks have an address in common, in either order', () => {
     assert.ok(overlap(parsed('10.0.0.0/8'), parsed('10.9.0.0/16')))
     assert.ok(overlap(parsed('10.9.0.0/16'), parsed('0.0.0.0/0')))
     assert.ok(!overlap(parsed('10.0.0.0/9'), parsed('10.128.0.0/9')))
   })
 
-  test('removing nested blocks keeps the same addresses, and no two blocks overlap', () => {
+  test('`withoutNested` keeps every address of the blocks, and the blocks that it returns do not overlap', () => {
     const block = fc
       .tuple(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.integer({ min: 0, max: 32 }))
       .map(([address, bits]) => parsed(`${toDotted(address)}/${bits}`))

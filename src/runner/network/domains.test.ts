@@ -40,12 +40,12 @@ const openPool = (more: object = {}) =>
 
 if (!isPrivateHost) {
   test(
-    'sandboxes with a list of domains reach what they should, in a private network namespace',
+    'in a private network namespace, sandboxes with a list of domains reach only these domains',
     { skip: needsRoot },
     () => runOnPrivateHost(import.meta.filename),
   )
 } else {
-  suite('what a sandbox with a list of domains reaches', () => {
+  suite('what a sandbox with a list of domains can reach', () => {
     let names: NameServer
     let otherNames: NameServer
     let outside: Listeners
@@ -80,7 +80,7 @@ if (!isPrivateHost) {
       assert.doesNotMatch(await runCommand(['ip', '-4', 'addr', 'show', 'dev', 'lo']), /inet 10\./)
     })
 
-    test('a listed name is reachable once DNS has answered for it, and no other name is', async () => {
+    test('a listed domain can be reached after a DNS answer for it, and no other name resolves', async () => {
       const slot = await slotWith(named('api.example.com'))
       await isClosed(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'api.example.com'), [web.api])
@@ -90,7 +90,7 @@ if (!isPrivateHost) {
       await Promise.all([isClosed(slot, web.other), isClosed(slot, web.cdn), isClosed(slot, dns, 80)])
     })
 
-    test('names below a starred domain are reachable, through an alias too; the domain itself is not', async () => {
+    test('`*.example.com` allows names below the domain, even through a CNAME, but not the domain itself', async () => {
       const slot = await slotWith(named('*.example.com'))
       assert.deepEqual(await ask(slot.name, dns, 'WWW.Example.Com'), [web.cdn])
       await isOpen(slot, web.cdn)
@@ -99,14 +99,14 @@ if (!isPrivateHost) {
       }
     })
 
-    test('every DNS question goes to our resolver; no other resolver can be reached', async () => {
+    test('every DNS question of a sandbox with a list of domains goes to Alcove’s resolver', async () => {
       const slot = await slotWith(named('api.example.com'))
       assert.equal(await ask(slot.name, otherDns, 'other.test'), 'ENOTFOUND')
       assert.deepEqual(await ask(slot.name, otherDns, 'api.example.com'), [web.api])
       assert.deepEqual(otherNames.asked, [])
     })
 
-    test('a long answer comes over TCP; IPv6 and other record types are empty', async () => {
+    test('DNS answers too long for UDP come over TCP; AAAA, TXT, SRV and MX answers are empty', async () => {
       const slot = await slotWith(named('*.example.com'))
       assert.equal((await ask(slot.name, dns, 'many.example.com')).length, 40)
       for (const type of ['AAAA', 'TXT', 'SRV', 'MX']) {
@@ -115,7 +115,7 @@ if (!isPrivateHost) {
       assert.equal(await ask(slot.name, dns, 'none.example.com'), 'ENOTFOUND')
     })
 
-    test('a name that resolves to the host, a sibling, metadata or a private network opens nothing', async () => {
+    test('a listed name that resolves to the host, a sibling, metadata or a private network opens nothing', async () => {
       const sibling = await slotWith({ blockAll: false, allowList: null })
       await using _listening = await listenIn(sibling.name, [80])
       await using _host = await listenIn(undefined, [80])
@@ -128,7 +128,7 @@ if (!isPrivateHost) {
       await Promise.all([metadata, lan, sibling.address, slot.gateway, wayOut].map((to) => isClosed(slot, to)))
     })
 
-    test('CIDRs and domains together allow the addresses of both; `block all` overrides them', async () => {
+    test('a sandbox may reach its CIDRs and its domains; `block all` blocks both', async () => {
       const both = { blockAll: false, allowList: [`${web.other}/32`], domains: ['api.example.com'] }
       const slot = await slotWith(both)
       await isOpen(slot, web.other)
@@ -140,7 +140,7 @@ if (!isPrivateHost) {
       assert.notDeepEqual(await askOnce(slot.name, dns, 'api.example.com'), [web.api])
     })
 
-    test('a changed list keeps the connections that it still allows and cuts all other connections at once', async () => {
+    test('a changed domain list keeps connections that it allows, and cuts all others immediately', async () => {
       const slot = await slotWith(named('api.example.com', '*.example.com', 'other.test'))
       await ask(slot.name, dns, 'www.example.com')
       await ask(slot.name, dns, 'other.test')
@@ -155,7 +155,7 @@ if (!isPrivateHost) {
       await Promise.all([isClosed(slot, web.cdn), isClosed(slot, web.other)])
     })
 
-    test('a slot’s list leaves nothing behind when it is removed or when the slot is deleted', async () => {
+    test('the firewall rules of a domain list are removed with the list, or with the sandbox’s slot', async () => {
       const slot = await slotWith(named('api.example.com'))
       const set = `named${slot.name.split('-')[2]}`
       const rules = () => runCommand(['nft', 'list', 'table', 'inet', `alcove_${instance}`])
@@ -170,7 +170,7 @@ if (!isPrivateHost) {
       assert.ok(!(await rules()).includes(`"al${instance}${slot.name.split('-')[2]}"`))
     })
 
-    test('our resolver answers only sandboxes with a list of domains', async () => {
+    test('Alcove’s resolver answers only sandboxes with a list of domains', async () => {
       const slot = await slotWith(named('api.example.com'))
       const sibling = await slotWith({ blockAll: false, allowList: [`${web.api}/32`] })
       assert.deepEqual(await ask(sibling.name, dns, 'other.test'), [web.other], 'this one asks whom it means to')
@@ -184,7 +184,7 @@ if (!isPrivateHost) {
       assert.equal(await from(slot.name), 'ECONNREFUSED', 'and these by port 53 only')
     })
 
-    test('an opened address is closed when its time is over, unless it is in use', async () => {
+    test('an address that DNS opened is closed when its time is over, unless a connection uses it', async () => {
       await pool.close()
       pool = await openPool({ openTime: { leastSeconds: 1, graceSeconds: 1 } })
       const slot = await slotWith(named('api.example.com', 'other.test'))
@@ -206,7 +206,7 @@ if (!isPrivateHost) {
       slots.length = 0
     })
 
-    test('a table that was deleted on the host comes back with its open addresses', async () => {
+    test('a firewall table that was deleted on the host comes back with the addresses that DNS had opened', async () => {
       const slot = await slotWith(named('api.example.com'))
       await ask(slot.name, dns, 'api.example.com')
       await runCommand(['nft', 'delete', 'table', 'inet', `alcove_${instance}`])
@@ -217,7 +217,7 @@ if (!isPrivateHost) {
       assert.equal(await ask(slot.name, dns, 'other.test'), 'ENOTFOUND')
     })
 
-    test('a killed resolver is started again with all its lists', async () => {
+    test('a killed resolver is started again with the domain lists of all sandboxes', async () => {
       const slot = await slotWith(named('api.example.com'))
       const pid = (await runCommand(['pgrep', '-P', String(process.pid), '-u', '61004'])).trim()
       assert.match(pid, /^\d+$/, 'it runs as a user of its own')
@@ -228,7 +228,7 @@ if (!isPrivateHost) {
       assert.deepEqual(answer, [web.api])
     })
 
-    test('after a killed runner open addresses stay open, nothing new opens, and the next runner answers', async () => {
+    test('after a runner is killed, opened addresses stay open; the next runner’s resolver opens new ones', async () => {
       await pool.close()
       const script =
         `import { openNetworkPool } from ${JSON.stringify(import.meta.resolve('./pool.ts'))}\n` +
@@ -269,7 +269,7 @@ if (!isPrivateHost) {
       slots.push(slot)
     })
 
-    test('an invalid list of domains is refused and changes nothing', async () => {
+    test('an invalid list of domains is refused, and the old list stays in force', async () => {
       const slot = await slotWith(named('api.example.com'))
       await ask(slot.name, dns, 'api.example.com')
       const wrong = ['*', '*.com;drop', 'a..b', 'com', '*.*.example.com', 'API.example.com', 'a b.c', '-a.b', '']

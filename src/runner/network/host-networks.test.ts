@@ -4,14 +4,14 @@ import { networksOfHost } from './host-networks.ts'
 
 const wayOut = { dst: 'default', gateway: '8.1.0.1', dev: 'eth0' }
 
-suite('the networks of the host', () => {
-  test('gateways and networks of direct links are closed, in every routing table, public or not', () => {
+suite('networks of the host that sandboxes must not reach', () => {
+  test('gateways and on-link networks of every routing table are closed to sandboxes, even if public', () => {
     const routes = [wayOut, { dst: '8.1.0.0/24', dev: 'eth0' }, { dst: '9.9.9.9', dev: 'wg0' }]
     assert.deepEqual(networksOfHost(routes, []), ['8.1.0.0/24', '9.9.9.9/32'])
     assert.deepEqual(networksOfHost([wayOut], []), ['8.1.0.1/32'])
   })
 
-  test('all hops of a multipath route count, and gateways that are named by address family', () => {
+  test('all gateways of a multipath route are closed to sandboxes, also those named by address family', () => {
     const hops = [
       { gateway: '8.1.0.1', dev: 'eth0' },
       { via: { host: '8.2.0.1' }, dev: 'eth1' },
@@ -19,7 +19,7 @@ suite('the networks of the host', () => {
     assert.deepEqual(networksOfHost([{ dst: 'default', nexthops: hops }], []), ['8.1.0.1/32', '8.2.0.1/32'])
   })
 
-  test('routes to the whole Internet are not closed: default routes, and routes to half of all addresses', () => {
+  test('default routes, and routes to half of all addresses, close no network to sandboxes', () => {
     const halves = ['0.0.0.0/1', '128.0.0.0/1'].map((dst) => ({ dst, dev: 'tun0' }))
     const viaWayOut = { dst: '9.0.0.0/8', gateway: '8.1.0.1', dev: 'eth0' }
     assert.deepEqual(networksOfHost([wayOut, viaWayOut, { dst: 'default', dev: 'ppp0' }, ...halves], []), [
@@ -27,12 +27,12 @@ suite('the networks of the host', () => {
     ])
   })
 
-  test('networks behind a device without a default route are closed, with or without a gateway', () => {
+  test('networks behind a device without a default route are closed to sandboxes', () => {
     const routes = [wayOut, { dst: '9.1.0.0/16', gateway: '10.8.0.1', dev: 'tun0' }]
     assert.deepEqual(networksOfHost(routes, []), ['10.8.0.1/32', '8.1.0.1/32', '9.1.0.0/16'])
   })
 
-  test('the network of an address without a route is closed, and both ends of a point-to-point link', () => {
+  test('an interface’s network without a route, and both ends of a point-to-point link, are closed', () => {
     const addresses = [
       { ifname: 'eth0', addr_info: [{ local: '8.1.0.7', prefixlen: 24 }] },
       { ifname: 'ppp0', addr_info: [{ local: '8.3.0.2', address: '8.3.0.1', prefixlen: 32 }] },
@@ -40,7 +40,7 @@ suite('the networks of the host', () => {
     assert.deepEqual(networksOfHost([], addresses), ['8.1.0.0/24', '8.3.0.1/32', '8.3.0.2/32'])
   })
 
-  test('links of sandboxes, and routes that lead nowhere, are ignored', () => {
+  test('links of sandboxes, blackhole routes and local routes close no network to sandboxes', () => {
     const routes = [
       { dst: '10.0.16.2', dev: 'alab12cd7' },
       { dst: '10.0.16.0/20', type: 'blackhole' },

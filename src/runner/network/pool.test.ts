@@ -29,15 +29,15 @@ const hostNetwork = async () => ({
 })
 
 if (!isPrivateHost) {
-  test('slots are made, adopted and removed as promised, in a private network namespace', { skip: needsRoot }, () =>
+  test('in a private network namespace, slots are made, adopted and removed', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
-  suite('the life of slots', () => {
+  suite('the life of network slots', () => {
     before(() => preparePrivateHost([]))
     afterEach(() => removeNetwork(instance))
 
-    test('each caller gets a separate slot, also many callers at once', async () => {
+    test('40 callers at the same time each get a slot of their own', async () => {
       const pool = await openPool({ spare: 3 })
       const slots = await Promise.all(Array.from({ length: 40 }, () => pool.acquire()))
       assert.equal(new Set(slots.map((slot) => slot.address)).size, 40)
@@ -50,7 +50,7 @@ if (!isPrivateHost) {
       )
     })
 
-    test('a used slot is deleted, and the next caller gets a different network namespace', async () => {
+    test('a released slot is deleted, and the next caller gets a new network namespace', async () => {
       const pool = await openPool()
       const first = await pool.acquire()
       await runCommand(['ip', '-n', first.name, 'addr', 'add', '10.1.2.3/32', 'dev', 'lo'])
@@ -64,7 +64,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a slot counts for an organization once its policy is applied, even if another was guessed before', async () => {
+    test('a slot counts for the organization whose policy is applied, even if another one was guessed first', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
@@ -90,7 +90,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('close keeps slots in use; reopening adopts them with their policy and sweeps the others', async () => {
+    test('a reopened pool adopts slots in use with their policies, and `sweep` deletes all others', async () => {
       const first = await openPool({ spare: 2 })
       const kept = await first.acquire()
       const lost = await first.acquire()
@@ -113,7 +113,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('`sweep` deletes no slot that is named in `keep`', async () => {
+    test('`sweep` deletes no slot that its argument `keep` names', async () => {
       const first = await openPool()
       const kept = await first.acquire()
       await first.close()
@@ -123,7 +123,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('a half-made slot is swept and not adopted', async () => {
+    test('a half-made slot is not adopted, and `sweep` deletes it', async () => {
       const first = await openPool()
       const slot = await first.acquire()
       await first.close()
@@ -134,7 +134,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('after a kill at any moment the next pool cleans up and works', async () => {
+    test('after a kill at any moment, the next pool removes leftover slots and gives out new ones', async () => {
       const program =
         `import { openNetworkPool } from ${JSON.stringify(import.meta.resolve('./pool.ts'))}\n` +
         `import { silentLog } from '#src/kit/log.ts'\n` +
@@ -169,7 +169,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('two servers on one host claim different address ranges', async () => {
+    test('two servers on one host use different address ranges', async () => {
       const [one, two] = await Promise.all([openPool(), openPool({ instance: 'ab12ce' })])
       const [mine, theirs] = [await one.acquire(), await two.acquire()]
       assert.notEqual(mine.gateway, theirs.gateway)
@@ -179,7 +179,7 @@ if (!isPrivateHost) {
       await one.close()
     })
 
-    test('removing an instance’s network leaves the host’s network as it was before', async () => {
+    test('`removeNetwork` leaves the host’s network as it was before the instance', async () => {
       const before = await hostNetwork()
       const pool = await openPool({ spare: 2 })
       await pool.acquire()

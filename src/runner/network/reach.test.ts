@@ -39,11 +39,11 @@ const openPool = (more: Partial<NetworkPoolOptions> = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, opened: [internet], ...more })
 
 if (!isPrivateHost) {
-  test('sandboxes reach only what their policy allows, in a private network namespace', { skip: needsRoot }, () =>
+  test('in a private network namespace, sandboxes reach only what their policies allow', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
-  suite('what a sandbox reaches', () => {
+  suite('what a sandbox can reach', () => {
     let outside: Listeners
     let host: Listeners
     let pool: NetworkPool
@@ -72,30 +72,30 @@ if (!isPrivateHost) {
       await removeNetwork(instance)
     })
 
-    test('without a list of CIDRs every public address is reachable', async () => {
+    test('without a list of CIDRs a sandbox can reach every public address', async () => {
       const slot = await slotWith(everything)
       await isOpen(slot, web.listed)
       await isOpen(slot, web.other)
     })
 
-    test('with a list of CIDRs only the listed addresses are reachable', async () => {
+    test('with a list of CIDRs a sandbox can reach only the listed addresses', async () => {
       const slot = await slotWith(only(`${web.listed}/32`, '203.0.113.4/31'))
       await isOpen(slot, web.listed)
       await isClosed(slot, web.other)
     })
 
-    test('with `block all` nothing is reachable, not even DNS', async () => {
+    test('with `block all` a sandbox can reach nothing, not even DNS', async () => {
       const slot = await slotWith(nothing)
       await Promise.all([isClosed(slot, web.listed), isClosed(slot, resolver, 53)])
     })
 
-    test('the resolver is reachable, even in a private range, but only for DNS', async () => {
+    test('a sandbox can reach its resolver, even at a private address, but only on the DNS port', async () => {
       const slot = await slotWith(only(`${web.listed}/32`))
       await isOpen(slot, resolver, 53)
       await isClosed(slot, resolver, 80)
     })
 
-    test('a changed policy is in force at once, for open connections too', async () => {
+    test('a changed network policy applies immediately, also to open connections', async () => {
       const slot = await slotWith(everything)
       await sendDatagram(slot.name, web.other, 80, 'before')
       await outside.heard('before')
@@ -114,7 +114,7 @@ if (!isPrivateHost) {
       only(`${metadata}/32`, `${azure}/32`, `${lan}/32`, `${wayOut}/32`, '10.0.0.0/8'),
     ]) {
       const words = policy.allowList === null ? 'no list' : `the list ${policy.allowList.join(' ')}`
-      test(`the host, siblings, metadata and private networks are never reachable, with ${words}`, async () => {
+      test(`a sandbox with ${words} never reaches the host, siblings, metadata or private networks`, async () => {
         const slot = await slotWith(policy)
         const sibling = await slotWith(policy)
         await using _listening = await listenIn(sibling.name, [80])
@@ -125,13 +125,13 @@ if (!isPrivateHost) {
       })
     }
 
-    test('the host cannot reach into a sandbox', async () => {
+    test('the host cannot open a connection into a sandbox', async () => {
       const slot = await slotWith(everything)
       await using _listening = await listenIn(slot.name, [8000])
       assert.ok(!(await reaches(undefined, slot.address, 8000, 1)))
     })
 
-    test('closed addresses are reachable only while the firewall table is missing; it is restored by itself', async () => {
+    test('a firewall table that was deleted on the host is loaded again by the next change of a policy', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(nothing)
       await using _listening = await listenIn(sibling.name, [80])
@@ -145,7 +145,7 @@ if (!isPrivateHost) {
       await isOpen(slot, web.listed)
     })
 
-    test('packets with a forged source address do not leave the sandbox’s link', async () => {
+    test('packets with a forged source address do not leave their sandbox', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(everything)
       const pretend = (address: string) =>
@@ -188,14 +188,14 @@ if (!isPrivateHost) {
       await isOpen(sibling, web.listed)
     })
 
-    test('there is no IPv6, and every user may use low ports', async () => {
+    test('a sandbox has no IPv6, and every user in it may listen on low ports', async () => {
       const slot = await slotWith(everything)
       const enter = ['nsenter', `--net=${slot.netnsPath}`]
       assert.equal(await runCommand([...enter, 'ip', '-6', 'addr']), '')
       assert.equal((await runCommand([...enter, 'cat', '/proc/sys/net/ipv4/ip_unprivileged_port_start'])).trim(), '0')
     })
 
-    test('networks opened by the operator are reachable, but never metadata or siblings', async () => {
+    test('a sandbox reaches networks that the operator opened, but never metadata or siblings', async () => {
       await pool.close()
       pool = await openPool({ opened: [internet, '192.168.77.0/24', '169.254.0.0/16', '10.0.0.0/8'] })
       const slot = await slotWith(everything)
@@ -207,7 +207,7 @@ if (!isPrivateHost) {
       pool = await openPool()
     })
 
-    test('an invalid list of CIDRs is refused and changes nothing', async () => {
+    test('an invalid list of CIDRs is refused, and the old policy stays in force', async () => {
       const slot = await slotWith(only(`${web.listed}/32`))
       for (const list of [['example.com'], ['1.2.3.4/33'], ['::/0'], ['1.2.3.4; drop'], Array(11).fill('1.2.3.4')]) {
         await assert.rejects(pool.apply(slot, only(...list)), RangeError)
@@ -215,7 +215,7 @@ if (!isPrivateHost) {
       await isOpen(slot, web.listed)
     })
 
-    test('sandboxes get out even if the host’s own rules forward nothing', async () => {
+    test('sandboxes can reach the Internet even if the host’s own rules forward nothing', async () => {
       const firewall =
         'table ip filter {\n chain FORWARD {\n type filter hook forward priority 0; policy drop;\n }\n}\n'
       await runCommand(['nft', '-f', '-'], { input: firewall })

@@ -50,7 +50,7 @@ setTimeout(() => end('silence'), 5000)`
 const udp = async (from: Slot, to: string, port = 80) => (await inside(from, sending, to, String(port))).trim()
 
 if (!isPrivateHost) {
-  test('forbidden connections are refused at once, in a private network namespace', { skip: needsRoot }, () =>
+  test('in a private network namespace, forbidden connections are refused immediately', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -87,20 +87,20 @@ if (!isPrivateHost) {
       await removeNetwork(instance)
     })
 
-    test('TCP and UDP to private, special, metadata and host addresses and gateways are refused', async () => {
+    test('TCP and UDP to private, metadata and host addresses and to gateways are refused, not dropped', async () => {
       const slot = await slotWith(everything)
       for (const to of [lan, documentation, relay, metadata, gateway, wayOut]) await isRefused(slot, to)
       assert.equal(await tcp(slot, web.listed), 'open')
     })
 
-    test('addresses outside a list of CIDRs or domains are refused, and all addresses with `block all`', async () => {
+    test('addresses outside a list of CIDRs or domains are refused, and with `block all` every address', async () => {
       for (const policy of [only(web.listed), named('listed.test'), nothing]) {
         const slot = await slotWith(policy)
         await isRefused(slot, web.other)
       }
     })
 
-    test('a sandbox gets refusals up to a rate, then no answers; another sandbox still gets refusals', async () => {
+    test('a sandbox gets refusals up to a rate and then no answers; other sandboxes still get theirs', async () => {
       const slot = await slotWith(nothing)
       const flood = `const dgram = require('node:dgram').createSocket('udp4')
         dgram.bind(() => { for (let n = 0; n < 2000; n += 1) dgram.send('x', 80, '${web.listed}'); setTimeout(() => dgram.close(), 50) })`
@@ -111,12 +111,12 @@ if (!isPrivateHost) {
       assert.equal(await tcp(sibling, web.listed), 'ECONNREFUSED')
     })
 
-    test('a sandbox has no IPv6, and attempts to use it fail at once', async () => {
+    test('a sandbox has no IPv6, and its attempts to use IPv6 fail immediately', async () => {
       const slot = await slotWith(everything)
       assert.match(await tcp(slot, '2001:4860:4860::8888'), /^E(NETUNREACH|ADDRNOTAVAIL|HOSTUNREACH)$/)
     })
 
-    test('with `block all` no name resolves, and the answer comes at once', async () => {
+    test('with `block all` no name resolves, and the DNS answer comes immediately', async () => {
       const slot = await slotWith(nothing)
       // Retried: the first question may come before our resolver has started. It starts with the first sandbox that needs it.
       await ask(slot.name, web.other, 'example.com')
@@ -128,7 +128,7 @@ if (!isPrivateHost) {
       assert.notEqual(await tcp(slot, web.listed, 53), 'silence')
     })
 
-    test('networks and gateways that the host joins later are closed, and opened when the host leaves them', async () => {
+    test('networks and gateways are refused while the host is joined to them, and open before and after that', async () => {
       const slot = await slotWith(everything)
       for (const to of Object.values(later)) assert.equal(await tcp(slot, to), 'open', to)
       const soon = async (to: string, word: string) => {
@@ -158,7 +158,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('an address that the host takes is closed from that moment', async () => {
+    test('an address is refused to sandboxes from the moment that the host takes it', async () => {
       const slot = await slotWith(everything)
       assert.equal(await tcp(slot, web.listed), 'open')
       await runCommand(['ip', 'addr', 'add', `${web.listed}/32`, 'dev', 'lo'])
@@ -166,7 +166,7 @@ if (!isPrivateHost) {
       await runCommand(['ip', 'addr', 'del', `${web.listed}/32`, 'dev', 'lo'])
     })
 
-    test('our own resolver can reach other resolvers, but nothing else of the host', async () => {
+    test('the user of Alcove’s resolver can reach other resolvers, but nothing else on the host', async () => {
       await using _listening = await listenIn(undefined, [8080])
       const from = (uid: number, to: string, port: number) =>
         runCommand([
@@ -189,7 +189,7 @@ if (!isPrivateHost) {
       assert.equal((await from(users.resolver, web.other, 53)).trim(), 'open')
     })
 
-    test('connections beyond an organization’s share are refused; another organization keeps its share', async () => {
+    test('connections above an organization’s share are refused; other organizations keep their shares', async () => {
       await pool.close()
       const { organization } = connectionBounds(4096)
       pool = await openNetworkPool({

@@ -4,15 +4,15 @@ import { nameServersIn, resolversForSandboxes } from './resolvers.ts'
 
 const host = (files: Record<string, string>) => (path: string) => files[path] ?? ''
 
-suite('the resolvers of sandboxes', () => {
-  test('the host’s own resolvers are used if sandboxes can reach them', () => {
+suite('the DNS resolvers that sandboxes use', () => {
+  test('sandboxes use the host’s own resolvers if sandboxes can reach them', () => {
     assert.deepEqual(
       resolversForSandboxes(host({ '/etc/resolv.conf': '# x\nnameserver 10.0.0.2\nnameserver 9.9.9.9\n' })),
       ['10.0.0.2', '9.9.9.9'],
     )
   })
 
-  test('behind a resolver on loopback, its own upstreams are used', () => {
+  test('if the host’s resolver is on loopback, sandboxes use the resolvers that it asks', () => {
     const files = {
       '/etc/resolv.conf': 'nameserver 127.0.0.53\n',
       '/run/systemd/resolve/resolv.conf': 'nameserver 192.168.1.1\n',
@@ -20,7 +20,7 @@ suite('the resolvers of sandboxes', () => {
     assert.deepEqual(resolversForSandboxes(host(files)), ['192.168.1.1'])
   })
 
-  test('public resolvers are used if the host has no usable one', () => {
+  test('sandboxes use public resolvers if the host has none that they can reach', () => {
     assert.deepEqual(resolversForSandboxes(host({})), ['1.1.1.1', '8.8.8.8'])
     assert.deepEqual(resolversForSandboxes(host({ '/etc/resolv.conf': 'nameserver 169.254.169.254\n' })), [
       '1.1.1.1',
@@ -28,7 +28,7 @@ suite('the resolvers of sandboxes', () => {
     ])
   })
 
-  test('loopback, link-local, IPv6 and invalid addresses are skipped, and three are used at most', () => {
+  test('loopback, link-local, IPv6 and invalid resolvers are skipped, and at most three are used', () => {
     const text = [
       '::1',
       'fe80::1%eth0',

@@ -27,8 +27,8 @@ const sandbox: SandboxConfig = {
   sudo: undefined,
 }
 
-suite('the configuration of the runtime', () => {
-  test('every namespace is the sandbox’s own, and root inside is an unprivileged user outside', () => {
+suite('the configuration for the sandbox runtime', () => {
+  test('a sandbox has its own namespaces of all kinds, and its root is an unprivileged user of the host', () => {
     const { linux } = makeConfig(sandbox)
     assert.deepEqual(linux.namespaces.map(({ type }) => type).sort(), [
       'cgroup',
@@ -42,7 +42,7 @@ suite('the configuration of the runtime', () => {
     assert.deepEqual(linux.uidMappings, [{ containerID: 0, hostID: 231_072, size: 65536 }])
   })
 
-  test('the limits are those of the assignment', () => {
+  test('the runtime’s limits of CPU, memory and processes are those of the assignment', () => {
     const { resources } = makeConfig(sandbox).linux
     assert.deepEqual(resources.cpu, { shares: 1536, quota: 150_000, period: 100_000, cpus: '0-1' })
     assert.deepEqual(resources.memory, { limit: 2 ** 31, swap: 2 ** 31, kernelTCP: 2 ** 28 })
@@ -51,7 +51,7 @@ suite('the configuration of the runtime', () => {
     assert.equal(resources.pids.limit, 8192)
   })
 
-  test('a system call filter is always set: compiled if the runtime takes it, otherwise as a profile', () => {
+  test('the runtime always gets a system call filter: compiled if it takes one, otherwise as a profile', () => {
     const compiled = makeConfig(sandbox)
     assert.deepEqual(compiled.annotations, { 'run.oci.seccomp_bpf_data': 'AAAA' })
     assert.equal('seccomp' in compiled.linux, false)
@@ -61,7 +61,7 @@ suite('the configuration of the runtime', () => {
     assert.equal('seccomp' in plain.linux && plain.linux.seccomp, profile)
   })
 
-  test('only the sandbox’s own files are bind-mounted, and everything it must not write is read-only', () => {
+  test('only files made for the sandbox are bind-mounted; those that it must not write are read-only', () => {
     const binds = makeConfig(sandbox).mounts.filter(({ type }) => type === 'bind')
     const shown = ['meminfo', 'cpuinfo', 'online'].map((name) => `/run/x/own/${name}`)
     assert.deepEqual(
@@ -80,7 +80,7 @@ suite('the configuration of the runtime', () => {
     for (const bind of binds.slice(0, 5)) assert.ok(bind.options.includes('ro'))
   })
 
-  test('the cgroup directory is read-only, even if the runtime itself leaves it writable', () => {
+  test('the cgroup directory is read-only in a sandbox, even with a runtime that leaves it writable', () => {
     const cgroups = (version: 1 | 2) =>
       makeConfig({ ...sandbox, cgroupVersion: version })
         .mounts.filter(({ destination }) => destination === '/sys/fs/cgroup')
@@ -92,7 +92,7 @@ suite('the configuration of the runtime', () => {
     assert.deepEqual(cgroups(2), [[false, true]])
   })
 
-  test('reads and writes of the disk have the same limit, if there is one', () => {
+  test('a disk speed limit applies to reads and writes; without a limit none is set', () => {
     const blockIOAt = (
       diskSpeed: typeof sandbox.diskSpeed | { major: number; minor: number; bytesPerSecond: number },
     ) => makeConfig({ ...sandbox, diskSpeed }).linux.resources.blockIO
@@ -104,15 +104,15 @@ suite('the configuration of the runtime', () => {
     })
   })
 
-  test('a host name is the first part of the id, in valid characters', () => {
+  test('a sandbox’s host name is the first part of its id, in valid characters', () => {
     assert.equal(hostnameOf('0123456789abcdef'), '0123456789ab')
     assert.equal(hostnameOf('0123456789a-cdef'), '0123456789a')
     assert.equal(hostnameOf('-'), 'sandbox')
   })
 })
 
-suite('limits', () => {
-  test('a tiny or fractional cpu stays above the kernel’s minimum', () => {
+suite('limits of a sandbox in the runtime’s configuration', () => {
+  test('a very small number of CPUs is raised to the kernel’s minimum', () => {
     assert.deepEqual(cpuLimit({ cpu: 0.001, memoryGiB: 1 }), { shares: 2, quota: 1000, period: 100_000 })
   })
 
@@ -134,12 +134,12 @@ Max open files            1024                 20000                files
     )
   })
 
-  test('the limit of processes grows with the memory, up to the default of an ordinary machine', () => {
+  test('the limit of processes grows with a sandbox’s memory, up to 32768', () => {
     const of = (memoryGiB: number) => pidsLimit({ memoryGiB })
     assert.deepEqual([0.125, 0.25, 1, 2.5, 8, 64].map(of), [1024, 1024, 4096, 10_240, 32_768, 32_768])
   })
 
-  test('in-memory file systems limit their number of files: file data may be charged to nobody', () => {
+  test('in-memory file systems have a limit of files, because their memory may be charged to nobody', () => {
     const options = (place: string) =>
       makeConfig(sandbox).mounts.find(({ destination }) => destination === place)?.options
     assert.ok(options('/dev')?.includes('nr_inodes=4096'))

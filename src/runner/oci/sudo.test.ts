@@ -5,7 +5,7 @@ import { basename, join } from 'node:path'
 import { after, before, beforeEach, suite, test } from 'node:test'
 import { sudoLayerFor, sudoPolicyOf } from './sudo.ts'
 
-suite('the layer with sudo', () => {
+suite('the overlay layer that adds sudo', () => {
   let place: string
   let roots: { disk: string; image: string }
   before(() => {
@@ -22,7 +22,7 @@ suite('the layer with sudo', () => {
     return layer && basename(layer)
   }
 
-  test('the layer adds no directory: it has links only in directories that the sandbox has', () => {
+  test('the sudo layer puts its links only into a directory that the sandbox already has', () => {
     assert.equal(chosen(), undefined)
     mkdirSync(join(roots.image, 'bin'))
     assert.equal(chosen(), 'bin')
@@ -32,13 +32,13 @@ suite('the layer with sudo', () => {
     assert.equal(chosen(), 'local')
   })
 
-  test('a directory that the sandbox has replaced by a file does not count', () => {
+  test('the sudo layer does not use a directory that the sandbox has replaced by a file', () => {
     mkdirSync(join(roots.image, 'usr/bin'), { recursive: true })
     writeFileSync(join(roots.disk, 'usr'), '')
     assert.equal(chosen(), undefined)
   })
 
-  test('no link leads out of the sandbox', () => {
+  test('the sudo layer uses no directory that is a symbolic link in the image', () => {
     symlinkSync('/usr', join(roots.image, 'usr'))
     symlinkSync('/bin', join(roots.image, 'bin'))
     assert.equal(chosen(), undefined)
@@ -47,13 +47,13 @@ suite('the layer with sudo', () => {
   })
 })
 
-suite('who may use sudo', () => {
-  test('the default user may use sudo; in a build every user may, because each step may be root’s', () => {
+suite('who may use sudo in a sandbox', () => {
+  test('a sandbox’s default user may use sudo; during a build every user may', () => {
     assert.equal(sudoPolicyOf({ user: 'app:staff' }, '/bin').user, 'app')
     assert.equal(sudoPolicyOf({ user: 'root', isBuild: true }, '/bin').user, '*')
   })
 
-  test('commands are found where the sandbox has its programs, and in the system’s directories', () => {
+  test('sudo searches programs in the absolute directories of the sandbox’s PATH, then in the system’s', () => {
     assert.equal(
       sudoPolicyOf({ user: 'app' }, '/opt/go/bin:bin::/usr/bin:.').path,
       '/opt/go/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin',

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { overlayOptions } from './options.ts'
 
-suite('overlay options', () => {
-  test('layers are listed from the uppermost to the lowest', () => {
+suite('the mount options of a sandbox’s overlay', () => {
+  test('`overlayOptions` lists the layers from the uppermost to the lowest', () => {
     assert.equal(
       overlayOptions(['/b', '/a'], '/u', '/w'),
       'lowerdir=/b:/a,upperdir=/u,workdir=/w,redirect_dir=on,metacopy=off',
     )
   })
 
-  test('a path cannot add another layer or option', () => {
+  test('`overlayOptions` escapes paths, so that a path cannot add another layer or option', () => {
     assert.match(overlayOptions(['/a:b,c\\d'], '/u', '/w'), /^lowerdir=\/a\\:b\\,c\\\\d,upperdir=\/u,workdir=\/w,/)
   })
 })

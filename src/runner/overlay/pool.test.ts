@@ -44,12 +44,12 @@ for (const useBtrfs of [true, false])
       rmSync(parts.directory, { recursive: true, force: true })
     })
 
-    test('the pool reports its size and whether disk limits are hard', () => {
+    test('the pool reports its size, and whether the kernel enforces disk limits (on btrfs)', () => {
       assert.equal(pool.hardDiskLimit, useBtrfs)
       assert.ok(pool.sizeGiB >= 1)
     })
 
-    test('a disk is the sandbox’s layer over the host’s image; making it twice changes nothing', async () => {
+    test('a new disk belongs to the sandbox’s root; making it a second time keeps its files', async () => {
       await make('a')
       writeFileSync(join(pool.diskOf('a').upper, 'file'), 'x')
       await make('a')
@@ -60,11 +60,11 @@ for (const useBtrfs of [true, false])
       assert.deepEqual(await pool.list(), ['a'])
     })
 
-    test('only root can reach a disk', () => {
+    test('only root can open the directory of disks', () => {
       assert.equal(statSync(join(pool.diskOf('a').upper, '../..')).mode & 0o077, 0)
     })
 
-    test('a copy has the disk’s contents without its identity files, and both change independently', async () => {
+    test('a copied disk has the contents without the identity files, and both disks change independently', async () => {
       const { upper, etc, work } = pool.diskOf('a')
       mkdirSync(join(upper, 'var/lib/systemd'), { recursive: true })
       writeFileSync(join(upper, 'var/lib/systemd/random-seed'), 'secret')
@@ -84,7 +84,7 @@ for (const useBtrfs of [true, false])
       assert.equal(readFileSync(join(upper, 'file'), 'utf8'), 'x')
     })
 
-    test('of copies made at the same time each is whole, and if one fails, the others succeed', async () => {
+    test('disks copied at the same time are complete, and the failure of one copy does not affect the others', async () => {
       const ids = ['many-1', 'many-2', 'many-3', 'many-4']
       const parent = { sandboxId: 'a' }
       const making = ids.map((id) => pool.copyDisk(parent, id, `below ${id}`, 1))
@@ -103,7 +103,7 @@ for (const useBtrfs of [true, false])
       )
     })
 
-    test('no link in a disk leads out of the disk, not even when the disk is copied', async () => {
+    test('`copyDisk` does not follow a symbolic link out of the copied disk', async () => {
       await make('sly')
       const outside = mkdtempSync(join(tmpdir(), 'alcove-outside-'))
       try {
@@ -119,7 +119,7 @@ for (const useBtrfs of [true, false])
       for (const id of ['sly', 'slyer']) await pool.remove(id)
     })
 
-    test('a template outlives its disk and a reopening of the pool; a half-made template does not', async () => {
+    test('a template stays after its disk is removed and the pool reopened; a half-made template is removed', async () => {
       await pool.makeTemplate('tool', 'b', 'base')
       await pool.remove('b')
       const half = join(pool.diskOf('a').upper, '../../../templates/.coming-half')
@@ -139,14 +139,14 @@ for (const useBtrfs of [true, false])
       assert.equal(await pool.baseOf({ template: '../disks/a' }), undefined)
     })
 
-    test('reopening the pool finds the same disks', async () => {
+    test('a reopened pool has the same disks', async () => {
       await pool.close()
       pool = await openStoragePool(parts)
       assert.deepEqual(await pool.list(), ['a'])
     })
 
     if (useBtrfs)
-      test('a restore may exceed the disk’s limit a little, and files above the limit can be removed', async () => {
+      test('a restored disk may exceed its limit by 3 %; then only removing files makes room for new ones', async () => {
         const small = 1 / 2
         await runSteps(parts.launcher, pool.stepsToMakeEmpty('restored', small))
         const path = join(pool.diskOf('restored').work, '..')
@@ -160,7 +160,7 @@ for (const useBtrfs of [true, false])
         await pool.remove('restored')
       })
 
-    test('a disk with paths beyond the system’s maximum length can be removed', async () => {
+    test('a disk with paths longer than the system’s maximum can be removed', async () => {
       await make('deep')
       const deep = `${'d'.repeat(199)}/`.repeat(20)
       const nest = `cd "$0" && mkdir -p ${deep} && cd ${deep} && mkdir -p ${deep}`
@@ -169,7 +169,7 @@ for (const useBtrfs of [true, false])
       assert.deepEqual(await pool.list(), ['a'])
     })
 
-    test('remove leaves nothing, and may be repeated', async () => {
+    test('`remove` leaves nothing of a disk, and may be repeated', async () => {
       await pool.remove('a')
       await pool.remove('a')
       assert.equal(await pool.exists('a'), false)
@@ -177,8 +177,8 @@ for (const useBtrfs of [true, false])
     })
   })
 
-suite('a pool’s image', { skip: needsRoot }, () => {
-  test('an image that cannot be mounted is an error; no empty pool is made beside it', async () => {
+suite('the image file of a storage pool', { skip: needsRoot }, () => {
+  test('opening a pool image that cannot be mounted fails, and no empty pool is made beside it', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     try {
       writeFileSync(join(directory, 'pool.img'), 'no file system')
@@ -204,7 +204,7 @@ suite('a pool’s image', { skip: needsRoot }, () => {
     }
   })
 
-  test('an image that has become read-only is mounted again', async () => {
+  test('a pool that was remounted read-only is mounted writable again when it is opened', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     const parts = { directory, launcher: builtLauncher(), log: silentLog(), imageBytes: GiB }
     try {
@@ -220,7 +220,7 @@ suite('a pool’s image', { skip: needsRoot }, () => {
     }
   })
 
-  test('opening a pool that is read-only after a disk error fails each time and says what to do', async () => {
+  test('a pool that is read-only after a disk error fails to open, and the error says what to do', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     const image = join(directory, 'pool.img')
     const place = join(directory, 'pool')

@@ -16,7 +16,7 @@ import { TestHost } from '../testing/test-host.ts'
 
 const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
 
-suite('renaming directories of the image', { skip: needsRoot }, () => {
+suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -37,7 +37,7 @@ suite('renaming directories of the image', { skip: needsRoot }, () => {
   const read = async (sandboxId: string, ...paths: string[]) =>
     (await box.run(sandboxId, `cat ${paths.join(' ')}`)).output.split('\n')
 
-  test('rename(2) moves a directory with its content, and a new directory with the old name is empty', async () => {
+  test('rename(2) moves a directory of the image with its content; a new one under the old name is empty', async () => {
     const { sandboxId } = await box.started({ user: 'root' })
     await renamed(sandboxId, '/opt/tool', '/opt/tool2')
     assert.deepEqual(await read(sandboxId, '/opt/tool2/one', '/opt/tool2/lib/two'), ['one', 'two'])
@@ -61,7 +61,7 @@ suite('renaming directories of the image', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('renamed directories keep their new place after a stop, a fork, a snapshot and an archive', async () => {
+  test('renamed directories of the image stay renamed after a stop, a fork, a snapshot and an archive', async () => {
     const first = await box.started({ user: 'root' })
     const { sandboxId } = first
     await renamed(sandboxId, '/opt/tool', '/moved')
@@ -118,7 +118,7 @@ suite('renaming directories of the image', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('an image cannot forge overlay redirects either', {
+  test('an image cannot forge overlay redirects to other directories', {
     skip: !existsSync('/bin/busybox') && 'needs busybox-static',
   }, async () => {
     const target = Buffer.from('/secret')

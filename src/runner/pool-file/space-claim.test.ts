@@ -22,7 +22,7 @@ import { SpaceClaim } from './space-claim.ts'
 
 const MiB = 1024 ** 2
 
-suite('the space that a sparse pool claims ahead', { skip: needsRoot }, () => {
+suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, () => {
   let directory: string
   let place: string
   let spaceClaim: SpaceClaim
@@ -76,7 +76,7 @@ suite('the space that a sparse pool claims ahead', { skip: needsRoot }, () => {
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('on a host with less space than the reserve, the pool gives up its reserve and stays writable', async () => {
+  test('on a host with less free space than the reserve, the pool gives up the reserve and stays writable', async () => {
     execFileSync('fallocate', ['--length', String((await freeBytes(directory)) - 24 * MiB), join(directory, 'other')])
     await spaceClaim.look()
     assert.ok(fill(join(place, 'much')) > 0)
@@ -86,7 +86,7 @@ suite('the space that a sparse pool claims ahead', { skip: needsRoot }, () => {
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('space that cannot be claimed in one piece is claimed in smaller pieces, as far as possible', async () => {
+  test('if the reserve cannot be allocated in one piece, smaller pieces are allocated as far as possible', async () => {
     const most = 200 * MiB
     for (const words of [
       ['quota', 'enable'],
@@ -99,7 +99,7 @@ suite('the space that a sparse pool claims ahead', { skip: needsRoot }, () => {
     assert.ok(claimed > 0 && claimed <= most, `${claimed}`)
   })
 
-  test('the claim follows the host’s free space in both directions', async () => {
+  test('the reserve grows and shrinks with the host’s free space', async () => {
     await spaceClaim.look()
     const atFirst = bytes(join(place, 'ballast'))
     execFileSync('fallocate', ['--length', '128M', join(directory, 'other')])

@@ -10,8 +10,8 @@ const read = (text: string) =>
     [...text.matchAll(/^(\S+): +(\d+) kB$/gm)].map(([, name, amount]) => [name, Number(amount) / 1024]),
   )
 
-suite('the memory that a sandbox sees', () => {
-  test('MemTotal is the limit, MemFree is the rest, and MemAvailable adds what the kernel could free', () => {
+suite('the meminfo that a sandbox sees', () => {
+  test('MemTotal is the sandbox’s limit, MemFree what is unused, and MemAvailable adds what can be freed', () => {
     const use = { ...noMemoryUse, used: 300 * MiB, cached: 120 * MiB, activeFile: 40 * MiB, inactiveFile: 60 * MiB }
     const shown = read(renderMeminfo(1, use))
     assert.deepEqual(
@@ -20,12 +20,12 @@ suite('the memory that a sandbox sees', () => {
     )
   })
 
-  test('no value of meminfo is negative or above the sandbox’s limit', () => {
+  test('no value in a sandbox’s meminfo is negative or above the sandbox’s memory limit', () => {
     assert.equal(read(renderMeminfo(1, { ...noMemoryUse, used: 1100 * MiB }))['MemFree'], 0)
     assert.equal(read(renderMeminfo(1, { ...noMemoryUse, activeFile: 10 * MiB }))['MemAvailable'], 1024)
   })
 
-  test('every line has the kernel’s name and format, and the first five are in the kernel’s order', () => {
+  test('each line of a sandbox’s meminfo has a kernel name and format, the first five in the kernel’s order', () => {
     const own = readFileSync('/proc/meminfo', 'utf8').split('\n')
     const shown = renderMeminfo(2, noMemoryUse).trimEnd().split('\n')
     const nameOf = (line: string) => line.split(':')[0]

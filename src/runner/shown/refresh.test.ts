@@ -17,8 +17,8 @@ const fakeCgroup = () => {
   return { fake, cgroup }
 }
 
-suite('regular reads of running sandboxes’ memory and kills', () => {
-  test('a pause or a resume reads nothing; the next look reports all kills since the last look', async () => {
+suite('regular reads of the memory and the kills of running sandboxes', () => {
+  test('a changed limit of a sandbox causes no read of its kills; the next read reports all new kills', async () => {
     const { fake, cgroup } = fakeCgroup()
     const told: [string, number][] = []
     const refresher = new Refresher({

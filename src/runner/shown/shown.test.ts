@@ -13,7 +13,7 @@ const later = (assignment: Assignment, changes: Partial<Assignment> = {}): Assig
   generation: assignment.generation + 1,
 })
 
-suite('the machine that a sandbox sees', { skip: needsRoot }, () => {
+suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -44,7 +44,7 @@ suite('the machine that a sandbox sees', { skip: needsRoot }, () => {
     return promise.finally(() => clearTimeout(late))
   }
 
-  test('a sandbox sees its own limits, not the host’s; new limits at once, and after a restart of the runner', async () => {
+  test('a sandbox sees its own limits, not the host’s, also right after a resize and a runner restart', async () => {
     const assignment = await box.started({ cpu: 1, memoryGiB: 0.25 })
     const { sandboxId } = assignment
     assert.equal(await memoryOf(sandboxId, 'MemTotal'), 256)
@@ -65,7 +65,7 @@ suite('the machine that a sandbox sees', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('memory in use is missing from `MemFree`, and counts as free again when it is released', async () => {
+  test('memory in use is not in a sandbox’s `MemFree`, and returns to it when it is released', async () => {
     const { sandboxId } = await box.started({ memoryGiB: 0.5 })
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 512)
     await box.run(sandboxId, 'dd if=/dev/zero of=/dev/shm/much bs=1M count=100 2>/dev/null')
@@ -77,21 +77,21 @@ suite('the machine that a sandbox sees', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('root in a sandbox cannot write the files that show it its limits', async () => {
+  test('root in a sandbox cannot write meminfo, cpuinfo and the list of processors', async () => {
     const { sandboxId } = await box.started()
     for (const path of ['/proc/meminfo', '/proc/cpuinfo', '/sys/devices/system/cpu/online'])
       assert.notEqual((await box.run(sandboxId, `echo x > ${path}`)).exitCode, 0, path)
     await box.host.destroy(sandboxId)
   })
 
-  test('sandboxes with one cpu are spread over the processors', async () => {
+  test('sandboxes with one CPU are spread over the processors', async () => {
     const made = await Promise.all([box.started(), box.started()])
     const cpus = await Promise.all(made.map(async ({ sandboxId }) => (await cpusOf(sandboxId))[0]))
     assert.equal(new Set(cpus).size, Math.min(2, hostCpus().length))
     for (const { sandboxId } of made) await box.host.destroy(sandboxId)
   })
 
-  test('an out-of-memory kill between two looks is reported, and repeated until it is received', async () => {
+  test('an out-of-memory kill in a running sandbox is reported again until its report is accepted', async () => {
     const { sandboxId } = await box.started({ memoryGiB: 0.125 })
     const heard: [string, Cause][] = []
     const told = new Promise<void>((resolve) =>
@@ -129,7 +129,7 @@ suite('the machine that a sandbox sees', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('an end because memory ran out names the limit; a later end for another reason does not', async () => {
+  test('an end because memory ran out is reported with the limit; a later end for another reason is not', async () => {
     const ends = (id: string) =>
       new Promise<Cause>((resolve) => box.host.onExit((sandboxId, cause) => sandboxId === id && resolve(cause)))
     const larger = await box.started({ memoryGiB: 0.5 })

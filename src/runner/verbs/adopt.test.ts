@@ -13,7 +13,7 @@ import { KillableRunner } from '#src/runner/testing/killable-runner.ts'
 import { cannotMapOwners, openTestHostIn, TestHost } from '#src/runner/testing/test-host.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
-suite('the next runner', { skip: needsRoot }, () => {
+suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -29,7 +29,7 @@ suite('the next runner', { skip: needsRoot }, () => {
   }
   const specOf = (sandboxId: string) => join(box.directory, 'runner/sandboxes', sandboxId, 'spec.json')
 
-  test('the next runner adopts a running sandbox, and its processes never stopped', async () => {
+  test('the next runner adopts a running sandbox, whose processes have kept running', async () => {
     await box.close()
     const killable = await KillableRunner.open(box)
     const assignment = box.assignment()
@@ -68,7 +68,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('a sandbox that ended while no runner ran is stopped with a reason, and can be started again', async () => {
+  test('a sandbox that ended while no runner ran is stopped with a cause, and can be started again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo kept > /root/file')
@@ -87,7 +87,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the next runner gives a sandbox its own range of host ids at the next start, if it had none', async (t) => {
+  test('a sandbox started without its own range of host ids gets one when the next runner starts it again', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     await box.close()
     box.use(await openTestHostIn(box.instance, box.directory, { mapsOwners: false }))
@@ -111,7 +111,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('an interrupted start does not count as an end: it has no cause and can begin again', async () => {
+  test('a start that was interrupted by a restart of the runner has no cause of an end, and can run again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const init = identityOf(box.pidOf(sandboxId))
@@ -130,7 +130,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('after a restart of the machine, the next runner gives the restart as the reason', async () => {
+  test('after a restart of the machine, the next runner gives the restart as the cause of a sandbox’s end', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.close()
@@ -163,7 +163,7 @@ suite('the next runner', { skip: needsRoot }, () => {
   })
 
   for (const verb of ['start', 'stop', 'destroy'] as const)
-    test(`the next runner finishes or undoes a ${verb} that was killed at any moment`, async () => {
+    test(`the next runner finishes or undoes a ${verb} during which the runner was killed, at any moment`, async () => {
       for (const afterMs of [0, 8, 16, 24, 32, 48, 64, 90, 120, 180]) {
         const signal = 'SIGKILL'
         const assignment = verb === 'start' ? box.assignment({ signal }) : await box.started({ signal })

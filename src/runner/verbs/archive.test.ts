@@ -11,7 +11,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { checkReturns } from './archive.ts'
 
-test('a disk with so many directories that its restore would take minutes is refused, with the reason', () => {
+test('an archive of a disk with more than 250,000 directories is refused, and the error says so', () => {
   const extent = { bytesApart: 0, directories: 250_000 }
   checkReturns(extent, 1)
   const because = /has 250,001 directories; one with more than 250,000 cannot be archived/
@@ -19,7 +19,7 @@ test('a disk with so many directories that its restore would take minutes is ref
     assert.throws(() => checkReturns({ ...extent, directories: 250_001 }, limit), because)
 })
 
-suite('archive', { skip: needsRoot }, () => {
+suite('archive and restore', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -53,7 +53,7 @@ suite('archive', { skip: needsRoot }, () => {
   const fill = `rm /bin/tail; mkdir -p /root/d; echo kept > /root/d/file; ls -la /bin > /root/list; stat -c %a /root/d;
     dd if=/dev/urandom of=/root/big bs=1M count=6 2>/dev/null; hostname >> /etc/hosts`
 
-  test('archiving is refused if files that share contents would not fit separately; nothing is lost', async () => {
+  test('an archive is refused if files that share contents would not fit on the disk without sharing', async () => {
     const assignment = await box.started({ diskGiB: 0.125 })
     const { sandboxId } = assignment
     await said(assignment, 'dd if=/dev/zero of=/root/a bs=1M count=50')
@@ -72,7 +72,7 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'ls /root'), 'a\nb\nb2')
   })
 
-  test('an archived disk leaves this host and comes back as it was', async () => {
+  test('archiving removes a sandbox’s disk from the host, and the next start restores it as it was', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await said(assignment, fill)
@@ -125,7 +125,7 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'cat /root/d/file'), 'second')
   })
 
-  test('another runner restores the sandbox from the archive alone', async () => {
+  test('another runner can restore a sandbox from its archive alone', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.archive(archived(assignment))
@@ -137,7 +137,7 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
   })
 
-  test('if the store fails, the archive is refused and the sandbox is stopped with its disk', async () => {
+  test('if the archive store fails, the archive is refused, and the sandbox is stopped with its disk', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     const place = join(box.directory, 'archive')
@@ -156,7 +156,7 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
   })
 
-  test('a damaged archive is refused with the reason; nothing half restored is left, and it stays archived', async () => {
+  test('a restore from a damaged archive is refused with the reason, and the sandbox stays archived', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.archive(archived(assignment))
@@ -176,7 +176,7 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
   })
 
-  test('a delete aborts an archive, and nothing is left of the disk or the archive', async () => {
+  test('a delete aborts an archive that is running, and nothing is left of the disk or the archive', async () => {
     const assignment = await box.started()
     await said(assignment, 'dd if=/dev/urandom of=/root/big bs=1M count=40 2>/dev/null')
     const began = Promise.withResolvers<void>()
@@ -189,7 +189,7 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(existsSync(store(assignment)), false)
   })
 
-  test('a delete does not wait for a failing store; the next runner removes the archives that are left', async () => {
+  test('a delete does not wait for a failing archive store; the next runner removes the archive', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.archive(archived(assignment))
@@ -211,7 +211,7 @@ suite('archive', { skip: needsRoot }, () => {
   })
 
   for (const verb of ['archive', 'start'] as const)
-    test(`${verb === 'archive' ? 'an archive' : 'a restore'} that was killed at any moment is finished by the next runner`, async () => {
+    test(`${verb === 'archive' ? 'an archive' : 'a restore'} whose runner was killed at any moment is finished by the next runner`, async () => {
       for (const afterMs of [0, 20, 60, 120, 200, 400]) {
         const assignment = await box.started({ signal: 'SIGKILL' })
         await said(assignment, fill)

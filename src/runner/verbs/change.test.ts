@@ -6,7 +6,7 @@ import { after, before, suite, test } from 'node:test'
 import { TestHost } from '#src/runner/testing/test-host.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
-suite('resize', { skip: needsRoot }, () => {
+suite('resizing a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -23,7 +23,7 @@ suite('resize', { skip: needsRoot }, () => {
     return Number(output) / 1024 ** 3
   }
 
-  test('new memory applies to the kernel’s limit and to what programs see of it', async () => {
+  test('new memory changes a sandbox’s limit of processes, and the limit that programs see', async () => {
     const assignment = await box.started({ memoryGiB: 0.25 })
     const { sandboxId } = assignment
     const seen = async () => {
@@ -41,7 +41,7 @@ suite('resize', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('less memory than is in use is refused; the error has both numbers, and every size stays', async () => {
+  test('a resize below the memory in use is refused with both numbers, and changes no other size', async () => {
     const assignment = await box.started({ memoryGiB: 0.5, cpu: 1 })
     const { sandboxId } = assignment
     await box.run(sandboxId, 'dd if=/dev/zero of=/dev/shm/held bs=1M count=200 2>/dev/null')
@@ -62,7 +62,7 @@ suite('resize', { skip: needsRoot }, () => {
     assert.equal(await memoryLimit(sandboxId), 0.125)
   })
 
-  test('/dev/shm is half of the memory, also while paused, and never smaller than its contents', async () => {
+  test('/dev/shm has half of a sandbox’s memory, also after a resize while paused, and at least its contents', async () => {
     const assignment = await box.started({ memoryGiB: 0.5 })
     const { sandboxId } = assignment
     const size = async () => {
@@ -90,7 +90,7 @@ suite('resize', { skip: needsRoot }, () => {
     for (const option of ['nosuid', 'nodev', 'noexec']) assert.match(options ?? '', new RegExp(option))
   })
 
-  test('a larger disk can be used at once', async () => {
+  test('after a resize, the added disk space can be used immediately', async () => {
     const assignment = await box.started({ diskGiB: 0.03125 })
     const { sandboxId } = assignment
     assert.notEqual((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
@@ -98,7 +98,7 @@ suite('resize', { skip: needsRoot }, () => {
     assert.equal((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
   })
 
-  test('a stopped sandbox gets its new disk limit at once, and the other sizes at its next start', async () => {
+  test('a resized stopped sandbox has its new disk and memory after its next start', async () => {
     const assignment = await box.started({ diskGiB: 0.03125 })
     const { sandboxId } = assignment
     await box.host.stop(assignment)
@@ -108,7 +108,7 @@ suite('resize', { skip: needsRoot }, () => {
     assert.equal((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
   })
 
-  test('new variables are in the journal before the change is done, and the next runner has them', async () => {
+  test('changed variables are in the journal before the change is reported, and the next runner has them', async () => {
     const assignment = await box.started({})
     const { sandboxId } = assignment
     const wanted = { ...assignment, generation: 2, env: { A: '1' }, unsetEnv: ['LANG'] }

@@ -16,7 +16,7 @@ import { startEntrypoint } from './entrypoint.ts'
 /** An entrypoint that writes a line about each run to the sandbox's disk and keeps running. */
 const noting = ['/bin/sh', '-c', 'echo "$USER $PWD $OWN $IMAGE" >> /root/runs; exec sleep 1000']
 
-suite('the entrypoint', { skip: needsRoot }, () => {
+suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -38,7 +38,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     return runs.map((run) => run.trim())
   }
 
-  test('the entrypoint runs as the sandbox’s user with its environment, at each start and not at a resume', async () => {
+  test('the entrypoint runs as the sandbox’s user with its environment at each start, but not at a resume', async () => {
     const assignment = await box.started({ user: 'root', entrypoint: noting, env: { OWN: 'mine' } })
     const { sandboxId } = assignment
     const run = 'root /root mine'
@@ -71,7 +71,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     }
   })
 
-  test('the entrypoint of a warm sandbox runs once, at the claim, with its owner’s environment', async () => {
+  test('the entrypoint of a warm sandbox runs once, at the claim, with the new owner’s environment', async () => {
     const warm = await box.started({ user: 'root', isWarm: true, entrypoint: noting })
     const { isWarm: _, ...claimed } = { ...warm, generation: 2, env: { OWN: 'claimed' } }
     const { sandboxId } = warm
@@ -84,7 +84,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the entrypoint runs once and keeps running, although the runner was killed during the start', async () => {
+  test('the entrypoint runs once and keeps running if the runner is killed during the start', async () => {
     await box.close()
     const killable = await KillableRunner.open(box)
     const assignment = box.assignment({ user: 'root', entrypoint: noting })
@@ -107,7 +107,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the entrypoint has its image’s directory and environment; the sandbox’s own values win', async () => {
+  test('the entrypoint has its image’s directory and environment; the sandbox’s variables override them', async () => {
     await box.close()
     const config = { entrypoint: noting, env: { IMAGE: 'says', OWN: 'image' }, user: 'root', workdir: '/tmp' }
     const rootfsOf = () => join(box.directory, 'small')
@@ -147,7 +147,7 @@ suite('the entrypoint, if the agent does not answer or fails', () => {
     return { started, asked: asked.promise, said: () => lines.map((line) => JSON.parse(line).msg) }
   }
 
-  test('an agent that does not answer delays a start by 10 s at most; this and a later error are logged', async (t) => {
+  test('an agent that does not answer for the entrypoint delays a start by 10 s at most, which is logged', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const answer = Promise.withResolvers<never>()
     const { started, asked, said } = startWith(answer.promise)
@@ -167,7 +167,7 @@ suite('the entrypoint, if the agent does not answer or fails', () => {
     assert.deepEqual(said().slice(1), ['its entrypoint could not be run'])
   })
 
-  test('an agent that fails does not prevent a start; this is logged once', async () => {
+  test('an agent that cannot run the entrypoint does not prevent a start, and that is logged once', async () => {
     const { started, said } = startWith(Promise.reject(new Error('gone')))
     await started
     assert.deepEqual(said(), ['its entrypoint could not be run'])

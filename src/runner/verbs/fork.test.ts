@@ -10,7 +10,7 @@ import { TestHost } from '#src/runner/testing/test-host.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
-suite('fork', { skip: needsRoot }, () => {
+suite('forks of a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -23,7 +23,7 @@ suite('fork', { skip: needsRoot }, () => {
     box.assignment({ isNew: true, forkOf: sandboxId, ...changes })
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
 
-  test('a fork has its parent’s disk and its own name; later changes of one disk do not change the other', async () => {
+  test('a fork has its parent’s disk and its own host name; later changes of either disk stay separate', async () => {
     const parent = await box.started()
     await said(parent, 'rm /bin/tail; echo one > /root/file; echo 192.0.2.1 friend >> /etc/hosts; echo x > /dev/shm/x')
     const pid = box.pidOf(parent.sandboxId)
@@ -62,7 +62,7 @@ suite('fork', { skip: needsRoot }, () => {
     assert.equal(box.host.get(parent.sandboxId)?.status, 'stopped')
   })
 
-  test('forks of a disk that is constantly written have no gap in the data, and the writer loses nothing', async () => {
+  test('forks made while a program writes have no gap in its data, and the program loses nothing', async () => {
     const parent = await box.started()
     await said(parent, '(i=0; while [ ! -e /dev/shm/end ]; do i=$((i+1)); echo $i; done > /root/log) 2>&1 &')
     const children = Array.from({ length: 6 }, () => childOf(parent))
@@ -94,7 +94,7 @@ suite('fork', { skip: needsRoot }, () => {
     )
   })
 
-  test('a fork starts with its copy even if its parent is gone; copying twice makes one copy', async () => {
+  test('a fork starts with the disk as it was when it was copied, even if its parent is gone', async () => {
     const parent = await box.started()
     await box.run(parent.sandboxId, 'echo then > /root/file')
     const child = childOf(parent)
@@ -109,7 +109,7 @@ suite('fork', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(unborn.sandboxId), [])
   })
 
-  test('a fork of a missing sandbox fails and is not retried, and nothing is left of it', async () => {
+  test('a fork of a missing sandbox fails as not recoverable, and leaves nothing', async () => {
     const child = childOf(box.assignment())
     await assert.rejects(box.host.start(child), (error) => error instanceof NotRecoverable)
     assert.equal(box.host.get(child.sandboxId)?.status, 'error')
@@ -119,7 +119,7 @@ suite('fork', { skip: needsRoot }, () => {
     await assert.rejects(box.host.start({ ...own, forkOf: own.sandboxId }), NotRecoverable)
   })
 
-  test('a disk is created only for a new sandbox', async () => {
+  test('a start makes a disk only for a new sandbox; otherwise it fails if the disk is missing', async () => {
     await assert.rejects(box.host.start(box.assignment({ isNew: false })), /The disk of the sandbox is gone/)
     const assignment = await box.started({ isNew: true })
     await box.host.stop(assignment)
@@ -148,7 +148,7 @@ suite('fork', { skip: needsRoot }, () => {
   })
 })
 
-suite('an image made of a sandbox', { skip: needsRoot }, () => {
+suite('a snapshot made of a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -158,7 +158,7 @@ suite('an image made of a sandbox', { skip: needsRoot }, () => {
   })
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
 
-  test('a template starts any number of sandboxes as the disk was then, also after its sandbox is gone', async () => {
+  test('a snapshot starts sandboxes with the disk at that moment, even after its own sandbox is gone', async () => {
     const original = await box.started()
     await said(original, 'echo then > /root/file')
     await box.host.snapshot(original.sandboxId, 'tool')
@@ -190,7 +190,7 @@ suite('an image made of a sandbox', { skip: needsRoot }, () => {
     await assert.rejects(box.host.start(box.assignment({ image: 'tool', isNew: true })), /tool is not on this runner/)
   })
 
-  test('a template of a missing sandbox fails and is not retried', async () => {
+  test('a snapshot of a missing sandbox fails as not recoverable', async () => {
     await assert.rejects(box.host.snapshot(box.assignment().sandboxId, 'none'), NotRecoverable)
   })
 })

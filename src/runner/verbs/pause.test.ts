@@ -11,7 +11,7 @@ import { needsRoot } from '#test/needs-root.ts'
 
 const counting = 'i=0; while :; do i=$((i+1)); echo $i > /dev/shm/n; done >/dev/null 2>&1 &'
 
-suite('pause', { skip: needsRoot }, () => {
+suite('pausing a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -39,7 +39,7 @@ suite('pause', { skip: needsRoot }, () => {
     return from
   }
 
-  test('nothing runs in a paused sandbox, and after the resume everything continues where it was', async () => {
+  test('no process runs in a paused sandbox, and after the resume all processes continue', async () => {
     const assignment = await box.started()
     await box.run(assignment.sandboxId, counting)
     const before = await counts(assignment)
@@ -87,7 +87,7 @@ suite('pause', { skip: needsRoot }, () => {
     assert.equal(box.host.get(sandboxId)?.assignment.generation, 101)
   })
 
-  test('a pause may be requested twice, and the last generation is recorded', async () => {
+  test('a pause may be requested twice, and the newest generation is recorded', async () => {
     const assignment = await box.started()
     await Promise.all([box.host.pause(paused(assignment)), box.host.pause(paused(assignment))])
     await box.host.pause(paused(paused(assignment)))
@@ -107,7 +107,7 @@ suite('pause', { skip: needsRoot }, () => {
       assert.equal((await box.run(assignment.sandboxId, 'cat /root/file')).output, 'kept')
     })
 
-  test('destroying a paused sandbox leaves nothing', async () => {
+  test('a destroy of a paused sandbox leaves nothing', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.pause(paused(assignment))
@@ -116,7 +116,7 @@ suite('pause', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('pausing a stopped sandbox does not start it', async () => {
+  test('a pause of a stopped sandbox does not start it', async () => {
     const assignment = await box.started()
     await box.host.stop(assignment)
     await box.host.pause(paused(assignment))
@@ -125,7 +125,7 @@ suite('pause', { skip: needsRoot }, () => {
     await assert.rejects(box.host.pause(box.assignment()), /not on this runner/)
   })
 
-  test('a paused sandbox gets a new size and stays paused', async () => {
+  test('a resize of a paused sandbox leaves it paused, and applies', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.pause(paused(assignment))
@@ -155,7 +155,7 @@ suite('pause', { skip: needsRoot }, () => {
     assert.equal(statusOf(assignment), 'started')
   })
 
-  test('a sandbox that a killed runner had frozen without a pause continues with the next runner', async () => {
+  test('a sandbox that a killed runner had frozen without a pause continues when the next runner starts', async () => {
     const assignment = await box.started()
     await box.close()
     await box.cgroupOf(assignment.sandboxId).freeze()
@@ -164,7 +164,7 @@ suite('pause', { skip: needsRoot }, () => {
     assert.equal((await box.run(assignment.sandboxId, 'echo here')).output, 'here')
   })
 
-  test('a restart of the machine ends a paused sandbox, with that reason', async () => {
+  test('a restart of the machine ends a paused sandbox, and that is its cause', async () => {
     const assignment = await box.started()
     await box.host.pause(paused(assignment))
     await box.close()

@@ -56,7 +56,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     return output
   }
 
-  test('two sandboxes share a volume’s files, and a user inside owns the same files in both sandboxes', async (t) => {
+  test('two sandboxes share the files of a volume, and a user owns the same files in both', async (t) => {
     const data = volumeAt('/data')
     const one = await startWith(box, [data])
     const two = await startWith(box, [used(data, '/home/daytona/shared')])
@@ -75,7 +75,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     if (!(await box.mapsOwners())) t.diagnostic(cannotMapOwners)
   })
 
-  test('devices and set-id bits have no effect in a volume, and the kernel enforces its limit', async () => {
+  test('devices and set-id bits have no effect in a volume, and the kernel enforces the volume’s size', async () => {
     const data = volumeAt('/data', { sizeGiB: 0.03 })
     const one = await startWith(box, [data])
     const options = (await run(one, 'cat /proc/self/mountinfo')).split('\n').find((line) => line.includes(' /data '))
@@ -90,7 +90,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(two, 'dd if=/dev/zero of=/data/more bs=1M count=1')
   })
 
-  test('no file of another volume grows it past its limit, because copies share no bytes', async () => {
+  test('a file copied from another volume counts fully, so that a volume cannot exceed its size', async () => {
     const [small, other] = [volumeAt('/small', { sizeGiB: 0.03 }), volumeAt('/other')]
     const one = await startWith(box, [small, other])
     await run(one, 'dd if=/dev/zero of=/other/big bs=1M count=60; sync')
@@ -104,7 +104,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(one, 'cmp /small/file /small/two; rm /other/big')
   })
 
-  test('a missing subpath of a volume is made; a start fails if the subpath is a file or has a link in it', async () => {
+  test('a volume’s missing subpath is made; a start fails if the subpath is a file or contains a link', async () => {
     const data = volumeAt('/data', { subpath: 'users/alice' })
     const alice = await startWith(box, [data])
     assert.equal(await run(alice, 'stat -c "%u %a" /data'), '0 777')
@@ -129,7 +129,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(own, 'stat -c "%u %a" /data'), '1000 700')
   })
 
-  test('a start fails if a volume’s mount path is a file or has a link in it; missing mount paths are made', async () => {
+  test('a volume’s missing mount path is made; a start fails if the path is a file or contains a link', async () => {
     const shared = volumeAt('/shared')
     const first = await startWith(box, [shared])
     await run(first, 'ln -s / /shared/root')
@@ -152,7 +152,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(first, 'echo fine > /real/deep/path/file; cat /shared/root/file')
   })
 
-  test('a volume survives stop, pause, a new runner, archive and fork, and no snapshot has its files', async () => {
+  test('a volume keeps its files over stop, pause, archive, fork and a new runner; no snapshot has them', async () => {
     const data = volumeAt('/data')
     const one = await startWith(box, [data])
     await run(one, 'echo kept > /data/file')
@@ -179,7 +179,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(one, 'cat /data/file'), 'kept\nforked')
   })
 
-  test('a volume that was lost is not made again; a half-made volume is completed at the next start', async () => {
+  test('a start does not make a lost volume again, but completes a volume that was left half made', async () => {
     const gone = volumeAt('/data')
     await assert.rejects(startWith(box, [used(gone, '/data')]), /is not where it was/)
     assert.equal(existsSync(pathOf(gone)), false)
@@ -193,14 +193,14 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(two, 'stat -c "%u %a" /data'), '1000 700')
   })
 
-  test('two sandboxes that start at the same moment make one volume', async () => {
+  test('three sandboxes that start at the same time with a new volume share one volume', async () => {
     const data = volumeAt('/data')
     const started = await Promise.all([1, 2, 3].map(() => startWith(box, [data])))
     for (const [at, each] of started.entries()) await run(each, `echo ${at} > /data/${at}`)
     assert.equal(await run(started[0]!, 'ls /data'), '0\n1\n2')
   })
 
-  test('`remove` removes the whole volume, may be repeated, and leaves other volumes unchanged', async () => {
+  test('`removeVolume` removes a whole volume, may be repeated, and leaves other volumes unchanged', async () => {
     const [data, other] = [volumeAt('/data'), volumeAt('/other')]
     const { sandboxId } = await startWith(box, [data, other])
     await box.run(sandboxId, 'mkdir -p /data/a/b; echo x > /data/a/b/c; echo y > /other/file')
@@ -216,7 +216,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
 suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
   // Like NFS, ramfs cannot map owners.
   for (const type of ['tmpfs', 'ramfs'])
-    test(`hosts that mount the directory share its volumes; without the mount no volume is made: ${type}`, async () => {
+    test(`hosts that mount one directory share its volumes; without the mount no volume is made: ${type}`, async () => {
       await using ends = new AsyncDisposableStack()
       const shared = mkdtempSync(join(tmpdir(), 'alcove-volumes-'))
       ends.defer(() => rmSync(shared, { recursive: true }))
@@ -256,7 +256,7 @@ suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
       assert.deepEqual(readdirSync(shared), [])
     })
 
-  test('a runner whose directory is not mounted offers no volumes', async () => {
+  test('a runner whose volume directory is not mounted offers no volumes', async () => {
     // Use a path below a mount, so that only the directory is missing, not the mount.
     const directory = mkdtempSync('/dev/shm/alcove-volumes-')
     const parts = {

@@ -4,19 +4,19 @@ import { findKernelWord } from './kernel-log.ts'
 
 const init = { pid: 812, startTime: '150000' }
 
-suite('what the kernel log says about a process that has ended', () => {
-  test('the kernel log shows that a process ran out of memory, in its cgroup or on the whole host', () => {
+suite('the kernel log about a process that has ended', () => {
+  test('`findKernelWord` returns "out of memory" for a process killed in its cgroup or on the whole host', () => {
     const words = 'total-vm:4kB, anon-rss:2kB, UID:165536 oom_score_adj:0'
     for (const text of ['Memory cgroup out of memory: Killed process 812', 'Out of memory: Killed process 812'])
       assert.equal(findKernelWord(`[ 1600.000001] ${text} (agent) ${words}\n`, init), 'out of memory')
   })
 
-  test('the kernel log shows that a process crashed', () => {
+  test('`findKernelWord` returns "crashed" for a process with a fault', () => {
     assert.equal(findKernelWord('[ 1600.1] agent[812]: segfault at 0 ip 0 sp 0 error 4 in agent', init), 'crashed')
     assert.equal(findKernelWord('[ 1600.1] traps: agent[812] general protection fault ip:0', init), 'crashed')
   })
 
-  test('lines about other processes, or about an earlier process with the same number, are ignored', () => {
+  test('`findKernelWord` ignores other processes, and an earlier process with the same number', () => {
     const killed = (pid: number, name = 'agent') =>
       `Memory cgroup out of memory: Killed process ${pid} (${name}) total-vm:1kB`
     assert.equal(findKernelWord(`[ 1600.1] ${killed(8120)}\n[ 1600.2] ${killed(81)}`, init), undefined)
@@ -25,7 +25,7 @@ suite('what the kernel log says about a process that has ended', () => {
     assert.equal(findKernelWord('dmesg: read kernel buffer failed', init), undefined)
   })
 
-  test('a process cannot forge a line by its name', () => {
+  test('a process cannot forge a line of the kernel log by its name', () => {
     const named = 'd process 812 ('
     assert.equal(
       findKernelWord(`[ 1600.1] Memory cgroup out of memory: Killed process 9 (${named}) total-vm:1kB`, init),

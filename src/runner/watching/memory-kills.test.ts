@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { wasBetween } from '#src/toolbox/running/out-of-memory.ts'
 import { MemoryKills } from './memory-kills.ts'
 
-suite('out-of-memory kills', () => {
+suite('times of out-of-memory kills in a sandbox', () => {
   let now = 0
   const kills = new MemoryKills(() => now)
   const lookAt = (time: number, count: number) => {
@@ -11,7 +11,7 @@ suite('out-of-memory kills', () => {
     kills.look('box', count)
   }
 
-  test('the recorded time of a kill is the span between the two reads with different counts', () => {
+  test('a kill counts as between the two reads of the kill counter that differ', () => {
     lookAt(1000, 5)
     lookAt(3000, 5)
     lookAt(5000, 6)
@@ -26,7 +26,7 @@ suite('out-of-memory kills', () => {
     assert.equal(wasBetween(kills.spans('another'), 0, 9000), false)
   })
 
-  test('old kills are dropped from the record, and all kills are dropped when the sandbox ends', () => {
+  test('the oldest recorded kills are dropped, and all kills of a sandbox when it ends', () => {
     for (let n = 1; n <= 64; n++) lookAt(10_000 + n * 10, 6 + n)
     assert.equal(wasBetween(kills.spans('box'), 3000, 4000), false)
     assert.equal(wasBetween(kills.spans('box'), 10_640, 10_640), true)

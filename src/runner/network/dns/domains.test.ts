@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { isDomain, isListed } from './domains.ts'
 
-suite('a list of domains', () => {
+suite('a sandbox’s list of allowed domains', () => {
   for (const [name, isThere] of [
     ['api.example.com', true],
     ['a.b.test', true],
@@ -14,12 +14,12 @@ suite('a list of domains', () => {
     ['api.example.com.evil.test', false],
     ['', false],
   ] as const) {
-    test(`the list ${isThere ? 'contains' : 'does not contain'} "${name}"`, () => {
+    test(`a list of api.example.com and *.b.test ${isThere ? 'contains' : 'does not contain'} "${name}"`, () => {
       assert.equal(isListed(['api.example.com', '*.b.test'], name), isThere)
     })
   }
 
-  test('a domain has at least two labels, and a star only in front', () => {
+  test('an allowed domain has at least two labels, and a star only as its first label', () => {
     for (const good of ['a.b', '*.a.b', 'xn--bcher-kva.example', '_dmarc.example.com', '1.test']) {
       assert.ok(isDomain(good), good)
     }

@@ -28,8 +28,8 @@ const nameIn = (message: Buffer) => {
   return typeof read === 'object' ? read.name : read
 }
 
-suite('a DNS question', () => {
-  test('a question is read in lower case, whatever follows it in the message', () => {
+suite('a DNS question from a sandbox', () => {
+  test('`readQuestion` returns the name in lower case, even if more records follow in the message', () => {
     const message = Buffer.concat([question('WwW.eXample.COM', 28), Buffer.from('an EDNS record')])
     const read = readQuestion(message)
     assert.ok(typeof read === 'object')
@@ -68,7 +68,9 @@ suite('a DNS question', () => {
     ['another class', Buffer.concat([header(), wireName(['a', 'b']), end(1, 3)]), codes.notImplemented],
     ['an update', Buffer.concat([header({ flags: 0x2800 }), question('a.b').subarray(12)]), codes.notImplemented],
   ]
-  for (const [what, message, code] of odd) test(`${what}: refused`, () => assert.equal(readQuestion(message), code))
+  for (const [what, message, code] of odd)
+    test(`readQuestion does not accept this message as a question: ${what}`, () =>
+      assert.equal(readQuestion(message), code))
 
   for (const [what, labels] of [
     ['a dot inside a label', ['api.example', 'com']],
@@ -77,12 +79,12 @@ suite('a DNS question', () => {
     ['bytes beyond ASCII', ['\xff', 'example', 'com']],
     ['the root', []],
   ] as const) {
-    test(`${what} is not a name that a list can contain`, () => {
+    test(`nameIn returns undefined for ${what}, which no list of domains can contain`, () => {
       assert.equal(nameIn(Buffer.concat([header(), wireName(labels), end()])), undefined)
     })
   }
 
-  test('any bytes are read as a question without an error, and never beyond their end', () => {
+  test('`readQuestion` throws for no bytes, and never reads beyond their end', () => {
     const anything = fc.uint8Array({ maxLength: 1400 })
     const likely = fc
       .tuple(fc.uint8Array({ maxLength: 300 }), fc.array(fc.tuple(fc.nat(299), fc.nat(255)), { maxLength: 6 }))
@@ -106,7 +108,7 @@ suite('a DNS question', () => {
     )
   })
 
-  test('a name of any form is read exactly as it was written', () => {
+  test('`nameIn` returns any valid name exactly as it was written, in lower case', () => {
     const label = fc.stringMatching(/^[A-Za-z0-9_-]{1,63}$/)
     fc.assert(
       fc.property(fc.array(label, { minLength: 1, maxLength: 4 }), (labels) => {
@@ -118,11 +120,11 @@ suite('a DNS question', () => {
   })
 })
 
-suite('a DNS answer', () => {
+suite('a DNS answer to a sandbox', () => {
   const asked = readQuestion(question('api.example.com'))
   assert.ok(typeof asked === 'object')
 
-  test('an answer repeats the question, and each address record points to it', () => {
+  test('a DNS answer repeats the question, and each of its address records points to it', () => {
     const answer = writeAnswer(asked, { code: codes.ok, addresses: ['1.2.3.4', '5.6.7.8'], seconds: 300 }, 512)
     const record = (...address: number[]) => [0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 44, 0, 4, ...address]
     assert.deepEqual(
@@ -135,7 +137,7 @@ suite('a DNS answer', () => {
     )
   })
 
-  test('an answer that does not fit is marked as cut and has no addresses', () => {
+  test('a DNS answer that does not fit is marked as truncated and has no addresses', () => {
     const answer = writeAnswer(asked, { code: codes.ok, addresses: Array(40).fill('1.2.3.4'), seconds: 1 }, 512)
     assert.deepEqual([answer.readUInt16BE(2), answer.readUInt16BE(6), answer.length], [0x8380, 0, asked.asked.length])
   })

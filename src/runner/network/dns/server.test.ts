@@ -72,8 +72,8 @@ const askTcp = async ({ tcp }: DnsServer, chunks: readonly Buffer[], answers: nu
 const codeOf = (answer: Buffer) => (answer[3] ?? 0) & 15
 const countOf = (answer: Buffer) => answer.readUInt16BE(6)
 
-suite('the resolver of sandboxes with a list of domains', () => {
-  test('an answer comes only after its address is open, and its TTL is at most five minutes', async () => {
+suite('the resolver for sandboxes with a list of domains', () => {
+  test('the resolver answers only with addresses that are already open, and with a TTL of at most 300 s', async () => {
     const opened: unknown[] = []
     using server = await serve({
       open: async (...all) => {
@@ -91,7 +91,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.deepEqual([...answer.subarray(-4)], [203, 0, 113, 5])
   })
 
-  test('a name that is not listed is refused without asking upstream', async () => {
+  test('the resolver refuses a name that is not listed, and does not ask upstream for it', async () => {
     using server = await serve({ lookup: () => assert.fail('somebody was asked') })
     for (const name of ['a.test', 'example.com', 'api.example.com.evil.test']) {
       assert.equal(codeOf(await askUdp(server, question(name))), 3, name)
@@ -99,7 +99,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.deepEqual([codeOf(await askUdp(server, question('api.example.com', 28)))], [0], 'AAAA is empty')
   })
 
-  test('an upstream failure is answered with its DNS code', async () => {
+  test('the resolver answers an upstream failure with the DNS code for it', async () => {
     for (const [code, expected] of [
       ['ENOTFOUND', 3],
       ['ENODATA', 0],
@@ -113,7 +113,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.deepEqual(codeOf(await askUdp(server, question('api.example.com'))), 2, 'not told what is not open')
   })
 
-  test('64 questions of one sandbox are answered at a time; further questions are dropped', async () => {
+  test('the resolver answers 64 questions of one sandbox at a time, and drops further questions', async () => {
     let asked = 0
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
@@ -136,7 +136,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.equal(codeOf(await askUdp(server, question('api.example.com', 1, 10))), 0)
   })
 
-  test('every sandbox always gets a few questions answered, however many questions forty others send', async () => {
+  test('the resolver answers a sandbox’s first questions, however many questions forty others send', async () => {
     let asked = 0
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
@@ -169,7 +169,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     }
   })
 
-  test('TCP: questions in pieces, or several in one piece, are each answered in order', async () => {
+  test('over TCP, DNS questions in pieces or several in one piece are each answered in order', async () => {
     using server = await serve()
     const [first, second] = [framed(question('api.example.com', 1, 1)), framed(question('b.a.test', 1, 2))]
     const both = Buffer.concat([first, second])
@@ -188,14 +188,14 @@ suite('the resolver of sandboxes with a list of domains', () => {
     }
   })
 
-  test('TCP: an impossible length closes the connection, and so does an unknown client', async () => {
+  test('over TCP, the resolver closes a connection with an impossible length or from an unknown address', async () => {
     using server = await serve()
     assert.deepEqual(await askTcp(server, [Buffer.from([0xff, 0xff, 0])], 1), [])
     using unknown = await serve({ domainsOf: () => undefined })
     assert.deepEqual(await askTcp(unknown, [framed(question('api.example.com'))], 1), [])
   })
 
-  test('TCP: the ninth connection of one sandbox is closed', async () => {
+  test('over TCP, the resolver closes the ninth connection of one sandbox', async () => {
     using server = await serve()
     const sockets = Array.from({ length: 8 }, () => connect(server.tcp, address))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
@@ -205,7 +205,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     await Promise.all(gone)
   })
 
-  test('the resolver survives any bytes over UDP and TCP', async () => {
+  test('the resolver keeps running, whatever bytes it gets over UDP and TCP', async () => {
     using server = await serve()
     const bytes = fc.uint8Array({ maxLength: 600 }).map((each) => Buffer.from(each))
     await fc.assert(

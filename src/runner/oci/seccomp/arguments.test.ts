@@ -18,7 +18,7 @@ const isMet = ({ when }: Forbidden, given: readonly number[]) =>
     return 'isNot' in condition ? value !== condition.isNot : value > condition.above
   })
 
-suite('the filter of arguments', () => {
+suite('the seccomp filter of arguments', () => {
   for (const [arch, calls] of [
     [
       'x64',
@@ -49,7 +49,7 @@ suite('the filter of arguments', () => {
       },
     ],
   ] as const)
-    test(`forbidden arguments are refused, even with bits the kernel ignores; others pass: ${arch}`, () => {
+    test(`the filter refuses forbidden arguments, whatever bits the kernel ignores; others pass: ${arch}`, () => {
       const filter = makeArgumentFilter(arch)
       const answers = (call: keyof typeof calls, ...given: number[]) =>
         [0n, 1n << 32n].map((upper) =>
@@ -97,7 +97,7 @@ suite('the filter of arguments', () => {
       for (const name of [14, 31, 32, 38]) expect(92, 'setsockopt', 9, 6, name)
     })
 
-  test('a sandbox with volumes can make no copies that share their bytes, also by 32-bit programs', () => {
+  test('a sandbox with volumes cannot clone file contents, also in 32-bit programs', () => {
     const request = [3n, 0x40049409n, 4n]
     const answers = (filter: Buffer, architecture: number, [ioctl, copy]: [number, number]) => [
       ...[0x40049409n, 0x4020940dn, 0x5401n].map((each) => answerOf(filter, ioctl, [3n, each, 4n], architecture)),
@@ -111,7 +111,7 @@ suite('the filter of arguments', () => {
   })
 
   for (const arch of ['x64', 'arm64'] as const)
-    test(`each call with forbidden arguments gets the expected error: ${arch}`, () => {
+    test(`each system call with forbidden arguments gets the expected error: ${arch}`, () => {
       const filter = makeArgumentFilter(arch)
       for (const { name, call, given, errno } of forbiddenCalls) {
         const number = numbers[call]?.[arch]
@@ -120,7 +120,7 @@ suite('the filter of arguments', () => {
       }
     })
 
-  test('the list of forbidden calls covers every row of the filter and every call of each row', () => {
+  test('the tested list of forbidden calls covers every call in every row of the filter', () => {
     const untried = reasons.flatMap(({ forbidden }) =>
       forbidden.flatMap((row) =>
         row.calls
@@ -131,7 +131,7 @@ suite('the filter of arguments', () => {
     assert.deepEqual(untried, [])
   })
 
-  test('every name is a system call of the kernel', () => {
+  test('every name in the filter of arguments is a system call of the kernel', () => {
     const names = reasons.flatMap(({ forbidden }) => forbidden.flatMap(({ calls }) => calls))
     assert.deepEqual(
       names.filter((name) => !systemCalls.includes(name)),
@@ -143,7 +143,7 @@ suite('the filter of arguments', () => {
     ['x64', '/usr/include/x86_64-linux-gnu/asm/unistd_64.h'],
     ['arm64', '/usr/include/asm-generic/unistd.h'],
   ] as const)
-    test(`every system call’s number is the number in the kernel’s own header: ${arch}`, {
+    test(`every system call number in the table equals the one in the kernel’s own header: ${arch}`, {
       skip: !existsSync(header) && `needs ${header}`,
     }, () => {
       const lines = readFileSync(header, 'utf8').matchAll(/^#define __NR(?:3264)?_(\w+)\s+(\d+)/gm)
@@ -151,7 +151,7 @@ suite('the filter of arguments', () => {
       for (const [name, { [arch]: number }] of Object.entries(numbers)) assert.equal(number, known.get(name), name)
     })
 
-  test('an architecture without a table throws an error', () => {
+  test('`makeArgumentFilter` throws for an architecture without a table of system calls', () => {
     assert.throws(() => makeArgumentFilter('mips'), /no system call filter for mips/)
   })
 })

@@ -10,7 +10,7 @@ const allowed = new Set(
 )
 
 suite('the seccomp profile', () => {
-  test('every refused or conditional name is a system call, and is listed once', () => {
+  test('every refused or conditional name in the seccomp profile is a system call, and is listed once', () => {
     const decided = [...refusals.flatMap((refusal) => refusal.calls), ...conditional]
     assert.deepEqual(
       decided.filter((name) => !systemCalls.includes(name)),
@@ -20,24 +20,24 @@ suite('the seccomp profile', () => {
     assert.equal(new Set(systemCalls).size, systemCalls.length)
   })
 
-  test('refused or conditional calls are never allowed unconditionally', () => {
+  test('system calls that are refused or conditional are never allowed without a condition', () => {
     for (const name of ['mount', 'bpf', 'clone3', 'io_uring_setup', 'setns', 'keyctl', 'unshare', 'clone', 'socket'])
       assert.equal(allowed.has(name), false, name)
   })
 
-  test('calls that ordinary programs need are allowed', () => {
+  test('the seccomp profile allows system calls that ordinary programs need', () => {
     for (const name of ['read', 'execve', 'futex', 'ptrace', 'chroot', 'fork', 'statx', 'rseq', 'memfd_create'])
       assert.equal(allowed.has(name), true, name)
   })
 
-  test('no rule repeats the default, which libseccomp would refuse', () => {
+  test('no rule of the seccomp profile repeats its default, because libseccomp would refuse the profile', () => {
     assert.deepEqual(
       profile.syscalls.filter((rule) => rule.errnoRet === profile.defaultErrnoRet),
       [],
     )
   })
 
-  test('one namespace flag is enough to refuse clone and unshare', () => {
+  test('clone and unshare are allowed only if no flag for a new namespace is set', () => {
     const masks = profile.syscalls
       .filter((rule) => rule.names[0] === 'unshare' && rule.action === 'SCMP_ACT_ALLOW')
       .flatMap((rule) => rule.args ?? [])
@@ -61,7 +61,7 @@ suite('the seccomp profile', () => {
       )
   })
 
-  test('an architecture without a table throws an error', () => {
+  test('`makeSeccompProfile` throws for an architecture without a table of system calls', () => {
     assert.throws(() => makeSeccompProfile('mips'), /no system call filter for mips/)
   })
 })

@@ -17,8 +17,8 @@ const lowerHalf = (value: number) => BigInt(value >>> 0)
 const numberOf = (call: string) => systemCalls32.get(call) ?? assert.fail(`${call} has no number`)
 const answers = (call: string, ...given: number[]) => answerOf(filter, numberOf(call), given.map(lowerHalf), i386)
 
-suite('the filter of 32-bit programs', () => {
-  test('every 32-bit system call’s number is the number in the kernel’s own header', {
+suite('the seccomp filter of 32-bit programs', () => {
+  test('every 32-bit system call number in the table equals the one in the kernel’s own header', {
     skip: !existsSync('/usr/include/x86_64-linux-gnu/asm/unistd_32.h') && 'needs asm/unistd_32.h',
   }, () => {
     const header = readFileSync('/usr/include/x86_64-linux-gnu/asm/unistd_32.h', 'utf8')
@@ -26,7 +26,7 @@ suite('the filter of 32-bit programs', () => {
       assert.equal(systemCalls32.get(name), Number(number), name)
   })
 
-  test('calls refused to 64-bit programs are refused to 32-bit programs; unknown numbers fail with ENOSYS', () => {
+  test('32-bit programs are refused the calls that 64-bit programs are; unknown numbers fail with ENOSYS', () => {
     const refused = new Map(
       refusals.flatMap(({ calls, answer }) => calls.map((call) => [call, answer === 'EPERM' ? EPERM : ENOSYS])),
     )
@@ -39,7 +39,7 @@ suite('the filter of 32-bit programs', () => {
       assert.equal(answerOf(filter, number, [], i386), ENOSYS, `${number}`)
   })
 
-  test('each forbidden argument is refused as for 64-bit programs, in every form of its call', () => {
+  test('32-bit programs are refused the same arguments as 64-bit programs, in every variant of a call', () => {
     const forms: Record<string, string[]> = {
       mmap: ['mmap2'],
       select: ['_newselect'],
@@ -52,7 +52,7 @@ suite('the filter of 32-bit programs', () => {
     assert.equal(answers('ppoll_time64', 0, 2048), allowed)
   })
 
-  test('namespaces, personalities and families of sockets are refused as for 64-bit programs', () => {
+  test('32-bit programs are refused the same namespaces, personalities and socket families as 64-bit ones', () => {
     for (const flag of [0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000]) {
       assert.equal(answers('clone', flag | 17), EPERM)
       assert.equal(answers('unshare', flag), EPERM)
@@ -72,7 +72,7 @@ suite('the filter of 32-bit programs', () => {
     for (const protocol of [1, 9, 12, 15, 4096]) assert.equal(answers('socket', 16, 3, protocol), EPROTONOSUPPORT)
   })
 
-  test('calls that combine several calls cannot bypass the filter', () => {
+  test('32-bit programs cannot bypass the filter with socketcall, ipc and other multiplexing calls', () => {
     const [socket, bind, socketpair, setsockopt, sendmsg] = [1, 2, 8, 14, 16]
     for (const call of [socket, socketpair, setsockopt]) assert.equal(answers('socketcall', call, 0x1000), ENOSYS)
     for (const call of [bind, sendmsg]) assert.equal(answers('socketcall', call, 0x1000), allowed)
@@ -87,7 +87,7 @@ suite('the filter of 32-bit programs', () => {
     assert.equal(answers('pselect6_time64', 2049), EINVAL)
   })
 
-  test('calls of other architectures continue to their own filter; arm64 has no 32-bit programs', () => {
+  test('the 32-bit filter passes calls of other architectures; on arm64 there is no such filter', () => {
     for (const architecture of [0xc000003e, 0xc00000b7, 0]) {
       assert.equal(answerOf(filter, 11, [], architecture), undefined)
       assert.equal(answerOf(filter, 21, [], architecture), undefined)
