@@ -5,7 +5,7 @@ import { startControl } from '#test/control/harness.ts'
 import { openDatabase } from './storage/database.ts'
 
 suite('control as a server', () => {
-  test('every answer carries the version and a request id, even refusals and answers for unknown paths', async () => {
+  test('every reply has the headers for version and request id, even refusals and unknown paths', async () => {
     await using app = await startControl()
     for (const path of ['/health', '/users/me', '/no-such-thing']) {
       const { headers } = await app.as('nobody').get(path)
@@ -14,14 +14,14 @@ suite('control as a server', () => {
     }
   })
 
-  test('the API is below /api, and also at the root for clients that know only the origin', async () => {
+  test('the API answers below /api, and also at the root', async () => {
     await using app = await startControl()
     for (const url of ['/api/health', '/health']) {
       assert.equal((await app.app.server.inject({ method: 'GET', url })).statusCode, 200, url)
     }
   })
 
-  test('an error has time, path, code and message in the fields that clients expect', async () => {
+  test('an error reply has time, path, code and message in the fields that clients expect', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('owner').get('/regions/no-such?x=1')
     const { timestamp, ...rest } = body
@@ -38,7 +38,7 @@ suite('control as a server', () => {
     })
   })
 
-  test('a page of any origin may call control with any header', async () => {
+  test('a web page of any origin may call control with any header', async () => {
     await using app = await startControl()
     const preflight = await app.app.server.inject({
       method: 'OPTIONS',
@@ -61,7 +61,7 @@ suite('control as a server', () => {
     assert.match(String(reply.headers['access-control-expose-headers']), /X-RateLimit-Remaining-sandbox-create/)
   })
 
-  test('calls that do not come from a page get no CORS headers, but still `Vary: Origin`', async () => {
+  test('a call without an Origin gets no CORS headers, but `Vary: Origin`', async () => {
     await using app = await startControl()
     for (const headers of [{}, { origin: '' }]) {
       const reply = await app.as('owner').get('/users/me', { headers })
@@ -72,7 +72,7 @@ suite('control as a server', () => {
     assert.deepEqual([preflight.statusCode, preflight.json().error], [404, 'Not Found'])
   })
 
-  test('if database connections are cut, running calls get 503 at worst, and later calls succeed', async () => {
+  test('if the database connections are cut, running calls get 503 at worst, and later calls succeed', async () => {
     await using app = await startControl()
     const knife = openDatabase(app.url, { max: 1 })
     const cut = () => knife.sql`
@@ -98,7 +98,7 @@ suite('control as a server', () => {
 })
 
 suite('an answer that waits for the audit log', () => {
-  test('a 403 is sent even if a header of the answer has an invalid value', async () => {
+  test('a 403 is sent even if one of its headers has an invalid value', async () => {
     await using app = await startControl({ settings: { version: 'not a header: \u0100' } })
     const stop = new AbortController()
     const unanswered = once(process, 'unhandledRejection', { signal: stop.signal }).catch(() => [])

@@ -16,7 +16,7 @@ const partsOf = (opened: Awaited<ReturnType<typeof openTestDatabase>>) => ({
 })
 
 suite('the first start', () => {
-  test('repeated starts make only one administrator, organization, region, runner, snapshot and key', async () => {
+  test('repeated first starts make only one administrator, organization, region, runner, snapshot and key', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const key = newKey()
@@ -37,14 +37,14 @@ suite('the first start', () => {
     )
   })
 
-  test('a start without a first key makes no user; a later start with a first key does', async () => {
+  test('a start without ALCOVE_FIRST_KEY makes no user; a later start with it does', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     assert.equal(await bootstrap(partsOf(opened), undefined), false)
     assert.equal(await bootstrap(partsOf(opened), newKey()), true)
   })
 
-  test('a new first key replaces the old one; a first key that was deleted stays deleted at later starts', async () => {
+  test('a new first key replaces the old one; a first key that an operator deleted is not made again', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)
@@ -68,7 +68,7 @@ suite('the first start', () => {
     assert.deepEqual(await hashes(), [hashKey(theirs)])
   })
 
-  test('a first key that a database knew before the table `first_keys` existed is not added again', async () => {
+  test('a deleted first key from before the table `first_keys` existed is not made again', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)
@@ -80,7 +80,7 @@ suite('the first start', () => {
     assert.equal((await opened.database.sql`select 1 from api_keys`).length, 0)
   })
 
-  test('a new runner key replaces the former one', async () => {
+  test('a new runner key replaces the old one', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)

@@ -18,7 +18,7 @@ const good = {
 }
 
 suite('the settings of control', () => {
-  test('control’s settings are read; service keys are kept only as hashes', () => {
+  test('`loadConfig` reads control’s settings, and keeps the keys of services only as hashes', () => {
     const { databaseUrl, listen, firstKey, settings } = loadConfig(good)
     assert.equal(databaseUrl, good.ALCOVE_DATABASE_URL)
     assert.deepEqual(listen, { host: '127.0.0.1', port: 3000 })
@@ -28,7 +28,7 @@ suite('the settings of control', () => {
     assert.ok(!JSON.stringify(settings).includes(good.ALCOVE_RUNNER_KEY))
   })
 
-  test('the newest encryption key encrypts, and older keys can still decrypt', () => {
+  test('`loadConfig` encrypts with ALCOVE_ENCRYPTION_KEY, and can also decrypt with the older keys', () => {
     const older = newEncryptionKey()
     const before = createEncryption([readEncryptionKey(older)!]).encrypt('a', 'text')
     const { encryption } = loadConfig({ ...good, ALCOVE_OLDER_ENCRYPTION_KEYS: `${newEncryptionKey()},${older}` })
@@ -48,7 +48,7 @@ suite('the settings of control', () => {
     }
   })
 
-  test('a rate limit is a number of calls per seconds; by default there are no rate limits and no proxies', () => {
+  test('a rate limit is written as calls/seconds; by default there are no rate limits and no trusted proxies', () => {
     assert.deepEqual([loadConfig(good).settings.rateLimits, loadConfig(good).settings.trustedProxies], [{}, 0])
     const told = { ALCOVE_RATE_LIMIT_SANDBOX_CREATE: '10/60', ALCOVE_TRUSTED_PROXIES: '2' }
     const { rateLimits, trustedProxies } = loadConfig({ ...good, ...told }).settings
@@ -62,7 +62,7 @@ suite('the settings of control', () => {
     }
   })
 
-  test('private targets are read as networks; by default there are no private targets', () => {
+  test('ALCOVE_ALLOW_PRIVATE_TARGETS is a list of networks, and is empty by default', () => {
     assert.equal(isWithin(loadConfig(good).settings.privateTargets, '127.0.0.1'), false)
     const { settings } = loadConfig({ ...good, ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8' })
     assert.equal(isWithin(settings.privateTargets, '127.0.0.1'), true)
@@ -70,14 +70,14 @@ suite('the settings of control', () => {
     assert.throws(() => loadConfig(wrong), /ALCOVE_ALLOW_PRIVATE_TARGETS is not usable/)
   })
 
-  test('registry rules are read by the registry names that images use; by default any registry is allowed', () => {
+  test('registry settings accept each name of a registry; by default every registry is allowed', () => {
     assert.deepEqual(loadConfig(good).settings.registries, { plain: [], private: [], allowed: undefined })
     const set = { ALCOVE_PRIVATE_REGISTRIES: 'Registry.corp:5000', ALCOVE_REGISTRIES: 'index.docker.io, ghcr.io' }
     const { registries } = loadConfig({ ...good, ...set }).settings
     assert.deepEqual(registries, { plain: [], private: ['registry.corp:5000'], allowed: ['docker.io', 'ghcr.io'] })
   })
 
-  test('audit rows are kept for 90 days by default; a setting that is no number of days is refused', () => {
+  test('ALCOVE_AUDIT_DAYS is 90 by default; a value that is not a number of days is refused', () => {
     const daysOf = (given?: string) =>
       loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_AUDIT_DAYS: given }) }).settings.auditDays
     assert.deepEqual([daysOf(), daysOf('7')], [90, 7])
@@ -98,7 +98,7 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'all', '1000000']) assert.throws(() => sizeOf(wrong), /ALCOVE_VOLUME_GIB/)
   })
 
-  test('mail is logged unless server and sender are set; one alone is an error that hides the password', () => {
+  test('mail is only logged unless server and sender are set; if one is missing, the error names it', () => {
     const { smtp } = loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:x@mail.test', ALCOVE_MAIL_FROM: 'a@b.c' })
     assert.deepEqual([smtp?.host, smtp?.port, smtp?.from], ['mail.test', 465, 'a@b.c'])
     assert.equal(loadConfig(good).smtp, undefined)
@@ -108,7 +108,7 @@ suite('the settings of control', () => {
     )
   })
 
-  test('control itself sends webhooks by default, and Svix if its token is set', () => {
+  test('control sends webhooks itself by default, and through Svix if a Svix token is set', () => {
     const choose = (more: Record<string, string>) => loadConfig({ ...good, ...more }).settings.webhooks
     assert.deepEqual(choose({}), { kind: 'embedded' })
     assert.deepEqual(choose({ ALCOVE_WEBHOOK_PROVIDER: 'none' }), { kind: 'none' })
@@ -120,7 +120,7 @@ suite('the settings of control', () => {
     assert.throws(() => choose({ ALCOVE_WEBHOOK_PROVIDER: 'other' }), /ALCOVE_WEBHOOK_PROVIDER is not usable/)
   })
 
-  test('all invalid settings are reported together', () => {
+  test('all invalid settings are reported together in one error', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_LISTEN: 'nowhere', ALCOVE_PUBLIC_URL: 'localhost' }),
       ({ message }: Error) => {

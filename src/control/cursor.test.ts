@@ -4,12 +4,12 @@ import fc from 'fast-check'
 import { readCursor, writeCursor } from './cursor.ts'
 
 suite('the cursor of a listing', () => {
-  test('a cursor is read back unchanged', () => {
+  test('a list cursor is read back unchanged', () => {
     const cursor = { sort: 'createdAt', order: 'desc', value: '2026-01-02T03:04:05.678Z', id: 'a' } as const
     assert.deepEqual(readCursor(writeCursor(cursor), { sort: 'createdAt', order: 'desc', valueIs: 'time' }), cursor)
   })
 
-  test('400 for a cursor that was made for another sort or order', () => {
+  test('`readCursor` refuses a cursor that was made for another sort column, order or type', () => {
     const text = writeCursor({ sort: 'name', order: 'asc', value: 'box', id: 'a' })
     assert.throws(() => readCursor(text, { sort: 'name', order: 'desc', valueIs: 'text' }), { status: 400 })
     assert.throws(() => readCursor(text, { sort: 'id', order: 'asc', valueIs: 'text' }), { status: 400 })
@@ -17,7 +17,7 @@ suite('the cursor of a listing', () => {
     assert.throws(() => readCursor(text, { sort: 'name', order: 'asc', valueIs: 'time' }), { status: 400 })
   })
 
-  test('400 for any text that is no cursor', () => {
+  test('`readCursor` refuses any text that is not a cursor', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.base64String(), fc.json()), (text) => {
         assert.throws(() => readCursor(text, { sort: 'name', order: 'asc', valueIs: 'text' }), { status: 400 })
@@ -25,7 +25,7 @@ suite('the cursor of a listing', () => {
     )
   })
 
-  test('400 for a cursor with a value that the column cannot store, before the database sees it', () => {
+  test('`readCursor` refuses a value that the sort column cannot hold', () => {
     const number = { sort: 'cpu', order: 'asc', valueIs: 'number' } as const
     const time = { sort: 'createdAt', order: 'asc', valueIs: 'time' } as const
     for (const value of [2 ** 31, -(2 ** 31), 1e300, 1.5, '1', null]) {
@@ -38,7 +38,7 @@ suite('the cursor of a listing', () => {
     }
   })
 
-  test('400 for a cursor that contains a NUL, before the database sees it', () => {
+  test('`readCursor` refuses a cursor with a NUL character', () => {
     const text = writeCursor({ sort: 'name', order: 'asc', value: 'a\0b', id: 'a' })
     assert.throws(() => readCursor(text, { sort: 'name', order: 'asc', valueIs: 'text' }), { status: 400 })
   })

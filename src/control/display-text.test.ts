@@ -3,13 +3,13 @@ import { suite, test } from 'node:test'
 import { readDisplayText } from './display-text.ts'
 
 suite('names that users choose', () => {
-  test('names are trimmed and otherwise unchanged', () => {
+  test('`readDisplayText` trims a name, and changes nothing else', () => {
     for (const name of ['a', 'My build (2 < 3), 50 %', 'Ünïcödé 日本 🐢', "it's"]) {
       assert.equal(readDisplayText('name', ` ${name} `), name)
     }
   })
 
-  test('names are refused if a page or a mail would not show them as a name', () => {
+  test('`readDisplayText` refuses markup, URLs, control characters and empty names', () => {
     for (const name of [
       '',
       ' \t',

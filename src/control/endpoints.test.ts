@@ -151,7 +151,7 @@ suite('endpoints', () => {
   })
 
   suite('every endpoint', () => {
-    test('every endpoint has a summary and its required permission, and is in the table once', () => {
+    test('every endpoint has a summary and its required permission, and no endpoint occurs twice', () => {
       const seen = new Set<string>()
       for (const route of app.app.routes) {
         const title = normal(titleOf(route))
@@ -188,7 +188,7 @@ suite('endpoints', () => {
       ),
     ]
 
-    test('every endpoint bounds the texts, lists and maps that it takes', () => {
+    test('every endpoint limits the length of texts, lists and maps in its input', () => {
       assert.deepEqual(findUnbounded(app.app.routes), anyValue)
     })
 
@@ -203,7 +203,7 @@ suite('endpoints', () => {
       })
     })
 
-    test('every endpoint answers a stranger as if the thing in the path did not exist, and changes nothing', async () => {
+    test('to a stranger, every endpoint answers as if the thing in the path did not exist, and changes nothing', async () => {
       const before = await everything(app.database.sql, ['audit_log'])
       await walk(async (route) => {
         if (!route.path.includes(':') || route.needs === 'public') return
@@ -239,7 +239,7 @@ suite('endpoints', () => {
       })
     })
 
-    test('a path with more segments gets 404 or 400, never the answer of another route', async () => {
+    test('a path that continues after an endpoint’s path answers 404', async () => {
       await walk(async (route) => {
         const path = `${pathOf(route, { ...ours, sandboxId })}/and/more/of/it`
         assert.equal((await app.as(allowed(route)).send(route.method, path)).status, 404)
@@ -248,7 +248,7 @@ suite('endpoints', () => {
   })
 
   suite('never 500', () => {
-    test('no path, query, header or body causes a 500', { timeout: 170_000 }, async () => {
+    test('no generated path, query, header or body causes a 500', { timeout: 170_000 }, async () => {
       const runs = 60
       await walk(async (route) => {
         const parameters = route.path.match(/:\w+/g) ?? []

@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { isIdLike, isTokenLike, looksLikeId } from './id-like.ts'
 
 suite('names that read like ids or tokens', () => {
-  test('a UUID is found in every spelling: case, separators or none, braces, URN, wide or invisible letters', () => {
+  test('`isIdLike` recognizes a UUID in every spelling: case, separators, braces, URN, invisible letters', () => {
     const id = randomUUID()
     const wide = id.replaceAll(/[0-9a-f]/g, (letter) => String.fromCodePoint(letter.codePointAt(0)! + 0xfee0))
     for (const name of [
@@ -29,7 +29,7 @@ suite('names that read like ids or tokens', () => {
     }
   })
 
-  test('a new name in letters that look like an id is refused; an existing one is found', () => {
+  test('a new name of letters that look like an id is refused; an existing one is found', () => {
     const id = '01230123-abcd-4ef6-8abc-deadbeef0001'
     for (const [from, to] of [
       ['a', '\u0430'],
@@ -60,14 +60,14 @@ suite('names that read like ids or tokens', () => {
     for (const name of words) assert.equal(looksLikeId(name), false, name)
   })
 
-  test('a name that contains an id, or is longer or shorter than an id, is not like an id', () => {
+  test('a name that contains an id, or is longer or shorter than an id, does not count as like an id', () => {
     const id = randomUUID()
     for (const name of [`agent-${id}`, `${id}-2`, id.slice(1), `${id}0`, 'box', '', 'feed-beef-1']) {
       assert.equal(isIdLike(name), false, name)
     }
   })
 
-  test('sixteen letters and digits look like a token in any case; with a dash or another length they do not', () => {
+  test('`isTokenLike` recognizes 16 letters and digits in any case, but not with a dash or another length', () => {
     for (const name of [
       'abcdefghijklmn01',
       'ABCDEFGHIJKLMN01',

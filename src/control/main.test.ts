@@ -54,7 +54,7 @@ const settings = (port: number) => ({
 })
 
 suite('the program control', () => {
-  test('control migrates an empty database, reports ready, accepts the first key, exits with 0 at SIGTERM', async () => {
+  test('control migrates an empty database, becomes ready, accepts the first key, and ends with 0 at SIGTERM', async () => {
     await using opened = await openTestDatabase('empty')
     const port = await freePort()
     const firstKey = newKey()
@@ -70,7 +70,7 @@ suite('the program control', () => {
     assert.deepEqual(await exit, [0, null])
   })
 
-  test('control logs and prints which database it cannot reach, without the password, and exits with 1', async () => {
+  test('if control cannot reach its database, it prints which one, without the password, and exits with 1', async () => {
     const port = await freePort()
     const child = start({ ...settings(1), ALCOVE_DATABASE_URL: `postgres://me:hidden@127.0.0.1:${port}/alcove` })
     await using _ended = ending(child)
@@ -88,7 +88,7 @@ suite('the program control', () => {
     assert.doesNotMatch(said, /hidden/)
   })
 
-  test('control reports all missing settings and exits with 1', async () => {
+  test('if settings are missing, control names all of them and exits with 1', async () => {
     const child = start({})
     await using _ended = ending(child)
     let said = ''

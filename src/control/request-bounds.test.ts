@@ -28,7 +28,7 @@ const findUnbounded = (where: string, schema: TSchema | undefined): string[] => 
   ]
 }
 
-test('every list and map in a request has a size limit', async () => {
+test('every list and map in a request of control or the toolbox has a size limit', async () => {
   await using app = await startControl()
   const rows = [...app.app.routes, ...toolboxEndpoints]
   const unbounded = rows.flatMap(({ method, path, params, query, body }) =>

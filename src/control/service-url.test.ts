@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { readServiceUrl } from './service-url.ts'
 
 suite('the address of a service', () => {
-  test('a service URL is accepted unchanged, even with a private address', () => {
+  test('`readServiceUrl` accepts a service’s URL unchanged, even with a private address', () => {
     const urls = [
       'https://otel.example.com',
       'http://10.0.0.7:4318/v1/traces',
@@ -15,7 +15,7 @@ suite('the address of a service', () => {
     for (const url of urls) assert.equal(readServiceUrl('endpoint', ` ${url}\n`), url)
   })
 
-  test('400 for a service URL that is invalid, has credentials, or is link-local or a metadata service', () => {
+  test('`readServiceUrl` refuses invalid URLs, URLs with credentials, and link-local or metadata addresses', () => {
     const urls = [
       '',
       'example.com',

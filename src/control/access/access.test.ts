@@ -34,7 +34,7 @@ const sign = (key: string, method: string, path: string, expires: string) => ({
 })
 
 suite('POST /proxy/access', () => {
-  test('200 for any API key of the sandbox’s organization, by the sandbox’s id and by its name', () =>
+  test('POST /proxy/access answers 200 to any API key of the sandbox’s organization, by id and by name', () =>
     withBox(async (app, id) => {
       for (const key of [keys.owner, keys.member, keys.viewer]) {
         for (const idOrName of [id, 'box']) {
@@ -57,7 +57,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.viewer, organizations.ours))).status, 200)
     }))
 
-  test('404 for an API key of another organization, by id or by name; 401 without a valid key', () =>
+  test('POST /proxy/access answers 404 to another organization’s key, by id and by name, and 401 without a key', () =>
     withBox(async (app, id) => {
       assert.equal((await ask(app, id, bearer(keys.stranger))).status, 404)
       assert.equal((await ask(app, 'box', bearer(keys.stranger))).status, 404)
@@ -70,7 +70,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await app.as('proxy').post('/proxy/access', none)).status, 401)
     }))
 
-  test('404 for the id of a deleted sandbox, even if another sandbox has that id as its name', () =>
+  test('POST /proxy/access answers 404 for a deleted sandbox’s id, even if another sandbox has that id as its name', () =>
     withBox(async (app, id) => {
       const other = (await app.as('member').post('/sandbox', { name: 'other' })).body
       await app.database.sql`
@@ -84,7 +84,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, other.id, bearer(keys.member))).status, 200)
     }))
 
-  test('200 if any credential is valid: invalid credentials before it in the request do no harm', () =>
+  test('POST /proxy/access answers 200 if any of the credentials is valid, even after invalid credentials', () =>
     withBox(async (app, id) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/preview-url')).body
       const credentials = [
@@ -101,7 +101,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, 'box', 80, [bearer('of-the-app'), ...twice.slice(1)])).body.isBearerOurs, false)
     }))
 
-  test('200 for the sandbox’s own preview token, 401 for the preview token of another sandbox', () =>
+  test('POST /proxy/access answers 200 to the sandbox’s own preview token, and 401 to another sandbox’s', () =>
     withBox(async (app, id) => {
       const tokenOf = async (name: string) =>
         (await app.as('member').get(`/sandbox/${name}/ports/80/preview-url`)).body.token as string
@@ -113,7 +113,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, { kind: 'preview-header', token: '' })).status, 401)
     }))
 
-  test('401 for a preview token that was issued before the last start of the sandbox', () =>
+  test('POST /proxy/access answers 401 to a preview token from before the last start of the sandbox', () =>
     withBox(async (app, id) => {
       const tokenNow = async () =>
         (await app.as('member').get('/sandbox/box/ports/80/preview-url')).body.token as string
@@ -128,7 +128,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, { kind: 'preview-header', token: await tokenNow() })).status, 200)
     }))
 
-  test('200 for a public sandbox’s port by its id, without a credential; 401 by name, and for its toolbox', () =>
+  test('POST /proxy/access opens ports of a public sandbox by its id without a credential, but not its toolbox', () =>
     withBox(async (app, id) => {
       assert.equal((await askPort(app, id, 80)).status, 401)
       await app.as('member').post('/sandbox/box/public/true')
@@ -142,14 +142,14 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, id, 80)).status, 401)
     }))
 
-  test('200 shows whether visitors of a preview are warned', () =>
+  test('POST /proxy/access says whether visitors of a preview see a warning, as the organization’s setting is', () =>
     withBox(async (app, id) => {
       await app.database.sql`update organizations set preview_warning_enabled = true where id = ${organizations.ours}`
       assert.equal((await askPort(app, id, 80, [bearer(keys.member)])).body.warnsVisitors, true)
       assert.equal((await ask(app, id, bearer(keys.member))).body.warnsVisitors, false)
     }))
 
-  test('200 returns `hostInside` for the server inside the sandbox, as the label `preview-host` says', () =>
+  test('POST /proxy/access returns the label `preview-host` as `hostInside` only if its value is `localhost`', () =>
     withBox(async (app, id) => {
       const hostInside = async () => (await askPort(app, id, 80, [bearer(keys.member)])).body.hostInside
       assert.equal(await hostInside(), undefined)
@@ -162,7 +162,7 @@ suite('POST /proxy/access', () => {
       }
     }))
 
-  test('200 for a signed preview URL at its port until it expires; connections opened before may go on', () =>
+  test('POST /proxy/access accepts a signed preview URL for its port until it expires, and open connections after', () =>
     withBox(async (app, id) => {
       const signed = await app.as('member').get('/sandbox/box/ports/3000/signed-preview-url?expiresInSeconds=90')
       const { token } = signed.body
@@ -176,7 +176,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, token, 3000, [], { wasLetIn: true })).status, 200)
     }))
 
-  test('200 for a signed URL of the toolbox until it is revoked; 401 for the toolbox of a public sandbox', () =>
+  test('POST /proxy/access opens the toolbox to its signed URL until that is revoked, but not as public', () =>
     withBox(async (app, id) => {
       const signed = '/sandbox/box/ports/2280/signed-preview-url'
       const { token } = (await app.as('member').get(signed)).body
@@ -192,7 +192,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, id, 2280)).status, 401)
     }))
 
-  test('200 for a file URL signed with the signing key, until it expires or the key is replaced', () =>
+  test('POST /proxy/access accepts a signed file URL until it expires or the sandbox’s signing key is replaced', () =>
     withBox(async (app, id) => {
       const keyNow = async () => (await app.as('member').get('/sandbox/box/signing-key')).body as string
       const key = await keyNow()
@@ -228,7 +228,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, sign(await keyNow(), 'GET', '/x', '0'))).status, 200)
     }))
 
-  test('200 for a key until it expires; calls that were admitted before may go on', () =>
+  test('POST /proxy/access answers 401 to an expired key, even for a connection that was admitted before', () =>
     withBox(async (app, id) => {
       const expiresAt = new Date(app.clock.now().getTime() + 60_000).toISOString()
       const made = await app.as('owner').post('/api-keys', { name: 'short', permissions: [], expiresAt })
@@ -239,7 +239,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await app.as('proxy').post('/proxy/access', open)).status, 401)
     }))
 
-  test('200 has `isStarted: false` for a sandbox that is not started', () =>
+  test('POST /proxy/access answers `isStarted: false` for a stopped sandbox', () =>
     withBox(async (app, id) => {
       await app.as('member').post('/sandbox/box/stop')
       await untilState(app, id, 'stopped')
@@ -247,7 +247,7 @@ suite('POST /proxy/access', () => {
       assert.deepEqual([body.isStarted, body.state], [false, 'stopped'])
     }))
 
-  test('200 for a sandbox that waits for its image without a runner; 502 for one that should run', () =>
+  test('POST /proxy/access answers 200 for a sandbox without a runner yet, and 502 if its runner has no address', () =>
     withBox(async (app, id) => {
       const buildInfo = { dockerfileContent: 'FROM alpine:3.20\n' }
       const waiting = (await app.as('member').post('/sandbox', { buildInfo })).body
@@ -257,7 +257,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.member))).status, 502)
     }))
 
-  test('200 counts as activity if the gate’s question says so; activity is written at most every 10 s', () =>
+  test('POST /proxy/access records activity if the gate says that a call counts, at most every 10 seconds', () =>
     withBox(async (app, id) => {
       const last = async () => Date.parse((await app.as('member').get(`/sandbox/${id}`)).body.lastActivityAt)
       const start = await last()
@@ -278,7 +278,7 @@ suite('POST /proxy/access', () => {
       assert.equal(await last(), start + 40_000 - 3_600_000)
     }))
 
-  test('403 for users’ keys, 401 without a credential, 400 for an invalid question', () =>
+  test('POST /proxy/access answers 403 to users, 401 without a credential, and 400 for a malformed body', () =>
     withBox(async (app, id) => {
       const question = { sandboxIdOrName: id, credentials: [], countsAsActivity: false }
       assert.equal((await app.as('owner').post('/proxy/access', question)).status, 403)

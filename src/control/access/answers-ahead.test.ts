@@ -35,7 +35,7 @@ const asked = (sandboxId: string, headers: Record<string, string>) =>
   keyOfQuestion(questionOf(headers, readTarget(`/toolbox/${sandboxId}/process/execute`, 'POST')))
 
 suite('GET /proxy/link', () => {
-  test('a gate gets the access answer for a new sandbox before the reply to the create is sent', async () => {
+  test('a gate gets the access answer for a new sandbox before the caller gets the reply to the create', async () => {
     await using app = await startControl(waits)
     await using _runner = await connectRunner(app)
     await using proxy = await link(app, keys.proxy)
@@ -84,7 +84,7 @@ suite('GET /proxy/link', () => {
     assert.deepEqual(proxy.told, [])
   })
 
-  test('403 for users and runners, 401 without a credential, 400 without an upgrade', async () => {
+  test('GET /proxy/link answers 403 to users, 401 to runners, and 400 without a WebSocket upgrade', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get('/proxy/link')).status, 403)
     assert.equal((await app.as('runner').get('/proxy/link')).status, 401)

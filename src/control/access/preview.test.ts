@@ -19,7 +19,7 @@ const opens = async (app: TestControl, token: string, port: number) => {
 }
 
 suite('previews', () => {
-  test('GET /sandbox/:sandboxIdOrName/ports/:port/preview-url: 200 for a port, 400 for anything else and reserved ones', () =>
+  test('GET /sandbox/:sandboxIdOrName/ports/:port/preview-url answers 200 for a port, 400 for reserved or invalid ports', () =>
     withBox(async (app, id) => {
       const { status, body } = await app.as('viewer').get('/sandbox/box/ports/3000/preview-url')
       assert.equal(status, 200)
@@ -32,7 +32,7 @@ suite('previews', () => {
       }
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url: 200 returns a URL with its own token, for 60 s', () =>
+  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url returns a URL with a token of its own, valid for 60 s', () =>
     withBox(async (app, id) => {
       const { status, body } = await app.as('viewer').get('/sandbox/box/ports/3000/signed-preview-url')
       assert.equal(status, 200)
@@ -51,7 +51,7 @@ suite('previews', () => {
       assert.ok(!(await opens(app, body.token, 3000)))
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url: 400 for less than 1 s, more than a day, and no port', () =>
+  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url answers 400 for an invalid port, under 1 s or over a day', () =>
     withBox(async (app) => {
       const sign = (port: string, query = '') =>
         app.as('member').get(`/sandbox/box/ports/${port}/signed-preview-url${query}`)
@@ -65,7 +65,7 @@ suite('previews', () => {
       assert.equal((await app.as('stranger').get('/sandbox/box/ports/80/signed-preview-url')).status, 404)
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url: 429 for more than 1000 at a time', () =>
+  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url answers 429 while 1000 URLs of the sandbox are valid', () =>
     withBox(async (app, id) => {
       const sign = () => app.as('member').get('/sandbox/box/ports/80/signed-preview-url?expiresInSeconds=100')
       const now = app.clock.now()
@@ -78,7 +78,7 @@ suite('previews', () => {
       assert.equal((await sign()).status, 200)
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url/:token/expire: 200 ends the URL; 404 for others', () =>
+  test('POST /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url/:token/expire ends that URL; 404 for a wrong port or token', () =>
     withBox(async (app) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/signed-preview-url')).body
       const path = (port: number, given: string) => `/sandbox/box/ports/${port}/signed-preview-url/${given}/expire`
@@ -97,7 +97,7 @@ suite('previews', () => {
       assert.equal((await app.as('member').post(path(80, token))).status, 404)
     }))
 
-  test('the token of a signed URL is not stored and does not outlive its sandbox', () =>
+  test('the token of a signed preview URL is not stored, and is deleted with its sandbox', () =>
     withBox(async (app) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/signed-preview-url')).body
       const rows = await app.database.sql`select * from signed_previews`

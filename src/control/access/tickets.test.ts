@@ -70,7 +70,7 @@ suite('the ticket in a reply to a gate', () => {
       }
     }))
 
-  test('200 GET /proxy/ticket-keys shows public keys to gates only', () =>
+  test('GET /proxy/ticket-keys returns only public keys, and answers 403 to users and 401 to runners', () =>
     withBox(async (app) => {
       const told = await keysOf(app)
       assert.equal(told.length, 1)
@@ -84,7 +84,7 @@ suite('the ticket in a reply to a gate', () => {
 })
 
 suite('signing a ticket', () => {
-  test('a ticket is reused for the same sandbox during half of its time; then a new one is signed', async () => {
+  test('a ticket is reused for calls to one sandbox during half of its lifetime; then a new ticket is signed', async () => {
     await using app = await startControl()
     const tickets = await Tickets.open(app.parts)
     const first = tickets.sign(box)
@@ -114,7 +114,7 @@ suite('the keys of tickets', () => {
     return { parts, clock, database: opened.database, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
   }
 
-  test('the keys of tickets are shared by all processes, and encrypted in the database', async () => {
+  test('all control processes share the keys that sign tickets, and these keys are encrypted in the database', async () => {
     await using sides = await setUp()
     const opened = await Promise.all([Tickets.open(sides.parts), Tickets.open(sides.parts)])
     const known = await opened[0]!.listKeys()
@@ -124,7 +124,7 @@ suite('the keys of tickets', () => {
     assert.match(row!.private_key, /^v1\.[0-9a-f]{8}\./)
   })
 
-  test('ticket keys are replaced after a month; gates accept tickets of the old key for one more day', async () => {
+  test('keys that sign tickets are replaced after a month; a ticket of the old key is valid for one more day', async () => {
     await using sides = await setUp()
     const [tickets, other] = [await Tickets.open(sides.parts), await Tickets.open(sides.parts)]
     const former = tickets.sign(box)
@@ -145,7 +145,7 @@ suite('the keys of tickets', () => {
     assert.ok(readBy(tickets.sign(box), await other.listKeys()))
   })
 
-  test('ticket keys that were encrypted under another encryption key stay, and a new ticket key is made', async () => {
+  test('a process with another encryption key makes its own ticket key; gates accept tickets of both keys', async () => {
     await using sides = await setUp()
     const right = await Tickets.open(sides.parts)
     const wrong = await Tickets.open({ ...sides.parts, encryption: newEncryption() })
@@ -154,7 +154,7 @@ suite('the keys of tickets', () => {
     for (const tickets of [right, wrong]) assert.ok(readBy(tickets.sign(box), known))
   })
 
-  test('a ticket key that an operator deletes is replaced within an hour', async () => {
+  test('if an operator deletes all keys that sign tickets, control makes a new one within an hour', async () => {
     await using sides = await setUp()
     const tickets = await Tickets.open(sides.parts)
     const former = tickets.sign(box)
@@ -166,7 +166,7 @@ suite('the keys of tickets', () => {
     assert.ok(readBy(tickets.sign(box), known))
   })
 
-  test('a ticket key with an unreadable public key is left out, logged, and signs nothing', async () => {
+  test('a ticket key whose public part is unreadable is logged, not listed, and signs nothing', async () => {
     await using sides = await setUp()
     const lines: { keyId?: string }[] = []
     const log = createLog('control', 'warn', { write: (line) => void lines.push(JSON.parse(line)) })

@@ -26,7 +26,7 @@ const change = async (app: TestControl, id: string, wanted: object) =>
     .post('/proxy/env', { ticket: await ticketFor(app, id), inherited, set: {}, unset: [], ...wanted })
 
 suite('POST /proxy/env', () => {
-  test('200: the record and the runner have the variables, and later calls wait for that generation', () =>
+  test('POST /proxy/env changes a sandbox’s variables in its record and on its runner, and later calls wait for that', () =>
     withBox(async (app, id, runner) => {
       const { status, body } = await change(app, id, { set: { B: '2' }, unset: ['LANG'] })
       assert.deepEqual([status, body], [200, { generation: 2 }])
@@ -41,13 +41,13 @@ suite('POST /proxy/env', () => {
       assert.equal((await app.as('proxy').post('/proxy/access', question)).body.leastGeneration, 2)
     }))
 
-  test('200 without a new generation if nothing changes', () =>
+  test('POST /proxy/env makes no new generation if no variable changes', () =>
     withBox(async (app, id, runner) => {
       assert.deepEqual((await change(app, id, { set: { A: '1' }, unset: ['B'] })).body, { generation: 1 })
       assert.equal(runner.asked.length, 1)
     }))
 
-  test('concurrent changes of variables are all kept', () =>
+  test('concurrent changes of a sandbox’s variables all take effect', () =>
     withBox(async (app, id, runner) => {
       const names = Array.from({ length: 12 }, (_, n) => `N${n}`)
       const answers = await Promise.all(names.map((name) => change(app, id, { set: { [name]: name }, unset: ['A'] })))
@@ -57,7 +57,7 @@ suite('POST /proxy/env', () => {
       assert.deepEqual((await runner.untilAsked(({ generation }) => generation === 13)).env, expected)
     }))
 
-  test('a stopped sandbox starts with the variables, and a fork has them too', () =>
+  test('variables that are set while a sandbox is stopped apply at its next start and in its forks', () =>
     withBox(async (app, id, runner) => {
       const ticket = await ticketFor(app, id)
       await app.as('member').post('/sandbox/box/stop')
@@ -73,7 +73,7 @@ suite('POST /proxy/env', () => {
       assert.deepEqual([forked.env, forked.unsetEnv], [{ A: '1', B: '2' }, ['LANG']])
     }))
 
-  test('401 for a forged or expired ticket, or one for a port; 404 for a deleted sandbox; 400 for a bad name', () =>
+  test('POST /proxy/env answers 401 for an invalid ticket, 404 for a deleted sandbox, 400 for an invalid name', () =>
     withBox(async (app, id, runner) => {
       const ticket = await ticketFor(app, id)
       const statusFor = async (more: object) =>

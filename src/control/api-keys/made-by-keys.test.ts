@@ -20,7 +20,7 @@ const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: st
 const statusOf = async (app: TestControl, key: string) => (await app.with(key).get('/users/me')).status
 
 suite('a key made by another key', () => {
-  test('a key made by a key ends when its maker expires, if no expiry is given', async () => {
+  test('an API key that another API key makes expires with its maker, if no expiry is given', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
     const child = await make(app, 'child', { by: maker.value })
@@ -31,7 +31,7 @@ suite('a key made by another key', () => {
     assert.equal(await statusOf(app, grandchild.value), 401)
   })
 
-  test('a key made by a key may end earlier than its maker; 400 if it would end later', async () => {
+  test('an API key may make a key that expires earlier, but gets 400 for one that expires later than itself', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
     const earlier = inMinutes(app, 59)
@@ -44,7 +44,7 @@ suite('a key made by another key', () => {
     )
   })
 
-  test('deleting a key deletes at once all keys that it made, directly or through others; other keys stay', async () => {
+  test('if an API key is deleted, all keys that it made, directly or through others, end immediately', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const child = await make(app, 'child', { by: maker.value })
@@ -57,7 +57,7 @@ suite('a key made by another key', () => {
     assert.deepEqual(await statuses(), [401, 401, 401, 200])
   })
 
-  test('making a key is refused if its maker is deleted at the same time', async () => {
+  test('an API key that was just deleted cannot make another key, even if it is still in the cache', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const { sql } = app.database
@@ -70,7 +70,7 @@ suite('a key made by another key', () => {
   })
 })
 
-test('401 for a portal link or signed preview URL requested while the key is deleted', async () => {
+test('a webhook portal link or signed preview URL is refused if its API key is deleted during the request', async () => {
   await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
   await using _runner = await connectRunner(app)
   const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -89,7 +89,7 @@ test('401 for a portal link or signed preview URL requested while the key is del
 })
 
 suite('a chain of as many keys as a user may have', () => {
-  test('deleting the first key of a chain deletes the whole chain', async () => {
+  test('deleting the first of 500 API keys, each made by the previous one, deletes them all', async () => {
     await using app = await startControl()
     const first = await make(app, 'head')
     const { sql } = app.database
@@ -112,7 +112,7 @@ suite('other credentials that a key has made end with the key', () => {
     ['it expires', async (app) => app.clock.advance({ seconds: 300 })],
   ]
   for (const [how, end] of ends) {
-    test(`a link to the webhook portal, and the session that it opens: ${how}`, async () => {
+    test(`a webhook portal link and its session end with the API key that requested them: ${how}`, async () => {
       await using app = await startControl()
       const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
       const openLink = async () =>
@@ -126,7 +126,7 @@ suite('other credentials that a key has made end with the key', () => {
       assert.deepEqual([(await visit(unused)).status, await statusInside()], [401, 401])
     })
 
-    test(`a signed preview URL: ${how}`, async () => {
+    test(`a signed preview URL ends with the API key that requested it: ${how}`, async () => {
       await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
       await using _runner = await connectRunner(app)
       const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
@@ -146,7 +146,7 @@ suite('other credentials that a key has made end with the key', () => {
       assert.deepEqual([await isLive(ofMaker), await isLive(ofOther)], [false, true])
     })
 
-    test(`the preview token of a sandbox, however it is presented, for ports and the toolbox: ${how}`, async () => {
+    test(`a preview token that an API key requested ends with that key, for ports and toolbox: ${how}`, async () => {
       await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
       await using _runner = await connectRunner(app)
       const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
@@ -171,7 +171,7 @@ suite('other credentials that a key has made end with the key', () => {
       assert.deepEqual(await statuses(ofOther, false), all(200))
     })
 
-    test(`credentials to upload files: ${how}`, async () => {
+    test(`credentials to upload files end with the API key that requested them: ${how}`, async () => {
       await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
       await using _runner = await connectRunner(app)
       const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
@@ -185,7 +185,7 @@ suite('other credentials that a key has made end with the key', () => {
 })
 
 suite('a key that expires cannot give access that lasts longer than the key', () => {
-  test('403 at every endpoint that gives lasting access, also for an operator’s key; no handler runs', async () => {
+  test('an expiring API key, even an operator’s, gets 403 at each endpoint that gives lasting access', async () => {
     await using app = await startControl()
     const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
     const { body } = await app.as('admin').post('/api-keys', {
@@ -209,7 +209,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     }
   })
 
-  test('a user cannot invite with a key that expires, but can with a key that does not', async () => {
+  test('an API key that expires cannot invite a user; one that does not expire can', async () => {
     await using app = await startControl()
     const { value } = await make(app, 'lasting')
     const invitations = `/organizations/${organizations.ours}/invitations`
@@ -263,7 +263,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     'GET /metrics',
   ]
 
-  test('every endpoint whose reply may have a credential is listed here with how the credential ends', async () => {
+  test('each endpoint whose reply may contain a credential is listed with how that credential ends', async () => {
     await using app = await startControl()
     type Shape = { type?: string; properties?: Record<string, Shape>; items?: Shape; anyOf?: Shape[] }
     const isCalledSo = (name: string) => /token|secret|password|credential|(?:api|access)Key|^value$|^url$/i.test(name)
@@ -289,7 +289,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     'POST /organizations/invitations/:invitationId/decline',
   ]
 
-  test('every endpoint that changes who has access is marked `givesAccess` or listed in `givesNone`', async () => {
+  test('each endpoint that changes who has access is marked `givesAccess`, or listed in `givesNone`', async () => {
     await using app = await startControl()
     const isOfAccess = ({ path, needs }: { path: string; needs: string }) =>
       needs !== 'runner' &&

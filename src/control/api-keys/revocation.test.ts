@@ -131,7 +131,7 @@ suite('a key that ends is refused within a second', () => {
     pass: (milliseconds: number) => void
   }
 
-  test('a gate refuses a deleted key within a second, even if it calls another process than the deleting one', (context) =>
+  test('a gate refuses a deleted API key within a second, even if it asks another control process', (context) =>
     setUp(context, async ({ app, second, desk, question, person, pass }) => {
       assert.equal((await desk.ask(question)).isStarted, true)
       assert.equal((await app.as('owner').delete(`${organization}/users/${person.id}`)).status, 204)
@@ -144,7 +144,7 @@ suite('a key that ends is refused within a second', () => {
       await assert.rejects(desk.ask(question), { code: 'unauthorized' })
     }))
 
-  test('a process that missed the announcement refuses a key within a second, because its cache expires', (context) =>
+  test('a control process that misses a notification refuses a deleted key within a second', (context) =>
     setUp(context, async ({ app, second, person, pass }) => {
       const me = () => second.statusOf(person.key, 'GET', '/users/me')
       assert.equal(await me(), 200)

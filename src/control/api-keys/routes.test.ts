@@ -15,7 +15,7 @@ const makeKey = async (app: TestControl, name: string, permissions: string[]) =>
 }
 
 suite('POST /api-keys', () => {
-  test('201 returns the whole key once; the database has only its hash', async () => {
+  test('POST /api-keys returns the complete key once; the database has only its hash', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post('/api-keys', {
       name: ' build robot ',
@@ -39,20 +39,20 @@ suite('POST /api-keys', () => {
     assert.deepEqual([me.status, me.body.id], [200, userId('owner')])
   })
 
-  test('201 without an expiry returns null as the expiry', async () => {
+  test('POST /api-keys returns null as expiry if no expiry is given', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post('/api-keys', { name: 'forever', permissions: [], expiresAt: null })
     assert.deepEqual([reply.status, reply.body.expiresAt], [201, null])
   })
 
-  test('409 for a name of another key of the caller in this organization; 201 in another organization', async () => {
+  test('POST /api-keys answers 409 if the caller has a key of that name in this organization', async () => {
     await using app = await startControl()
     const make = async (who: 'owner' | 'stranger') =>
       (await app.as(who).post('/api-keys', { name: 'twice', permissions: [] })).status
     assert.deepEqual([await make('owner'), await make('owner'), await make('stranger')], [201, 409, 201])
   })
 
-  test('403 for a key that may not manage keys, and for a permission that the caller lacks', async () => {
+  test('POST /api-keys answers 403 without manage:api_keys, and for a permission that the caller lacks', async () => {
     await using app = await startControl()
     const plain = await makeKey(app, 'plain', ['write:sandboxes'])
     assert.equal((await app.with(plain).post('/api-keys', { name: 'child', permissions: [] })).status, 403)
@@ -65,7 +65,7 @@ suite('POST /api-keys', () => {
     assert.equal((await app.with(managing).post('/api-keys', { name: 'child', permissions: [] })).status, 201)
   })
 
-  test('400 for an invalid name, an unknown permission, or an expiry that is not in the future', async () => {
+  test('POST /api-keys answers 400 for an invalid name, an unknown permission or an expiry in the past', async () => {
     await using app = await startControl()
     const bodies: unknown[] = [
       {},
@@ -97,7 +97,7 @@ suite('POST /api-keys', () => {
 })
 
 suite('names of keys', () => {
-  test('every readable name can be stored, found and deleted; other names are 400', async () => {
+  test('an API key with any readable name can be made, found and deleted; other names answer 400', async () => {
     await using app = await startControl()
     const good = [
       'a',
@@ -143,7 +143,7 @@ suite('names of keys', () => {
 })
 
 suite('the number of keys', () => {
-  test('a user may have 500 keys, even if more are requested at the same time', async () => {
+  test('a user may have 500 API keys in an organization, even if more are requested at the same time', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions)
@@ -157,7 +157,7 @@ suite('the number of keys', () => {
     assert.equal(statuses.filter((status) => status === 403).length, 11)
   })
 
-  test('an organization may have 10,000 keys, and its owners can list them all in one answer', async () => {
+  test('an organization may have 10,000 API keys, and an owner gets all in one answer', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`insert into users (id, name, email) select 'many-' || n, 'x', n || '@x.test' from generate_series(1, 20) n`
@@ -178,7 +178,7 @@ suite('the number of keys', () => {
     assert.equal((await app.as('owner').get('/api-keys')).body.length, 10_000 - 499)
   })
 
-  test('a key that is made while its user loses a role never has that role’s permissions', async () => {
+  test('an API key that is made while its user loses a role does not keep that role’s permissions', async () => {
     await using app = await startControl()
     const manager = { name: 'Manager', description: 'x', permissions: ['manage:api_keys', 'write:snapshots'] }
     const roles = `/organizations/${organizations.ours}/roles`
@@ -198,7 +198,7 @@ suite('the number of keys', () => {
 })
 
 suite('GET /api-keys', () => {
-  test('200 shows an owner everybody’s keys, masked, and a member their own', async () => {
+  test('GET /api-keys returns all users’ keys to an owner and only their own to a member, all masked', async () => {
     await using app = await startControl()
     const all = await app.as('owner').get('/api-keys')
     assert.equal(all.status, 200)
@@ -214,14 +214,14 @@ suite('GET /api-keys', () => {
 })
 
 suite('GET /api-keys/current', () => {
-  test('200 returns the key with which the request was made', async () => {
+  test('GET /api-keys/current returns the key with which the request was made', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').get('/api-keys/current')
     assert.deepEqual([reply.status, reply.body.name, reply.body.permissions], [200, 'owner', allPermissions])
     assert.deepEqual(Object.keys(reply.body).sort(), listed)
   })
 
-  test('the last use of a key is recorded, at most every ten seconds', async () => {
+  test('the last use of an API key is recorded, at most every ten seconds', async () => {
     await using app = await startControl()
     const lastUse = async () => (await app.as('owner').get('/api-keys/current')).body.lastUsedAt as string | null
     const noted = async (expected: string) => {
@@ -240,20 +240,20 @@ suite('GET /api-keys/current', () => {
 })
 
 suite('GET /api-keys/{name}', () => {
-  test('200 returns a key of the caller', async () => {
+  test('GET /api-keys/{name} returns a key of the caller', async () => {
     await using app = await startControl()
     const reply = await app.as('member').get('/api-keys/member')
     assert.deepEqual([reply.status, reply.body.name], [200, 'member'])
   })
 
-  test('404 for any other name, even one that another user has', async () => {
+  test('GET /api-keys/{name} answers 404 for an unknown name and for another user’s key', async () => {
     await using app = await startControl()
     for (const name of ['owner', 'stranger', 'no-such']) {
       assert.equal((await app.as('member').get(`/api-keys/${name}`)).status, 404)
     }
   })
 
-  test('a name is found in every encoding that its path needs', async () => {
+  test('GET /api-keys/{name} finds a key whose name has slashes, spaces or percent signs, if they are encoded', async () => {
     await using app = await startControl()
     const name = 'a/b c?ü%'
     await makeKey(app, name, [])
@@ -262,7 +262,7 @@ suite('GET /api-keys/{name}', () => {
 })
 
 suite('DELETE /api-keys/{name}', () => {
-  test('204 ends the key with the next request; other keys still work', async () => {
+  test('DELETE /api-keys/{name} ends the key immediately; other keys still work', async () => {
     await using app = await startControl()
     const value = await makeKey(app, 'doomed', [])
     const reply = await app.as('owner').delete('/api-keys/doomed')
@@ -272,13 +272,13 @@ suite('DELETE /api-keys/{name}', () => {
     assert.equal((await app.as('owner').delete('/api-keys/doomed')).status, 404)
   })
 
-  test('204 for a key that deletes itself, whatever its permissions', async () => {
+  test('DELETE /api-keys/{name} answers 204 to a key that deletes itself, without any permission', async () => {
     await using app = await startControl()
     assert.equal((await app.as('viewer').delete('/api-keys/viewer')).status, 204)
     assert.equal((await app.as('viewer').get('/users/me')).status, 401)
   })
 
-  test('403 for another key of the same user without manage:api_keys', async () => {
+  test('DELETE /api-keys/{name} answers 403 to a key without manage:api_keys that names another key of its user', async () => {
     await using app = await startControl()
     const plain = await makeKey(app, 'plain', ['write:sandboxes'])
     assert.equal((await app.with(plain).delete('/api-keys/owner')).status, 403)
@@ -287,20 +287,20 @@ suite('DELETE /api-keys/{name}', () => {
 })
 
 suite('DELETE /api-keys/{userId}/{name}', () => {
-  test('204 for a caller who manages keys, and the key ends at once', async () => {
+  test('DELETE /api-keys/{userId}/{name} ends another user’s key immediately, if the caller is an owner', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').get('/users/me')).status, 200)
     assert.equal((await app.as('owner').delete(`/api-keys/${userId('member')}/member`)).status, 204)
     assert.equal((await app.as('member').get('/users/me')).status, 401)
   })
 
-  test('403 for a member, and the key lives on', async () => {
+  test('DELETE /api-keys/{userId}/{name} answers 403 to a member, and the key keeps working', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').delete(`/api-keys/${userId('viewer')}/viewer`)).status, 403)
     assert.equal((await app.as('viewer').get('/users/me')).status, 200)
   })
 
-  test('404 for a key of another organization, and it lives on', async () => {
+  test('DELETE /api-keys/{userId}/{name} answers 404 for another organization’s key, and the key keeps working', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').delete(`/api-keys/${userId('stranger')}/stranger`)).status, 404)
     assert.equal((await app.with(keys.stranger).get('/users/me')).status, 200)

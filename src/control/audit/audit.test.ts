@@ -45,7 +45,7 @@ const untilPending = async (app: TestControl) => {
 }
 
 suite('the trail of a write', () => {
-  test('an audit row has the actor, key, origin, organization, action, targets and outcome', async () => {
+  test('an audit row has the actor, key, address, organization, action, targets and outcome of a call', async () => {
     await using app = await startControl()
     const headers = { 'user-agent': 'curl/8' }
     const reply = await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] }, { headers })
@@ -73,7 +73,7 @@ suite('the trail of a write', () => {
     })
   })
 
-  test('an audit row’s address is from X-Forwarded-For only as far as the configured proxies', async () => {
+  test('an audit row takes the caller’s address from X-Forwarded-For only as far as proxies are trusted', async () => {
     const addressOf = async (trustedProxies: number) => {
       await using app = await startControl({ settings: { trustedProxies } })
       const headers = { 'x-forwarded-for': '198.51.100.7, 203.0.113.9' }
@@ -86,14 +86,14 @@ suite('the trail of a write', () => {
     )
   })
 
-  test('an audit row shows that the caller was signed in without a key', async () => {
+  test('an audit row has the credential `jwt` and no key name if the caller signed in without an API key', async () => {
     await using app = await startControl()
     await app.asUser('owner').post('/api-keys', { name: 'robot', permissions: [] })
     const [entry] = (await read(app.as('owner'))).items
     assert.deepEqual([entry?.actorId, entry?.credential, entry?.keyName], [userId('owner'), 'jwt', undefined])
   })
 
-  test('an audit row has no secret and no body, neither of the request nor of its answer', async () => {
+  test('an audit row contains no secret, no request body and no reply body', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const made = await app.as('owner').post('/api-keys', { name: 'robot', permissions: ['write:sandboxes'] })
@@ -128,7 +128,7 @@ suite('the trail of a write', () => {
     }
   })
 
-  test('rows about a sandbox are found by the sandbox’s name and by its id', async () => {
+  test('audit rows about a sandbox are found both by the sandbox’s name and by its id', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -138,7 +138,7 @@ suite('the trail of a write', () => {
     assert.equal((await read(app.as('owner'), { 'targetId[eq]': id })).items.length, 2)
   })
 
-  test('a refused call is recorded with its code, whether the guard, the schema or a rule refused it', async () => {
+  test('a refused call leaves an audit row with its error code, whatever check refused it', async () => {
     await using app = await startControl()
     await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] })
     await app.as('owner').post('/api-keys', { name: 7 })
@@ -158,7 +158,7 @@ suite('the trail of a write', () => {
     )
   })
 
-  test('reads, calls of unknown callers and services, and signals of activity are not recorded', async () => {
+  test('reads, calls without a valid credential, calls of services, and activity signals leave no audit row', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -174,7 +174,7 @@ suite('the trail of a write', () => {
     )
   })
 
-  test('refusals of one user are recorded up to a limit per minute; each successful write is always recorded', async () => {
+  test('audit rows for refused calls are limited per user and minute; every successful write gets a row', async () => {
     await using app = await startControl()
     for (let n = 0; n < refusalsPerMinute + 20; n += 1) await app.as('owner').delete(`/api-keys/none-${n}`)
     await app.as('viewer').delete('/api-keys/none')
@@ -185,7 +185,7 @@ suite('the trail of a write', () => {
     assert.equal((await settledRows(app)).length, refusalsPerMinute + 3)
   })
 
-  test('an audit row is not in the log of an organization to which its actor does not belong', async () => {
+  test('a call to another organization’s sandbox leaves its audit row only in the caller’s organization', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await app.as('member').post('/sandbox', { name: 'box' })
@@ -217,7 +217,7 @@ const holdKey = async ({ url }: TestControl, name: string) => {
 }
 
 suite('the audit row that precedes a write', () => {
-  test('the audit row exists during the write, and is complete when the reply arrives', async () => {
+  test('an audit row is visible while its write runs, and has the status when the reply arrives', async () => {
     await using app = await startControl()
     let deleting: Promise<Reply>
     {
@@ -231,7 +231,7 @@ suite('the audit row that precedes a write', () => {
     assert.deepEqual(told(await read(app.as('owner'))), [['DELETE /api-keys/{userId}/{name}', 204]])
   })
 
-  test('if the audit row cannot be written, the write does not happen', async () => {
+  test('if the audit row cannot be written, the call fails and changes nothing', async () => {
     await using app = await startControl()
     await app.database.sql`alter table audit_log rename to elsewhere`
     const reply = await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] })
@@ -239,7 +239,7 @@ suite('the audit row that precedes a write', () => {
     assert.equal((await app.as('owner').get('/api-keys/robot')).status, 404)
   })
 
-  test('calls that read before their audit row is written change nothing if the row cannot be written', async () => {
+  test('if the audit row cannot be written, calls that read before they write change nothing either', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -265,7 +265,7 @@ suite('the audit row that precedes a write', () => {
     }
   })
 
-  test('a rolled-back create or fork has exactly one audit row, with the status of its answer', async () => {
+  test('a create or fork that is rolled back has exactly one audit row, with the status of its reply', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -286,7 +286,7 @@ suite('the audit row that precedes a write', () => {
     assert.deepEqual((await read(app.as('owner'))).items[1]?.targets, [id])
   })
 
-  test('the audit row of a create exists together with its sandbox, before the answer', async () => {
+  test('the audit row of a create is visible as soon as its sandbox exists, before the reply is sent', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -330,7 +330,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     }
   }
 
-  test('200 lists each audit row once, page by page, even if rows are added meanwhile', async () => {
+  test('GET /audit/organizations/{organizationId} lists each row once over all pages, even while rows are added', async () => {
     await using app = await startControl()
     await writeFive(app)
     const seen: string[] = []
@@ -343,7 +343,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.deepEqual(seen, ['key-5', 'key-4', 'key-3', 'key-2', 'key-1'])
   })
 
-  test('200 lists every audit row, even if several rows have one time', async () => {
+  test('GET /audit/organizations/{organizationId} lists every row, even if several rows have the same time', async () => {
     await using app = await startControl()
     for (let n = 1; n <= 4; n += 1) await app.as('owner').post('/api-keys', { name: `key-${n}`, permissions: [] })
     const first = await read(app.as('owner'), { limit: '3' })
@@ -355,7 +355,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.equal(second.nextToken, undefined)
   })
 
-  test('200 filters by time, actor, action, status and target, one at a time and all together', async () => {
+  test('GET /audit/organizations/{organizationId} filters by time, actor, action, status and target, alone or combined', async () => {
     await using app = await startControl()
     const start = app.clock.now().getTime()
     await writeFive(app)
@@ -381,7 +381,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.deepEqual(await targets({ ...all, 'actorId[eq]': userId('member') }), [])
   })
 
-  test('200 has pages by number, with the total; a call no longer served counts as an update of `other`', async () => {
+  test('GET /audit/organizations/{organizationId} has numbered pages and a total; unknown actions are updates of `other`', async () => {
     await using app = await startControl()
     await writeFive(app)
     assert.equal((await read(app.as('owner'))).total, 5)
@@ -401,7 +401,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.equal((await read(app.as('owner'), { 'action[not]': 'update' })).total, 4)
   })
 
-  test('200 to a key with read:audit_logs alone, 403 to a key with all other permissions', async () => {
+  test('GET /audit/organizations/{organizationId} answers 200 only to keys with read:audit_logs, else 403', async () => {
     await using app = await startControl()
     const path = `/audit/organizations/${ours}`
     const { body } = await app.as('owner').post('/api-keys', { name: 'auditor', permissions: ['read:audit_logs'] })
@@ -413,7 +413,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     }
   })
 
-  test('404 to strangers, whether or not the organization exists', async () => {
+  test('GET /audit/organizations/{organizationId} answers strangers 404, whether or not the organization exists', async () => {
     await using app = await startControl()
     for (const id of [ours, 'no-such-organization']) {
       const reply = await app.as('stranger').get(`/audit/organizations/${id}`)
@@ -421,7 +421,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     }
   })
 
-  test('400 for a page token of another listing, a forged one, a limit out of range, and an invalid time', async () => {
+  test('GET /audit/organizations/{organizationId} answers 400 for a foreign or forged page token, bad limit or bad time', async () => {
     await using app = await startControl()
     const listing = Buffer.from(JSON.stringify(['name', 'desc', 'a', 'b'])).toString('base64url')
     const forged = Buffer.from(JSON.stringify(['audit', 'desc', '2026-01-01T00:00:00.000Z', '1; drop'])).toString(
@@ -448,7 +448,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
 })
 
 suite('GET /audit', () => {
-  test('200 shows an operator all organizations, or only the requested one', async () => {
+  test('GET /audit returns to an operator the rows of all organizations, or of the one requested', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'stranger'] as const) {
       await app.as(who).post('/api-keys', { name: `of-${who}`, permissions: [] })
@@ -459,7 +459,7 @@ suite('GET /audit', () => {
     assert.deepEqual(await targets({ organizationId: ours }), ['of-owner'])
   })
 
-  test('403 to all other users, and 401 without a credential', async () => {
+  test('GET /audit answers 403 to all users but operators, and 401 without a credential', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get('/audit')).status, 403)
     assert.equal((await app.as('nobody').get('/audit')).status, 401)
@@ -467,7 +467,7 @@ suite('GET /audit', () => {
 })
 
 suite('old audit rows', () => {
-  test('audit rows older than the operator’s setting are deleted', async () => {
+  test('audit rows are deleted when they are older than the operator’s setting', async () => {
     await using app = await startControl({ settings: { auditDays: 2 } })
     await app.as('owner').post('/api-keys', { name: 'old', permissions: [] })
     app.clock.advance({ hours: 24 })
@@ -480,7 +480,7 @@ suite('old audit rows', () => {
     )
   })
 
-  test('above the limit of audit rows, the organization with the most rows loses its oldest rows', async () => {
+  test('if there are too many audit rows, the organization with the most rows loses its oldest rows', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`

@@ -9,13 +9,13 @@ import { leavesRow } from './trail.ts'
 const pages = ['GET /auth/sso/callback']
 
 suite('GET /audit/scenarios: the words of the audit log', () => {
-  test('every call that leaves an audit row has its words in the table; no other call is in the table', async () => {
+  test('`auditedCalls` lists exactly the calls that leave an audit row', async () => {
     await using app = await startControl()
     const calls = app.app.routes.filter(leavesRow).map((route) => subjectOf(route, {}).action)
     assert.deepEqual([...calls, ...pages].sort(), [...auditedCalls].sort())
   })
 
-  test('200 lists the actions of each target type once, to any user', async () => {
+  test('GET /audit/scenarios returns to any user the actions of each target type, each once', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('viewer').get('/audit/scenarios')
     assert.equal(status, 200)

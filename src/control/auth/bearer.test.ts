@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { isJwt, readBearer, readOrganizationHeader } from './bearer.ts'
 
 suite('the credential and the organization of a request', () => {
-  test('a bearer token is read in any letter case of its scheme; any other header gives no token', () => {
+  test('`readBearer` ignores the case of `Bearer`, and finds no token in any other authorization header', () => {
     assert.equal(readBearer({ authorization: 'bearer dtn_ab' }), 'dtn_ab')
     for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic dtn_ab', 'Bearer a b', `Bearer ${'a'.repeat(9000)}`]) {
       assert.equal(readBearer({ authorization }), undefined, authorization)
@@ -11,12 +11,12 @@ suite('the credential and the organization of a request', () => {
     assert.equal(readBearer({}), undefined)
   })
 
-  test('a token with the shape of a JWT is recognized as a JWT', () => {
+  test('a bearer token in the form of a JWT is recognized as a JWT', () => {
     assert.ok(isJwt('eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln'))
     assert.ok(!isJwt(`dtn_${'0'.repeat(64)}`))
   })
 
-  test('either of two headers names the organization; two different names are refused, equal ones are not', () => {
+  test('either of two headers may name the organization; if both do, their names must be equal', () => {
     assert.equal(readOrganizationHeader({}), undefined)
     assert.equal(readOrganizationHeader({ 'x-service-organization-id': 'a' }), 'a')
     assert.equal(readOrganizationHeader({ 'x-daytona-organization-id': 'b' }), 'b')

@@ -8,7 +8,7 @@ import { hashKey, newKey } from './secret.ts'
 const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1c2VyLW93bmVyIn0.c2ln'
 
 suite('who may call', () => {
-  test('401 to no token, an unknown or malformed key, a JWT, and a service key on a route of users', async () => {
+  test('an endpoint for users answers 401 without a token, and to unknown keys, JWTs and services', async () => {
     await using app = await startControl()
     for (const token of [newKey(), 'x', keys.owner.slice(0, -1), keys.owner.toUpperCase(), keys.proxy, jwt]) {
       const reply = await app.with(token).get('/users/me')
@@ -17,7 +17,7 @@ suite('who may call', () => {
     assert.equal((await app.as('nobody').get('/users/me')).status, 401)
   })
 
-  test('401 to a key from the moment it expires', async () => {
+  test('an API key gets 401 from the moment when it expires', async () => {
     await using app = await startControl()
     const expiresAt = new Date(app.clock.now().getTime() + 60_000)
     await app.database.sql`update api_keys set expires_at = ${expiresAt} where hash = ${hashKey(keys.owner)}`
@@ -26,13 +26,13 @@ suite('who may call', () => {
     assert.equal((await app.as('owner').get('/users/me')).status, 401)
   })
 
-  test('401 to the key of a former member', async () => {
+  test('the API key of a removed member gets 401', async () => {
     await using app = await startControl()
     await app.database.sql`delete from members where user_id = ${userId('member')}`
     assert.equal((await app.as('member').get('/users/me')).status, 401)
   })
 
-  test('403 names the permission that is missing', async () => {
+  test('a 403 names the permission that the caller lacks', async () => {
     await using app = await startControl()
     const reply = await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] })
     assert.deepEqual([reply.status, reply.body.message], [403, 'This needs the permission manage:api_keys.'])
@@ -40,7 +40,7 @@ suite('who may call', () => {
     assert.deepEqual([status, body.message], [403, 'This needs the permission write:sandboxes.'])
   })
 
-  test('a key gives only permissions that its user still has', async () => {
+  test('an API key loses each permission that its user loses', async () => {
     await using app = await startControl()
     await app.database.sql`
       update members set role = 'member' where user_id = ${userId('owner')}`
@@ -48,7 +48,7 @@ suite('who may call', () => {
     assert.equal(reply.status, 403)
   })
 
-  test('403 to users on routes of services; 401 on these routes to an unknown credential', async () => {
+  test('an endpoint for services answers 403 to users, and 401 to keys of other services', async () => {
     await using app = await startControl()
     const question = { sandboxIdOrName: 'x', credential: { kind: 'none' }, countsAsActivity: false }
     assert.equal((await app.as('admin').post('/proxy/access', question)).status, 403)
@@ -58,14 +58,14 @@ suite('who may call', () => {
     assert.equal((await app.as('runner').get('/sandbox/for-runner')).status, 200)
   })
 
-  test('404 for an organization whose name has a NUL, as for any unknown organization', async () => {
+  test('an organization id with a NUL byte in the path answers 404, like any unknown id', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'admin'] as const)
       for (const path of ['/organizations/%00', `/organizations/${organizations.ours}%00/users`])
         assert.deepEqual([(await app.asUser(who).get(path)).status, path], [404, path])
   })
 
-  test('both organization headers are read: another organization is 403, two different ones are 400', async () => {
+  test('an API key gets 403 if a header names another organization, and 400 if two headers differ', async () => {
     await using app = await startControl()
     const ask = async (headers: Record<string, string>) => (await app.as('owner').get('/regions', { headers })).status
     const { ours, theirs } = organizations
@@ -78,7 +78,7 @@ suite('who may call', () => {
 })
 
 suite('the cached answer about a key', () => {
-  test('a cached answer is dropped in every process when the key is deleted in one of them', async () => {
+  test('after an API key is deleted, its cached permissions are no longer used', async () => {
     await using app = await startControl()
     const made = await app.as('owner').post('/api-keys', { name: 'short-lived', permissions: [] })
     assert.equal(made.status, 201)
@@ -87,7 +87,7 @@ suite('the cached answer about a key', () => {
     assert.equal((await app.with(made.body.value).get('/users/me')).status, 401)
   })
 
-  test('after an announcement of another process, the next request checks the key in the database', async () => {
+  test('after a notification from another process, the next request checks its API key in the database', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').get('/users/me')).status, 200)
     const other = openDatabase(app.url, { max: 1 })

@@ -23,7 +23,7 @@ const statusOf = async (app: TestControl, token: string) => (await app.with(toke
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 suite('a valid JWT', () => {
-  test('a JWT is accepted with each algorithm of the list', async () => {
+  test('a JWT is accepted with each of the configured signature algorithms', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     for (const algorithm of ['RS256', 'PS256', 'ES256', 'EdDSA'] as const) {
@@ -31,7 +31,7 @@ suite('a valid JWT', () => {
     }
   })
 
-  test('a JWT is accepted from each of several issuers; equal subjects of two issuers are two users', async () => {
+  test('JWTs of several issuers are accepted; the same subject at two issuers means two users', async () => {
     await using one = await startIssuer()
     await using other = await startIssuer()
     await using app = await believing([one, other])
@@ -41,7 +41,7 @@ suite('a valid JWT', () => {
     assert.notEqual(first.body.id, second.body.id)
   })
 
-  test('a JWT is accepted from issuers that put the user into `uid` and the address into `sub`', async () => {
+  test('a JWT that has the user’s id in `uid` and their e-mail address in `sub` is accepted', async () => {
     await using app = await startControl()
     const reply = await app.asNewcomer({ cid: 'client', uid: '00u1', sub: 'ada@example.com' }).get('/users/me')
     assert.deepEqual([reply.status, reply.body.email], [200, 'ada@example.com'])
@@ -49,7 +49,7 @@ suite('a valid JWT', () => {
     assert.equal(again.body.id, reply.body.id)
   })
 
-  test('a JWT is accepted until it expires, also from the cache; clocks may differ by half a minute', async () => {
+  test('a JWT is refused half a minute after it expires, even if it is cached; clocks may differ that much', async () => {
     await using app = await startControl()
     const now = app.clock.now()
     const seconds = Math.floor(now.getTime() / 1000)
@@ -61,7 +61,7 @@ suite('a valid JWT', () => {
     assert.equal(await statusOf(app, token), 401)
   })
 
-  test('after its issuer changed keys, a JWT with a new key is accepted, and one with an old key is not', async () => {
+  test('after an issuer replaces its keys, JWTs of the new key are accepted and those of the old key refused', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     const before = await issuer.token(ada)
@@ -73,7 +73,7 @@ suite('a valid JWT', () => {
     assert.equal(await statusOf(app, before), 401)
   })
 
-  test('a JWT is accepted while its issuer is unreachable, as long as the keys are known', async () => {
+  test('if an issuer is unreachable, a JWT is still accepted, as long as the issuer’s keys are cached', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     assert.equal(await statusOf(app, await issuer.token(ada)), 200)
@@ -166,26 +166,26 @@ suite('401 to a JWT', () => {
     const { kid } = await issuer.publicJwk()
     return await forgedBy(issuer, () => ({ kid }))
   })
-  test('401 to a JWT with a `jku` header, whose URL is never fetched', async () => {
+  test('a JWT with a `jku` header gets 401, and the URL in that header is never fetched', async () => {
     await using evil = await startIssuer()
     const forged = await evil.token({ ...ada, iss: issuer.url }, { header: { jku: `${evil.url}/keys` } })
     assert.equal(await statusOf(app, forged), 401)
     assert.deepEqual(evil.asked, [])
   })
 
-  test('401 to a JWT of an issuer that is not on the list, and that issuer is not contacted', async () => {
+  test('a JWT of an unknown issuer gets 401, and control does not contact that issuer', async () => {
     await using evil = await startIssuer()
     assert.equal(await statusOf(app, await evil.token(ada)), 401)
     assert.deepEqual(evil.asked, [])
   })
 
-  test('401 to a JWT that is longer than any accepted token', async () => {
+  test('a JWT that is longer than the limit gets 401', async () => {
     issuer.asked.length = 0
     assert.equal(await statusOf(app, await issuer.token({ ...ada, fill: 'x'.repeat(8192) })), 401)
     assert.deepEqual(issuer.asked, [])
   })
 
-  test('401 to a JWT that is not JSON, or whose parts have the wrong type', async () => {
+  test('a JWT whose parts are not JSON, or have a wrong type, gets 401', async () => {
     const kid = (await issuer.publicJwk()).kid!
     for (const header of [
       [],
@@ -236,7 +236,7 @@ suite('503 to a JWT, and never anything else, while its issuer', () => {
     for (const issuer of issuers.values()) await issuer[Symbol.asyncDispose]()
   })
 
-  test('503 while the issuer cannot be reached; not every such call makes a request to the issuer', async () => {
+  test('a JWT gets 503 while its issuer is unreachable, and control limits its attempts to reach the issuer', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     issuer.misbehave((_, response) => response.destroy())
@@ -247,7 +247,7 @@ suite('503 to a JWT, and never anything else, while its issuer', () => {
   })
 })
 
-test('an unknown key id makes control fetch the keys once per cooldown, not once per request', async () => {
+test('JWTs with unknown key ids make control fetch the issuer’s keys once per cooldown, not per request', async () => {
   await using issuer = await startIssuer()
   await using app = await believing([issuer], 30)
   assert.equal(await statusOf(app, await issuer.token(ada)), 200)
@@ -261,7 +261,7 @@ suite('the organization of a signed-in user', () => {
   const { ours, theirs } = organizations
   const ask = async (client: ReturnType<TestControl['asUser']>, path: string) => (await client.get(path)).status
 
-  test('the organization is the personal one by default, or the one named by path or header', async () => {
+  test('a signed-in user acts in their personal organization, unless the path or a header names another', async () => {
     await using app = await startControl()
     const personal = await app.asNewcomer(ada).get('/organizations')
     assert.deepEqual(
@@ -275,7 +275,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(seen.body[0].id, personal.body[0].id)
   })
 
-  test('404 for a foreign organization in the path, 403 in the header; the path wins over the header', async () => {
+  test('a signed-in user gets 404 if the path names a foreign organization, and 403 if only a header does', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('owner'), `/organizations/${theirs}`), 404)
     assert.equal(await ask(app.asUser('owner'), '/organizations/no-such'), 404)
@@ -284,7 +284,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(await ask(app.asUser('owner', theirs), `/organizations/${ours}`), 200)
   })
 
-  test('an owner may do everything, a member what their roles allow', async () => {
+  test('a signed-in owner may do everything in the organization; a member only what the member’s roles allow', async () => {
     await using app = await startControl()
     const remove = async (who: 'owner' | 'member') => (await app.asUser(who).delete('/sandbox/no-such')).status
     assert.deepEqual([await remove('owner'), await remove('member')], [404, 403])
@@ -296,7 +296,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(more.status, 403)
   })
 
-  test('an operator of this server counts as an owner in every organization', async () => {
+  test('an operator counts as an owner in every organization', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('admin', theirs), '/regions'), 200)
     assert.equal(await ask(app.asUser('admin'), `/organizations/${ours}`), 200)
@@ -304,7 +304,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal((await app.asUser('admin', ours).delete('/sandbox/no-such')).status, 404)
   })
 
-  test('a removed member is refused from the next request on, by the process that removed the member too', async () => {
+  test('a user who is removed from an organization gets 403 from the next request on', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('member'), '/regions'), 200)
     await app.database.transaction(async (sql) => {
@@ -314,7 +314,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(await ask(app.asUser('member'), '/regions'), 403)
   })
 
-  test('GET /organizations lists all organizations of a signed-in user, and for a key only the key’s own', async () => {
+  test('GET /organizations returns all organizations of a signed-in user, but to an API key only its own', async () => {
     await using app = await startControl()
     await app.database
       .sql`insert into members (organization_id, user_id, role) values (${theirs}, 'user-owner', 'member')`
@@ -324,7 +324,7 @@ suite('the organization of a signed-in user', () => {
     assert.deepEqual(await ids(app.as('owner')), [ours])
   })
 
-  test('GET /api-keys/current is 401 for a signed-in user, who has sent no key', async () => {
+  test('GET /api-keys/current answers 401 to a signed-in user, who has no API key', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('owner'), '/api-keys/current'), 401)
   })

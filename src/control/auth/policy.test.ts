@@ -143,7 +143,7 @@ suite('who may do what', () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('callers with any key, or without a key, get the replies that the grid shows, at every endpoint', async () => {
+  test('each endpoint answers callers with each kind of API key, and without one, as the access grid says', async () => {
     assert.deepEqual(
       Object.keys(callers).filter((caller) => !byKey.has(caller as GridCaller)),
       ['operator'],
@@ -151,12 +151,12 @@ suite('who may do what', () => {
     assert.deepEqual(await differences(byKey), [])
   })
 
-  test('signed-in callers get the replies that the grid shows, at every endpoint', async () => {
+  test('each endpoint answers signed-in users of each kind as the access grid says', async () => {
     assert.equal(signedIn.size, 4 + globalRoles.length)
     assert.deepEqual(await differences(signedIn), [])
   })
 
-  test('every endpoint admits at least one caller of the grid; only public endpoints admit all of them', () => {
+  test('each endpoint admits some caller of the access grid; only public endpoints admit all callers', () => {
     for (const route of app.app.routes) {
       const answers = new Set((Object.keys(callers) as GridCaller[]).map((caller) => answerTo(route, caller)))
       assert.ok(answers.has('yes'), titleOf(route))
@@ -164,7 +164,7 @@ suite('who may do what', () => {
     }
   })
 
-  test('every route of the server is in the grid, or `policy.ts` names the code that decides about access', () => {
+  test('each endpoint of the server is in the access grid, or `policy.ts` names the code that checks access', () => {
     const inGrid = new Set(app.app.routes.map(({ method, path }) => `${method} ${unnamed(path)}`))
     const served = servedBy(app.app.server)
     assert.deepEqual(
@@ -179,7 +179,7 @@ suite('who may do what', () => {
     assert.deepEqual(alone, [], 'needs a row in endpoints.ts, or a line in otherDoors')
   })
 
-  test('the global roles of the code are those of the database', async () => {
+  test('the global roles in the code equal those in the database', async () => {
     const rows = await app.database.sql<{ id: string; name: string; permissions: Permission[] }[]>`
       select id, name, permissions from roles where organization_id is null order by id`
     const asText = (roles: readonly { id: string; name: string; permissions: readonly Permission[] }[]) =>
@@ -187,7 +187,7 @@ suite('who may do what', () => {
     assert.deepEqual(asText(rows), asText(globalRoles))
   })
 
-  test('`decidedInside` names only endpoints that exist', () => {
+  test('`decidedInside` lists only endpoints that exist', () => {
     const titles = app.app.routes.map(titleOf)
     assert.deepEqual(
       Object.keys(decidedInside).filter((title) => !titles.includes(title)),

@@ -3,17 +3,17 @@ import { suite, test } from 'node:test'
 import { hashKey, isSameHash, maskKey, newKey } from './secret.ts'
 
 suite('keys', () => {
-  test('a new key is dtn_ and 32 random bytes, and no two are alike', () => {
+  test('a new API key is `dtn_` and 32 random bytes, and no two keys are equal', () => {
     const made = Array.from({ length: 100 }, newKey)
     for (const key of made) assert.match(key, /^dtn_[0-9a-f]{64}$/)
     assert.equal(new Set(made).size, made.length)
   })
 
-  test('a masked key shows three characters at each end', () => {
+  test('a masked API key shows only the first and last three characters', () => {
     assert.equal(maskKey('dtn_0123456789abc'), `dtn${'*'.repeat(20)}abc`)
   })
 
-  test('two hashes are equal only in full length; an invalid hash is equal to nothing, not even to itself', () => {
+  test('`isSameHash` compares only complete hashes; an invalid hash does not even equal itself', () => {
     assert.ok(isSameHash(hashKey('a'), hashKey('a')))
     assert.ok(!isSameHash(hashKey('a'), hashKey('b')))
     assert.ok(!isSameHash('', ''))

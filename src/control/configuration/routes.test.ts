@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 
 suite('GET /config', () => {
-  test('200 shows the addresses of this server to every caller', async () => {
+  test('GET /config returns the addresses of this server to every caller', async () => {
     await using app = await startControl()
     const reply = await app.as('nobody').get('/config')
     assert.equal(reply.status, 200)
@@ -22,7 +22,7 @@ suite('GET /config', () => {
     })
   })
 
-  test('200 shows the rate limits that an operator has set', async () => {
+  test('GET /config returns the rate limits that an operator has set', async () => {
     const rateLimits = {
       'failed-auth': { limit: 5, ttlSeconds: 60 },
       'sandbox-create': { limit: 9, ttlSeconds: 10 },
@@ -33,7 +33,7 @@ suite('GET /config', () => {
     assert.deepEqual(rateLimit, { failedAuth: { ttl: 60, limit: 5 }, sandboxCreate: { ttl: 10, limit: 9 } })
   })
 
-  test('200 even with an invalid credential', async () => {
+  test('GET /config answers 200 even with an invalid credential', async () => {
     await using app = await startControl()
     assert.equal((await app.with('nonsense').get('/config')).status, 200)
   })

@@ -50,7 +50,7 @@ const eventOf = (text: string) => {
 }
 
 suite('GET {prefix}/socket.io/', () => {
-  test('a connection opens with the handshake and signs in with a key', async () => {
+  test('a Socket.IO connection opens with a handshake, and accepts an API key as sign-in', async () => {
     await using app = await startControl()
     const base = await app.listen()
     using client = await connect(base, 'source=sdk&sdkVersion=0&EIO=4&transport=websocket')
@@ -63,7 +63,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.match(await client.next(), /^40\{"sid":"[\w-]+"\}$/)
   })
 
-  test('an invalid key is refused; a key of another organization than the one that the client names is, too', async () => {
+  test('a Socket.IO connection is refused for an invalid key, or a key of another organization than named', async () => {
     await using app = await startControl()
     const base = await app.listen()
     const refused = async (auth: string, query?: string) => {
@@ -80,7 +80,7 @@ suite('GET {prefix}/socket.io/', () => {
     await refused(`40{"token":"${keys.stranger}"}`, `EIO=4&transport=websocket&organizationId=${organizations.ours}`)
   })
 
-  test('400 for polling and for another version', async () => {
+  test('the Socket.IO endpoint answers 400 for long polling and for other protocol versions', async () => {
     await using app = await startControl()
     assert.equal((await app.as('nobody').get('/socket.io/?EIO=4&transport=polling')).status, 400)
     assert.equal((await app.as('nobody').post('/socket.io/?EIO=4&transport=polling')).status, 400)
@@ -90,7 +90,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(refusal.statusCode, 400)
   })
 
-  test('a failed sandbox’s record is sent before its state, because the SDK reads the reason from the record', async () => {
+  test('if a sandbox fails, its record is sent before its state, because the SDK reads the reason from it', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -104,7 +104,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.deepEqual([second, told.newState], ['sandbox.state.updated', 'error'])
   })
 
-  test('a client gets events of its organization’s sandboxes in order; a stranger gets none', async () => {
+  test('a Socket.IO client gets the events of its organization’s sandboxes in order, and no events of others', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const base = runner.base
@@ -135,7 +135,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(theirs.name, 'theirs')
   })
 
-  test('a client gets changes that another control process made', async () => {
+  test('a Socket.IO client gets events of changes that another control process made', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     using client = await signedIn(runner.base, keys.viewer)
@@ -156,7 +156,7 @@ suite('GET {prefix}/socket.io/', () => {
     }
   })
 
-  test('a warm sandbox has no events until it is claimed; the claim causes the event `sandbox.created`', async () => {
+  test('a warm sandbox causes no events until a create claims it, which causes the event `sandbox.created`', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     using client = await signedIn(runner.base, keys.viewer)
@@ -171,7 +171,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.deepEqual([name, sandbox.id, sandbox.state], ['sandbox.created', id, 'started'])
   })
 
-  test('a client that does not read gets no replies to its pings: the replies would fill the memory', async ({
+  test('a Socket.IO client that does not read gets no more replies to its pings, which would fill the memory', async ({
     mock,
   }) => {
     await using app = await startControl()
@@ -184,7 +184,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.ok(!client.heard.includes('3'))
   })
 
-  test('a ping gets a reply, a disconnect ends the connection, and too long a message closes it', async () => {
+  test('Socket.IO answers a ping, and ends a connection after a disconnect or an oversized message', async () => {
     await using app = await startControl()
     const base = await app.listen()
     using client = await signedIn(base, keys.member)
@@ -197,7 +197,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(await loud.closed, 1009)
   })
 
-  test('too long a message closes the connection before the whole message has arrived, even without sign-in', async () => {
+  test('an oversized Socket.IO message closes the connection before all of it has arrived, without sign-in', async () => {
     await using app = await startControl()
     using client = await connect(await app.listen())
     client.socket.send('x'.repeat(16 * 1024), { fin: false })
@@ -205,7 +205,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(await client.closed, 1009)
   })
 
-  test('a client that has not signed in gets no events', async () => {
+  test('a Socket.IO client that has not signed in gets no events', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     using silent = await connect(runner.base)
@@ -217,7 +217,7 @@ suite('GET {prefix}/socket.io/', () => {
 })
 
 suite('a client whose credential ends', () => {
-  test('a client whose key expires is disconnected and gets no more events; other clients still do', async () => {
+  test('a Socket.IO client is disconnected when its key expires, and gets no more events; others do', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const expiresAt = new Date(app.clock.now().getTime() + 60_000)
@@ -231,7 +231,7 @@ suite('a client whose credential ends', () => {
     assert.equal(client.heard.length, 2)
   })
 
-  test('a client whose credential ends is disconnected in every process: key deleted, member or user removed', async () => {
+  test('a Socket.IO client is disconnected in every process if its key is deleted or its user is removed', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await using other = await startControlProcess(app.url)
@@ -267,7 +267,7 @@ suite('a client whose credential ends', () => {
 })
 
 suite('pings from the server', () => {
-  test('the server pings, and drops a key that was revoked in the meantime', async () => {
+  test('a Socket.IO client that answers pings is disconnected if its API key was deleted in the meantime', async () => {
     await using app = await startControl({ sandboxes: { eventPingSeconds: 0.05 } })
     const base = await app.listen()
     using client = await signedIn(base, keys.member)
@@ -280,7 +280,7 @@ suite('pings from the server', () => {
     assert.equal(await client.closed, 1008)
   })
 
-  test('a client that does not answer a ping in time is disconnected', async () => {
+  test('a Socket.IO client that does not answer a ping in time is disconnected', async () => {
     await using app = await startControl({ sandboxes: { eventPingSeconds: 0.05, eventPongSeconds: 0.05 } })
     const base = await app.listen()
     using silent = await signedIn(base, keys.member)

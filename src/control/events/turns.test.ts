@@ -15,7 +15,7 @@ const fill = (take: ReturnType<typeof createTurns>, organizationId: string, work
 }
 
 suite('the queue of changes that are to be sent to clients', () => {
-  test('one organization fills at most a tenth of the places; another organization still gets a place', async () => {
+  test('one organization’s queued events fill at most a tenth of the queue; another organization’s still fit', async () => {
     const take = createTurns(1000)
     const { work, letGo } = held()
     assert.equal(fill(take, 'loud', work), 100)
@@ -23,7 +23,7 @@ suite('the queue of changes that are to be sent to clients', () => {
     letGo()
   })
 
-  test('many organizations with full shares leave a place for another organization, and stay below the limit', async () => {
+  test('events of 20 busy organizations leave room in the queue for another organization’s', async () => {
     const take = createTurns(1000)
     const { work, letGo } = held()
     let taken = 0
@@ -33,7 +33,7 @@ suite('the queue of changes that are to be sent to clients', () => {
     letGo()
   })
 
-  test('work waits only for earlier work of its organization; its place is free when it succeeds or fails', async () => {
+  test('a slow event delays only later events of its organization; a failed or finished event is dequeued', async () => {
     const take = createTurns(10)
     const { work, letGo } = held()
     assert.equal(take('slow', work), true)

@@ -4,7 +4,7 @@ import { startControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
 suite('GET /health', () => {
-  test('200 to every caller', async () => {
+  test('GET /health answers 200 to every caller', async () => {
     await using app = await startControl()
     const reply = await app.as('nobody').get('/health')
     assert.deepEqual([reply.status, reply.body], [200, { status: 'ok' }])
@@ -12,13 +12,13 @@ suite('GET /health', () => {
 })
 
 suite('GET /health/ready', () => {
-  test('200 while the database answers and a runner has the default snapshot', async () => {
+  test('GET /health/ready answers 200 while the database answers and a runner has the default snapshot', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     assert.equal((await app.as('nobody').get('/health/ready')).status, 200)
   })
 
-  test('503 without a database; GET /health still answers 200, and all other calls 503', async () => {
+  test('without a database, GET /health answers 200, and GET /health/ready and all other calls 503', async () => {
     await using app = await startControl()
     await app.database.close()
     assert.equal((await app.as('nobody').get('/health/ready')).status, 503)

@@ -33,7 +33,7 @@ const create = async (app: TestControl, more: object = {}): Promise<{ id: string
 }
 
 suite('POST /organizations/{organizationId}/identity-providers', () => {
-  test('201 answers every field but the secret, with the interface’s defaults', async () => {
+  test('POST /organizations/{organizationId}/identity-providers returns all fields but the secret, with default values', async () => {
     await using app = await start()
     const reply = await app.as('owner').post(providers, body)
     assert.equal(reply.status, 201)
@@ -52,7 +52,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     })
   })
 
-  test('201 for the body that the operator’s guide shows', async () => {
+  test('POST /organizations/{organizationId}/identity-providers accepts the body that the guide for operators shows', async () => {
     await using app = await start()
     const guide = readFileSync(join(import.meta.dirname, '../../../docs/guides/day-two.md'), 'utf8')
     const [, shown] = /```json\n([\s\S]*?)```/.exec(guide) ?? []
@@ -60,7 +60,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     assert.equal((await app.as('owner').post(providers, JSON.parse(shown))).status, 201)
   })
 
-  test('the secret is encrypted in the database and is in no answer', async () => {
+  test('an identity provider’s secret is encrypted in the database, and no reply contains it', async () => {
     await using app = await start()
     const { id } = await create(app)
     const [row] = await app.database.sql<[{ client_secret: string }]>`select client_secret from identity_providers`
@@ -71,7 +71,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     }
   })
 
-  test('201 without domains only where any domain is allowed', async () => {
+  test('an identity provider needs a domain, unless it allows any domain', async () => {
     await using app = await start()
     for (const more of [
       { emailDomains: [] },
@@ -84,7 +84,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     assert.deepEqual([reply.status, reply.body.emailDomains, reply.body.allowAnyDomain], [201, [], true])
   })
 
-  test('domains are trimmed, in lower case, and without duplicates', async () => {
+  test('domains of an identity provider are stored trimmed, in lower case, as ASCII and without duplicates', async () => {
     await using app = await start()
     await addPerson(app, { email: 'a@BÜCHER.example' })
     const emailDomains = [' Example.COM ', 'example.com', 'bücher.example']
@@ -92,7 +92,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     assert.deepEqual(reply.body.emailDomains, ['example.com', 'xn--bcher-kva.example'])
   })
 
-  test('400 for an invalid domain', async () => {
+  test('POST /organizations/{organizationId}/identity-providers answers 400 for an invalid domain', async () => {
     await using app = await start()
     for (const domain of [
       '',
@@ -116,7 +116,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     assert.deepEqual((await app.as('owner').get(providers)).body, [])
   })
 
-  test('400 for an invalid issuer, client or scope', async () => {
+  test('POST /organizations/{organizationId}/identity-providers answers 400 for an invalid issuer, client or scope', async () => {
     await using app = await start()
     const wrong = [
       { issuerUrl: 'id.example.com' },
@@ -146,7 +146,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     assert.equal((await app.as('owner').post(providers, { ...body, oidcConfig: undefined })).status, 400)
   })
 
-  test('403 without manage:sso; members with the role SSO Admin have it', async () => {
+  test('POST /organizations/{organizationId}/identity-providers answers 403 without manage:sso, which SSO Admins have', async () => {
     await using app = await start()
     for (const who of ['member', 'viewer'] as const) {
       const reply = await app.as(who).post(providers, body)
@@ -157,7 +157,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     assert.equal((await app.with(admin.key).post(providers, body)).status, 201)
   })
 
-  test('403 while single sign-on is not enabled, in each of the six endpoints of the interface', async () => {
+  test('all six endpoints for identity providers answer 403 while single sign-on is not enabled', async () => {
     await using app = await startControl()
     const calls = [
       app.as('owner').post(providers, body),
@@ -173,19 +173,19 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     )
   })
 
-  test('403 in a personal organization, also where the operator allows single sign-on for all', async () => {
+  test('a personal organization gets 403 for identity providers, even if single sign-on is allowed for all', async () => {
     await using app = await startControl({ settings: { ssoForAll: true } })
     const [own] = await app.database.sql<[{ id: string }]>`select id from organizations where personal limit 1`
     assert.equal((await app.as('admin').get(pathOf(own.id))).status, 403)
     assert.equal((await app.as('owner').get(providers)).status, 200)
   })
 
-  test('404 to strangers', async () => {
+  test('POST /organizations/{organizationId}/identity-providers answers 404 to strangers', async () => {
     await using app = await start()
     assert.equal((await app.as('stranger').post(providers, body)).status, 404)
   })
 
-  test('403 for one provider more than an organization may have', async () => {
+  test('POST /organizations/{organizationId}/identity-providers answers 403 for the 21st provider of an organization', async () => {
     await using app = await start()
     const more = { ...body, emailDomains: [], allowAnyDomain: true }
     for (let made = 0; made < 20; made += 1) assert.equal((await app.as('owner').post(providers, more)).status, 201)
@@ -196,7 +196,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
 suite('claims of domains', () => {
   const theirs = pathOf(organizations.theirs)
 
-  test('409 for a domain that any other provider of the server has claimed', async () => {
+  test('a domain that another identity provider has claimed answers 409, in any organization of the server', async () => {
     await using app = await start()
     await create(app)
     for (const [who, path] of [
@@ -209,7 +209,7 @@ suite('claims of domains', () => {
     assert.deepEqual((await app.as('stranger').get(theirs)).body, [])
   })
 
-  test('exactly one of twenty concurrent claims of two domains, in either order, succeeds', async () => {
+  test('if twenty calls claim the same two domains at the same time, exactly one succeeds', async () => {
     await using app = await start()
     await addPerson(app, { email: 'a@second.example' })
     await addPerson(app, { email: 'b@second.example', organizationId: organizations.theirs })
@@ -224,7 +224,7 @@ suite('claims of domains', () => {
     assert.deepEqual(statuses, [201, ...Array.from({ length: 19 }, () => 409)])
   })
 
-  test('400 for a domain where no member of this organization has a verified address', async () => {
+  test('a domain at which no member of the organization has a verified address answers 400', async () => {
     await using app = await start()
     await addPerson(app, { email: 'a@theirs.example', organizationId: organizations.theirs })
     await addPerson(app, { email: 'b@unproven.example', emailVerified: false })
@@ -236,7 +236,7 @@ suite('claims of domains', () => {
     await create(app, { emailDomains: ['proven.example'] })
   })
 
-  test('400 for a domain that only single sign-on vouches for', async () => {
+  test('a domain answers 400 if only single sign-on has verified a member’s address at that domain', async () => {
     await using app = await start()
     const { id } = await addPerson(app, { email: 'a@sso.example' })
     await app.database.sql`update users set email_verified_by = 'sso' where id = ${id}`
@@ -244,7 +244,7 @@ suite('claims of domains', () => {
     assert.deepEqual([reply.status, reply.body.code], [400, 'IDENTITY_PROVIDER_DOMAIN_UNVERIFIED'])
   })
 
-  test('a disabled provider keeps its domains; a deleted one, or one that gives them up, frees them', async () => {
+  test('a disabled identity provider keeps its domains; a delete or a change of its domains frees them', async () => {
     await using app = await start()
     const { id } = await create(app)
     const claim = async () => (await app.as('stranger').post(theirs, body)).status
@@ -261,7 +261,7 @@ suite('claims of domains', () => {
 })
 
 suite('default roles', () => {
-  test('default roles are global or the organization’s own, else 400', async () => {
+  test('default roles of an identity provider must be global or the organization’s own; others answer 400', async () => {
     await using app = await start()
     const role = { name: 'Own', description: 'x', permissions: ['write:sandboxes'] }
     const own = (await app.as('owner').post(`/organizations/${organizations.ours}/roles`, role)).body.id
@@ -278,7 +278,7 @@ suite('default roles', () => {
     assert.deepEqual(await kept(), [developer])
   })
 
-  test('403 for giving more permissions than the caller has, also by changing who may sign in', async () => {
+  test('a caller gets 403 for letting users sign in with roles that have more permissions than the caller', async () => {
     await using app = await start()
     const admin = app.with((await addPerson(app, { roleIds: [ssoAdmin], permissions: ['manage:sso'] })).key)
     const more = { ...body, defaultAssignedRoleIds: [superAdmin] }
@@ -301,7 +301,7 @@ suite('default roles', () => {
 })
 
 suite('GET /organizations/{organizationId}/identity-providers, GET /organizations/{organizationId}/identity-providers/{id}', () => {
-  test('200 lists the providers of this organization, oldest first, and returns each by its id', async () => {
+  test('GET /organizations/{organizationId}/identity-providers lists an organization’s providers, oldest first', async () => {
     await using app = await start()
     const first = await create(app)
     app.clock.advance({ seconds: 1 })
@@ -311,7 +311,7 @@ suite('GET /organizations/{organizationId}/identity-providers, GET /organization
     assert.deepEqual((await app.as('owner').get(`${providers}/${second.id}`)).body, second)
   })
 
-  test('404 for another organization’s provider and for an unknown one; 403 without manage:sso', async () => {
+  test('GET /organizations/{organizationId}/identity-providers/{id} answers 404 for a foreign provider, 403 without manage:sso', async () => {
     await using app = await start()
     const { id } = await create(app)
     const theirs = pathOf(organizations.theirs)
@@ -324,7 +324,7 @@ suite('GET /organizations/{organizationId}/identity-providers, GET /organization
 })
 
 suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
-  test('200 changes the given fields and keeps the others, including the secret', async () => {
+  test('PATCH /organizations/{organizationId}/identity-providers/{id} changes only the given fields; the secret stays', async () => {
     await using app = await start()
     const before = await create(app, { defaultAssignedRoleIds: [developer] })
     app.clock.advance({ seconds: 5 })
@@ -348,7 +348,7 @@ suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
     assert.deepEqual((await app.as('owner').get(path)).body.defaultAssignedRoleIds, [developer])
   })
 
-  test('400 for changes after which no user could sign in, and for values that create refuses', async () => {
+  test('PATCH /organizations/{organizationId}/identity-providers/{id} answers 400 if nobody could sign in afterwards', async () => {
     await using app = await start()
     const { id } = await create(app)
     const path = `${providers}/${id}`
@@ -367,7 +367,7 @@ suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
     assert.equal((await app.as('owner').patch(path, { allowAnyDomain: false })).status, 400)
   })
 
-  test('404 for a provider of another organization, which stays as it was', async () => {
+  test('PATCH /organizations/{organizationId}/identity-providers/{id} answers 404 for a foreign provider, which stays', async () => {
     await using app = await start()
     const { id } = await create(app)
     assert.equal((await app.as('stranger').patch(`${pathOf(organizations.theirs)}/${id}`, { name: 'x' })).status, 404)
@@ -377,7 +377,7 @@ suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/identity-providers/{id}', () => {
-  test('204 deletes the provider, whose members stay; 404 for a second delete', async () => {
+  test('DELETE /organizations/{organizationId}/identity-providers/{id} deletes a provider; its members stay', async () => {
     await using app = await start()
     const { id } = await create(app)
     assert.equal((await app.as('stranger').delete(`${pathOf(organizations.theirs)}/${id}`)).status, 404)
@@ -391,7 +391,7 @@ suite('DELETE /organizations/{organizationId}/identity-providers/{id}', () => {
 })
 
 suite('GET /organizations/{organizationId}/identity-providers/templates', () => {
-  test('200 returns seven templates; each lists the placeholders of its issuer URL', async () => {
+  test('GET /organizations/{organizationId}/identity-providers/templates returns seven templates with their placeholders', async () => {
     await using app = await start()
     const reply = await app.as('owner').get(`${providers}/templates`)
     assert.equal(reply.status, 200)

@@ -42,7 +42,7 @@ suite('POST /organizations/{organizationId}/identity-providers/test-connection',
     jwks_uri: `${url}/jwks`,
   })
 
-  test('200 with success for an issuer that answers discovery, with or without a slash at its end', async () => {
+  test('POST /organizations/{organizationId}/identity-providers/test-connection succeeds if the issuer answers discovery', async () => {
     const asked: (string | undefined)[] = []
     await using server = await serve((request, response) => {
       asked.push(request.url)
@@ -56,7 +56,7 @@ suite('POST /organizations/{organizationId}/identity-providers/test-connection',
     assert.deepEqual(asked, [path, path])
   })
 
-  test('200 with success=false and a reason for every document that cannot be used', async () => {
+  test('POST /organizations/{organizationId}/identity-providers/test-connection says why a discovery document is unusable', async () => {
     let document: unknown
     let status = 200
     await using server = await serve((_request, response) => {
@@ -89,7 +89,7 @@ suite('POST /organizations/{organizationId}/identity-providers/test-connection',
     }
   })
 
-  test('200 with success=false for an address off the public Internet, which is never contacted', async () => {
+  test('POST /organizations/{organizationId}/identity-providers/test-connection never contacts a private address', async () => {
     let called = 0
     await using server = await serve((_request, response) => {
       called += 1
@@ -104,7 +104,7 @@ suite('POST /organizations/{organizationId}/identity-providers/test-connection',
     assert.equal(called, 0)
   })
 
-  test('400 for an invalid URL, 403 without manage:sso, 404 to strangers', async () => {
+  test('POST /organizations/{organizationId}/identity-providers/test-connection answers 400 for a bad URL, 403 without manage:sso', async () => {
     await using app = await start()
     const path = `${providers}/test-connection`
     for (const issuerUrl of ['', 'nope', 'file:///etc/passwd', undefined, 7]) {

@@ -21,7 +21,7 @@ const untilLogged = async (app: TestControl, path: string, text: string) => {
 }
 
 suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build-logs', () => {
-  test('200 returns the URL of the log; the log can be read at once, or followed until the image is made', async () => {
+  test('GET /snapshots/{idOrName}/build-logs returns the log at once, or follows it until the image is made', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const { id, image } = await build(app)
@@ -40,7 +40,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal(text, 'Line 2: true\nhéllo\ndone\n')
   })
 
-  test('GET /sandbox/{sandboxIdOrName}/build-logs-url, GET /sandbox/{sandboxIdOrName}/build-logs: 200 for a waiting sandbox, with the reason of a failure', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/build-logs-url, GET /sandbox/{sandboxIdOrName}/build-logs answer 200 for a sandbox whose image is being built', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await app.as('owner').post('/sandbox', { name: 'box', buildInfo: { dockerfileContent } })
@@ -59,7 +59,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal((await app.as('owner').get('/sandbox/again/build-logs')).text, '')
   })
 
-  test('404 for other organizations and images not built; 400 for a bad follow; 401 without a key', async () => {
+  test('build logs answer 404 for another organization and for an image not built, and 401 without a key', async () => {
     await using app = await startControl()
     await using _runner: SimulatedRunner = await connectRunner(app)
     const { id } = await build(app)
@@ -74,7 +74,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal((await app.as('owner').get('/snapshots/tool/build-logs?follow=2')).status, 400)
   })
 
-  test('a build log has a size limit, only a runner of its image can write it, and old logs are deleted', async () => {
+  test('a build log has a size limit, only a runner of the image can write to it, and old logs are deleted', async () => {
     await using app = await startControl()
     const { image } = await build(app)
     const { sandboxes: parts } = app.app
@@ -92,7 +92,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal(left.count, 0)
   })
 
-  test('429 for an organization that follows too many logs at once; other organizations are not affected', async () => {
+  test('an organization that follows 50 build logs gets 429 for the next; other organizations do not', async () => {
     await using app = await startControl()
     const follow = (organizationId: string) =>
       readBuildLog(app.app.sandboxes, 'img', { follow: true, organizationId, isBeingMade: async () => true })

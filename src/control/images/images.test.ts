@@ -27,7 +27,7 @@ const imageOf = async (app: TestControl, name = 'tool'): Promise<string> => {
 }
 
 suite('POST /snapshots', () => {
-  test('200 pending; the runner is told of the image at once and in its list, then the snapshot is active', async () => {
+  test('POST /snapshots answers `pending`; a runner gets the image as an assignment, then the snapshot is active', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     const made = await make(app, 'tool', { imageName: 'ghcr.io/team/tool:1', cpu: 2, memory: 3, disk: 4 })
@@ -55,7 +55,7 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
 
-  test('200 pending until a runner has reported the image’s config, even if it has the image already', async () => {
+  test('a snapshot stays pending until a runner reports the image’s configuration, even if it has the image', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -67,7 +67,7 @@ suite('POST /snapshots', () => {
     assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).body.user, 'tool')
   })
 
-  test('400 for a sandbox in another region than its snapshot’s image: no runner there gets the image', async () => {
+  test('POST /sandbox answers 400 if the snapshot’s image is in another region than the requested one', async () => {
     await using app = await startControl()
     await using _linked = await connectRunner(app)
     await make(app)
@@ -78,7 +78,7 @@ suite('POST /snapshots', () => {
     assert.match(refused.body.message, /is in the region "local", and not in "/)
   })
 
-  test('200, then the snapshot fails with the runner’s reason; the runner is not asked for the image again', async () => {
+  test('if a runner cannot make an image, the snapshot fails with its reason, and control does not ask again', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -92,7 +92,7 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].target, 'present')
   })
 
-  test('200 pending while another runner may still bring the image; error if no runner is left', async () => {
+  test('a snapshot stays pending while another runner may still make its image, and fails if none is left', async () => {
     await using app = await startControl()
     await using _first = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { name: 'second' })
@@ -121,7 +121,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'other')).state, 'error')
   })
 
-  test('a snapshot fails when its only runner lost the image and cannot bring it again; 200 on a retry', async () => {
+  test('a snapshot fails if its only runner lost the image and cannot fetch it again; a retry succeeds', async () => {
     await using app = await startControl()
     await using _linked = await connectRunner(app)
     await make(app)
@@ -143,7 +143,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'default')).state, 'active')
   })
 
-  test('200 and state building for a definition; build_failed if its build fails', async () => {
+  test('a snapshot of a definition is `building` at first, and `build_failed` if its build fails', async () => {
     await using app = await startControl()
     const made = await make(app, 'built', { buildInfo: { dockerfileContent: 'FROM python:3.12\n' } })
     assert.deepEqual([made.state, made.buildInfo.dockerfileContent], ['building', 'FROM python:3.12\n'])
@@ -151,7 +151,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'built')).state, 'build_failed')
   })
 
-  test('200, then state error if the built image does not fit on the disks of the snapshot’s sandboxes', async () => {
+  test('a snapshot fails if its built image does not fit on the disk that its sandboxes get', async () => {
     await using app = await startControl()
     const buildInfo = { dockerfileContent: 'FROM python:3.12\nRUN make\n' }
     for (const name of ['large', 'small']) await make(app, name, { buildInfo, disk: 3 })
@@ -168,7 +168,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'small')).state, 'active')
   })
 
-  test('a snapshot shows the progress of its image, and fails if no runner fetches the image', async () => {
+  test('a snapshot shows the progress of its image, and fails after an hour without an image', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -180,7 +180,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app)).state, 'error')
   })
 
-  test('409 for a name in use, 400 and 422 for an invalid source, 403 for an image that is too large', async () => {
+  test('POST /snapshots answers 409 for a name in use, 400 or 422 for an invalid source, 403 for too large a size', async () => {
     await using app = await startControl()
     await make(app)
     const status = async (body: object) => (await app.as('owner').post('/snapshots', { name: 'n', ...body })).status
@@ -197,7 +197,7 @@ suite('POST /snapshots', () => {
 })
 
 suite('DELETE /snapshots/{idOrName}', () => {
-  test('200 deletes the snapshot; its image is removed after the last sandbox made from it is destroyed', async () => {
+  test('DELETE /snapshots/{idOrName} removes the image only after the last sandbox made from it is destroyed', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -214,7 +214,7 @@ suite('DELETE /snapshots/{idOrName}', () => {
     assert.deepEqual(await listed(app), [])
   })
 
-  test('403 for a general snapshot, 404 for a snapshot of another organization', async () => {
+  test('DELETE /snapshots/{idOrName} answers 403 for a general snapshot, and 404 for a foreign one', async () => {
     await using app = await startControl()
     await make(app)
     assert.equal((await app.as('owner').delete('/snapshots/default')).status, 403)
@@ -223,7 +223,7 @@ suite('DELETE /snapshots/{idOrName}', () => {
 })
 
 suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activate', () => {
-  test('deactivate: 204, and no new sandboxes; activate: 200, and the image is brought again by its digest', async () => {
+  test('an inactive snapshot makes no sandboxes; after activation its image is fetched again by its digest', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -239,7 +239,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.deepEqual([again.target, again.source.reference], ['present', `ghcr.io/team/tool@${digest}`])
   })
 
-  test('activate: 200 pending until a runner has the image again; active if a sandbox still needs the image', async () => {
+  test('an activated snapshot is pending until a runner has its image, or active if a sandbox still uses it', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -260,7 +260,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.equal(await change('activate'), 'active')
   })
 
-  test('a runner that removed an image because of an outdated list is asked for the image again at once', async () => {
+  test('if a runner removes an image that a snapshot needs, control immediately asks for the image again', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -272,14 +272,14 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.deepEqual([linked.askedImages.at(-1)?.image, linked.askedImages.at(-1)?.target], [image, 'present'])
   })
 
-  test('400 for a snapshot in a state that does not allow the change', async () => {
+  test('activate and deactivate answer 400 for a snapshot whose image is not made yet', async () => {
     await using app = await startControl()
     await make(app)
     assert.equal((await app.as('owner').post('/snapshots/tool/deactivate')).status, 400)
     assert.equal((await app.as('owner').post('/snapshots/tool/activate')).status, 400)
   })
 
-  test('a snapshot that was not used for long is deactivated automatically', async () => {
+  test('a snapshot that was not used for 14 days becomes inactive; the default snapshot does not', async () => {
     await using app = await startControl()
     await make(app)
     await tell(app, { image: await imageOf(app), state: 'present' })
@@ -291,7 +291,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
 })
 
 suite('GET /runners/images', () => {
-  test('403 for users; a runner’s report about an image that is not assigned to it changes nothing', async () => {
+  test('GET /runners/images answers 403 to users; a report about an unassigned image changes nothing', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -301,7 +301,7 @@ suite('GET /runners/images', () => {
     assert.equal((await app.as('owner').get('/runners/images')).status, 403)
   })
 
-  test('200 lists an image that the runner has with its source, if a snapshot still waits for the image', async () => {
+  test('GET /runners/images names the source of an image that a runner has, if a snapshot still waits for it', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     const image = await imageOf(app)
@@ -311,7 +311,7 @@ suite('GET /runners/images', () => {
     assert.equal((await listed(app))[0].source.kind, 'registry')
   })
 
-  test('200 lists a limited number of images to make, taking turns between organizations', async () => {
+  test('GET /runners/images lists a limited number of images to make, taking turns between organizations', async () => {
     await using app = await startControl()
     for (const name of ['a', 'b', 'c']) await make(app, name)
     app.clock.advance({ seconds: 1 })

@@ -17,7 +17,7 @@ suite('the name of an image', () => {
     [`python:3.12@${digest}`, `docker.io/library/python@${digest}`],
   ] as const
   for (const [given, read] of readings) {
-    test(`the reference ${given} is read as ${read}`, () => assert.equal(readReference(given), read))
+    test(`the image reference ${given} is read as ${read}`, () => assert.equal(readReference(given), read))
   }
 
   const refused = [
@@ -37,7 +37,7 @@ suite('the name of an image', () => {
     'a\u0000',
   ]
   for (const given of [...refused, 'x'.repeat(600), '$(reboot)', '--help']) {
-    test(`the reference ${JSON.stringify(given.slice(0, 20))} is refused`, () =>
+    test(`the image reference ${JSON.stringify(given.slice(0, 20))} is refused`, () =>
       assert.throws(() => readReference(given), /imageName/))
   }
 })
@@ -45,21 +45,21 @@ suite('the name of an image', () => {
 suite('the source of a snapshot', () => {
   const read = (imageName: string) => readSource({ name: 'n', imageName }, 'ours')
 
-  test('a source may be a file that skopeo can read, only below the directory for images', () => {
+  test('a snapshot may be made from an image archive, but only from below the directory for images', () => {
     assert.deepEqual(read('oci-archive:base/tool.tar'), { kind: 'file', path: 'base/tool.tar' })
     for (const path of ['/etc/passwd', '../x', 'a/../../x', '', 'a:b']) {
       assert.throws(() => read(`docker-archive:${path}`), /relative path/)
     }
   })
 
-  test('400 for a source with both an image name and a definition, or with neither', () => {
+  test('a snapshot’s source must be either an image name or a definition, not both and not neither', () => {
     const buildInfo = { dockerfileContent: 'FROM python\n' }
     assert.deepEqual(readSource({ name: 'n', buildInfo }, 'ours'), { kind: 'definition', dockerfile: 'FROM python\n' })
     assert.throws(() => readSource({ name: 'n' }, 'ours'), /one of them/)
     assert.throws(() => readSource({ name: 'n', imageName: 'a', buildInfo }, 'ours'), /one of them/)
   })
 
-  test('a source names its files by hashes only', () => {
+  test('a snapshot’s definition names its uploaded files by hashes; any other name is refused', () => {
     const [one, two] = ['a'.repeat(32), 'b'.repeat(32)]
     const read = (...contextHashes: string[]) =>
       readSource({ name: 'n', buildInfo: { dockerfileContent: 'FROM x', contextHashes } }, 'ours')

@@ -40,7 +40,7 @@ const remembering = (): { transport: MailTransport; sent: OutgoingMail[] } => {
 }
 
 suite('POST /organizations/{organizationId}/invitations', () => {
-  test('201 returns the invitation with the address in lower case, and mails the invitation to that address', async () => {
+  test('POST /organizations/{organizationId}/invitations stores the address in lower case and mails the invitation', async () => {
     const { transport, sent } = remembering()
     await using app = await startControl({ transport })
     const { id, assignedRoles, ...rest } = await invite(app, {
@@ -71,7 +71,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.ok(text.includes(`http://control.test:3000/api/organizations/invitations/${id}/accept`), text)
   })
 
-  test('201 for a body with only the address invites a Developer for seven days; an owner has no roles', async () => {
+  test('an invitation makes a Developer and lasts seven days by default; an owner is invited without roles', async () => {
     await using app = await startControl()
     const plain = await invite(app, { email: 'a@example.com', expiresAt: null })
     assert.equal(Date.parse(plain.expiresAt) - app.clock.now().getTime(), 7 * day)
@@ -82,7 +82,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.deepEqual([owner.role, owner.assignedRoles], ['owner', []])
   })
 
-  test('409 for a member’s or an invited address in any letter case; 201 for the address of a former member', async () => {
+  test('POST /organizations/{organizationId}/invitations answers 409 for a member’s or invited address in any letter case', async () => {
     await using app = await startControl()
     const ask = async (email: string) => (await app.as('owner').post(invitations, { email })).status
     assert.equal(await ask('Member@EXAMPLE.com'), 409)
@@ -99,7 +99,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })
 
-  test('409 to all but one of several concurrent invitations to the same address', async () => {
+  test('if ten calls invite one address at the same time, one succeeds, nine get 409, and one mail is sent', async () => {
     const { transport, sent } = remembering()
     await using app = await startControl({ transport })
     const replies = await Promise.all(
@@ -110,7 +110,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal(sent.length, 1)
   })
 
-  test('403 to members, to an owner’s key without every permission, and in a personal organization', async () => {
+  test('POST /organizations/{organizationId}/invitations answers 403 to members, narrow keys and personal organizations', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(invitations, { email: 'a@example.com' })).status, 403)
     const narrow = await narrowKey(app, ['write:sandboxes'])
@@ -124,7 +124,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal(reply.status, 403)
   })
 
-  test('404 to strangers, and no mail is sent', async () => {
+  test('POST /organizations/{organizationId}/invitations answers 404 to strangers, and no mail is sent', async () => {
     const { transport, sent } = remembering()
     await using app = await startControl({ transport })
     assert.equal((await app.as('stranger').post(invitations, { email: 'a@example.com' })).status, 404)
@@ -132,7 +132,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal(sent.length, 0)
   })
 
-  test('429 for the eleventh mail to one address in a day; 403 for more than 1000 pending invitations', async () => {
+  test('POST /organizations/{organizationId}/invitations answers 429 for an address’s 11th mail a day, 403 for 1001 open invitations', async () => {
     await using app = await startControl()
     for (let made = 0; made < 10; made += 1) {
       const { id } = await invite(app, { email: 'guest@example.com' })
@@ -147,7 +147,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal((await app.as('owner').post(invitations, { email: 'guest@example.com' })).status, 403)
   })
 
-  test('400 for an invalid address, role or time', async () => {
+  test('POST /organizations/{organizationId}/invitations answers 400 for an invalid address, role or expiry', async () => {
     await using app = await startControl()
     const email = 'guest@example.com'
     const role = { name: 'Theirs', description: 'x', permissions: ['write:sandboxes'] }
@@ -177,7 +177,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
 })
 
 suite('GET /organizations/{organizationId}/invitations', () => {
-  test('200 shows the open invitations of the organization to its members only', async () => {
+  test('GET /organizations/{organizationId}/invitations returns open invitations, only to the organization’s members', async () => {
     await using app = await startControl()
     await invite(app, { email: 'first@example.com', expiresAt: new Date(app.clock.now().getTime() + day) })
     app.clock.advance({ seconds: 1 })
@@ -195,7 +195,7 @@ suite('GET /organizations/{organizationId}/invitations', () => {
 })
 
 suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
-  test('200 changes the expiry, and the role that a later accept gives', async () => {
+  test('PUT /organizations/{organizationId}/invitations/{invitationId} changes the expiry and the roles of a later accept', async () => {
     const { transport, sent } = remembering()
     await using app = await startControl({ transport })
     const guest = await addGuest(app)
@@ -212,7 +212,7 @@ suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
     assert.equal(sent.length, 1)
   })
 
-  test('403 for an expired or closed invitation, to members, and to a key without every permission', async () => {
+  test('PUT /organizations/{organizationId}/invitations/{invitationId} answers 403 if expired or closed, and to members', async () => {
     await using app = await startControl()
     const change = { role: 'member', assignedRoleIds: [] }
     const put = async (id: string, body: object = change) =>
@@ -230,7 +230,7 @@ suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
     assert.deepEqual((await app.as('owner').get(invitations)).body, [])
   })
 
-  test('404 for an unknown invitation or one of another organization; 400 for an incomplete body', async () => {
+  test('PUT /organizations/{organizationId}/invitations/{invitationId} answers 404 for a foreign invitation, 400 for a bad body', async () => {
     await using app = await startControl()
     const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/invitations`, {
       email: 'a@example.com',
@@ -249,7 +249,7 @@ suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
 })
 
 suite('POST /organizations/{organizationId}/invitations/{invitationId}/cancel', () => {
-  test('cancel: 204 also hides the invitation from the invited user; unsent mail is withdrawn', async () => {
+  test('a cancelled invitation is hidden from the invited user, and its unsent mail is not sent', async () => {
     const sent: OutgoingMail[] = []
     let isAway = true
     const transport: MailTransport = {
@@ -273,7 +273,7 @@ suite('POST /organizations/{organizationId}/invitations/{invitationId}/cancel', 
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })
 
-  test('cancel: 403 to members; 404 for an invitation of another organization, which stays open', async () => {
+  test('only an owner of the inviting organization can cancel an invitation: members get 403, strangers 404', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'a@example.com' })
     assert.equal((await app.as('member').post(`${invitations}/${id}/cancel`)).status, 403)
@@ -284,7 +284,7 @@ suite('POST /organizations/{organizationId}/invitations/{invitationId}/cancel', 
 })
 
 suite('GET /organizations/invitations, GET /organizations/invitations/count', () => {
-  test('200 lists and counts the open invitations to the caller’s address in any letter case', async () => {
+  test('GET /organizations/invitations, GET /organizations/invitations/count return open invitations to the caller’s address', async () => {
     await using app = await startControl()
     const guest = await addGuest(app, { email: 'Grace.Hopper@Example.com' })
     const asGuest = app.with(guest.key)
@@ -298,7 +298,7 @@ suite('GET /organizations/invitations, GET /organizations/invitations/count', ()
     assert.deepEqual([(await asGuest.get(own)).body, (await asGuest.get(`${own}/count`)).body], [[], 0])
   })
 
-  test('200 lists no invitations for an unverified address, or one that only an SSO provider verified', async () => {
+  test('a user sees no invitations if their address is unverified, or verified only by an SSO provider', async () => {
     await using app = await startControl()
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
       const guest = await addGuest(app, { email: `${Object.keys(how)}@example.com`, ...how })
@@ -310,7 +310,7 @@ suite('GET /organizations/invitations, GET /organizations/invitations/count', ()
 })
 
 suite('POST /organizations/invitations/{invitationId}/accept', () => {
-  test('accept: 200 makes the caller a member with the role and the roles of the invitation', async () => {
+  test('POST /organizations/invitations/{invitationId}/accept makes the caller a member with the invitation’s roles', async () => {
     await using app = await startControl()
     const guest = await addGuest(app, { email: 'Guest@Example.com' })
     const { id, ...made } = await invite(app, { email: 'guest@example.com', assignedRoleIds: [auditorRoleId] })
@@ -325,7 +325,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.deepEqual((await app.with(guest.key).get(own)).body, [])
   })
 
-  test('accept: 200 for a key of the caller’s personal organization; that key gets no access to the new one', async () => {
+  test('a user may accept an invitation with another organization’s key, which gets no access to the new one', async () => {
     await using app = await startControl()
     const { id: organizationId } = (await app.as('admin').get('/organizations')).body[0]
     const { id } = await invite(app, { email: 'admin@localhost', role: 'owner' })
@@ -337,7 +337,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     )
   })
 
-  test('accept: 200 at a first sign-in, whatever the case of the address; 403 while it is not verified', async () => {
+  test('a user may accept at the first sign-in, if the address is verified, in any letter case', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'new@example.com', role: 'owner' })
     const claims = { sub: 'new', name: 'New', email: 'NEW@Example.com' }
@@ -353,7 +353,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await verified.post(`/organizations/${organizations.ours}/roles`, role)).status, 201)
   })
 
-  test('accept: 403 the second time; twenty concurrent accepts make one membership', async () => {
+  test('an invitation can be accepted once; twenty accepts at the same time make one membership', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })
@@ -364,7 +364,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await rolesHere(app, guest.id)).length, 1)
   })
 
-  test('exactly one of a concurrent accept, decline and cancel succeeds, and its result stays', async () => {
+  test('if an accept, a decline and a cancel arrive at the same time, exactly one succeeds', async () => {
     await using app = await startControl()
     for (let round = 0; round < 5; round += 1) {
       const guest = await addGuest(app)
@@ -380,7 +380,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     }
   })
 
-  test('accept, decline: 403 to a key with fewer permissions than its user; the user can still accept', async () => {
+  test('a key with fewer permissions than its user gets 403 for accepting or declining an invitation', async () => {
     await using app = await startControl()
     const guest = await addGuest(app, { role: 'owner', permissions: ['write:sandboxes'] })
     const { id } = await invite(app, { email: guest.email })
@@ -391,7 +391,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await app.with(guest.key).get(`${own}/count`)).body, 1)
   })
 
-  test('accept: 409 to a member and 403 for an expired invitation; nothing changes', async () => {
+  test('accepting an invitation answers 409 to a member, and 403 if the invitation expired', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email, role: 'owner' })
@@ -407,7 +407,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.deepEqual(await rolesHere(app, late.id), [])
   })
 
-  test('accept: 403 for an unverified address, whether or not the invitation exists', async () => {
+  test('accepting answers 403 to a user without a verified address, whether or not the invitation exists', async () => {
     await using app = await startControl()
     // An address that only an organization's own identity provider has verified gives no access elsewhere.
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
@@ -422,7 +422,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     }
   })
 
-  test('accept: 404 for another user’s invitation, also to the owner who made it and to a similar address', async () => {
+  test('accepting answers 404 to all but the invited user, even to the inviting owner or a similar address', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'kim@example.com', role: 'owner' })
     const lookAlike = await addGuest(app, { email: '\u212aim@example.com' })
@@ -444,7 +444,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await app.as('owner').get(invitations)).body.length, 1)
   })
 
-  test('accept: 200 gives no role that was deleted after the invitation was made', async () => {
+  test('accepting an invitation does not give a role that was deleted in the meantime', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const role = { name: 'Short', description: 'x', permissions: ['write:snapshots'] }
@@ -457,7 +457,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
 })
 
 suite('POST /organizations/invitations/{invitationId}/decline', () => {
-  test('decline: 200 with an empty body; the user is no member, and the address may be invited again', async () => {
+  test('a user who declines an invitation does not become a member, and may be invited again', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })
@@ -469,7 +469,7 @@ suite('POST /organizations/invitations/{invitationId}/decline', () => {
     await invite(app, { email: guest.email })
   })
 
-  test('decline: 403 for an expired invitation', async () => {
+  test('declining an expired invitation answers 403', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })
@@ -479,7 +479,7 @@ suite('POST /organizations/invitations/{invitationId}/decline', () => {
 })
 
 suite('closed and expired invitations', () => {
-  test('closed and expired invitations are deleted after 30 days, open ones are not', async () => {
+  test('closed and expired invitations are deleted after 30 days; open ones stay', async () => {
     await using app = await startControl()
     const count = async () => (await app.database.sql`select 1 from invitations`).length
     const { id } = await invite(app, { email: 'settled@example.com' })
