@@ -12,7 +12,7 @@ const findByPassword = async (sql: Sql, email: string, password: string) =>
 const start = () => startControl({ settings: { identity: testSettings.identity } })
 
 suite('POST /admin/users', () => {
-  test('201 makes a user with a personal organization; POST /admin/users/password: 200 lets the user sign in', async () => {
+  test('POST /admin/users makes a user with a personal organization; POST /admin/users/password lets that user sign in', async () => {
     await using app = await start()
     const made = await app.as('admin').post('/admin/users', { email: 'ada@example.com', name: 'Ada' })
     assert.deepEqual([made.status, made.body.email, made.body.name], [201, 'ada@example.com', 'Ada'])
@@ -30,7 +30,7 @@ suite('POST /admin/users', () => {
     assert.equal(await findByPassword(sql, 'ada@example.com', own.password), made.body.id)
   })
 
-  test('400 for an invalid address or password, 409 if in use, 404 for an unknown user, 403 to others', async () => {
+  test('POST /admin/users answers 400 for an invalid address, 409 for one in use, and 403 to others than operators', async () => {
     await using app = await start()
     const admin = app.as('admin')
     for (const email of ['', 'ada', 'a b@example.com', 'a\u0000@example.com', `${'a'.repeat(300)}@example.com`]) {
@@ -47,7 +47,7 @@ suite('POST /admin/users', () => {
     assert.equal((await app.as('owner').post('/admin/users/password', { email: 'owner@example.com' })).status, 403)
   })
 
-  test('201 for an address that only SSO verified: its former account loses it and gets no password', async () => {
+  test('POST /admin/users takes an address that only SSO verified away from its former user', async () => {
     await using app = await start()
     const squatter = await addPerson(app, { email: 'ada@example.com', emailVerifiedBy: 'sso' })
     const wish = { email: 'ADA@example.com' }
@@ -61,7 +61,7 @@ suite('POST /admin/users', () => {
     assert.deepEqual([id, email.endsWith('@sso.invalid'), emailVerified], [squatter.id, true, false])
   })
 
-  test('409 for a local account if the operator uses another issuer', async () => {
+  test('POST /admin/users, POST /admin/users/password answer 409 if the operator uses another issuer', async () => {
     await using app = await startControl()
     assert.equal((await app.as('admin').post('/admin/users', { email: 'ada@example.com' })).status, 409)
     assert.equal((await app.as('admin').post('/admin/users/password', { email: 'owner@example.com' })).status, 409)

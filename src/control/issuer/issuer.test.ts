@@ -92,7 +92,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(keys.keys.length > 0 && keys.keys.every((key) => key['d'] === undefined && key['p'] === undefined))
   })
 
-  test('a code with PKCE gives a JWT signed with RS256 for our audience, that authenticates the user’s calls', async () => {
+  test('an authorization code with PKCE gives an RS256 JWT, with which the user can call the API', async () => {
     const { verifier, challenge } = startPkce()
     const params = await getCode(openBrowser(base), challenge)
     assert.equal(params.get('state'), 'state-1')
@@ -119,7 +119,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal((await tokens({ grant_type: 'refresh_token', refresh_token: refresh })).status, 400)
   })
 
-  test('at most one of ten concurrent uses of one authorization code gets tokens', async () => {
+  test('if one authorization code is used ten times at the same time, at most one call gets tokens', async () => {
     const { verifier, challenge } = startPkce()
     const code = (await getCode(openBrowser(base), challenge)).get('code')!
     const replies = await Promise.all(Array.from({ length: 10 }, () => exchange(code, verifier)))
@@ -127,7 +127,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(replies.every(({ status }) => status === 200 || status === 400))
   })
 
-  test('400 to a code without its verifier, with a wrong verifier, or with another redirect address', async () => {
+  test('an authorization code answers 400 without its PKCE verifier or with a wrong verifier or redirect URI', async () => {
     const { verifier, challenge } = startPkce()
     for (const fields of [
       { code_verifier: startPkce().verifier, redirect_uri: redirect },
@@ -139,7 +139,7 @@ suite('signing in at the embedded issuer', () => {
     }
   })
 
-  test('a refresh token can be used once and is then replaced; a second use revokes all its successors', async () => {
+  test('a refresh token works once and is replaced; a second use revokes all tokens that came from it', async () => {
     const { verifier, challenge } = startPkce()
     const first = await exchange((await getCode(openBrowser(base), challenge)).get('code')!, verifier)
     const refresh = (token: string) => tokens({ grant_type: 'refresh_token', refresh_token: token })
@@ -151,7 +151,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal((await refresh(second.body['refresh_token']!)).status, 400)
   })
 
-  test('there is no open redirect: a foreign or similar redirect address is refused on our own page', async () => {
+  test('a sign-in with a foreign or similar redirect URI shows an error page and does not redirect', async () => {
     const { challenge } = startPkce()
     for (const address of [
       'https://evil.example/',
@@ -171,7 +171,7 @@ suite('signing in at the embedded issuer', () => {
     assert.deepEqual([loggedOut.status, loggedOut.location], [400, undefined])
   })
 
-  test('the issuer gives no code without PKCE or to unknown clients; plain PKCE and implicit flow fail', async () => {
+  test('the issuer gives no code without PKCE, with plain PKCE, by implicit flow, or to unknown clients', async () => {
     const { challenge } = startPkce()
     for (const change of [
       { code_challenge: undefined, code_challenge_method: undefined },
@@ -187,7 +187,7 @@ suite('signing in at the embedded issuer', () => {
     }
   })
 
-  test('401 with equal text for a wrong password and an unknown account; a hostile address is escaped', async () => {
+  test('a sign-in answers the same 401 for a wrong password and an unknown address, and escapes the address', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const form = await browser.follow(await browser.get(authorizeUrl(challenge)))
@@ -207,7 +207,7 @@ suite('signing in at the embedded issuer', () => {
     }
   })
 
-  test('sign-in pages run no scripts and may not be framed or cached; scripts cannot read their cookies', async () => {
+  test('sign-in pages run no scripts, cannot be framed or cached, and their cookies are hidden from scripts', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const begun = await browser.get(authorizeUrl(challenge))
@@ -225,7 +225,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(form.headers.get('cache-control'), 'no-store')
   })
 
-  test('a sign-in form is accepted only from its own browser, and only from our pages (CSRF)', async () => {
+  test('a sign-in form is accepted only from the browser that received it, and only from our own pages', async () => {
     const { challenge } = startPkce()
     const victim = openBrowser(base)
     const attacker = openBrowser(base)
@@ -239,7 +239,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal((await fillIn(victim, own, 'owner@example.com', password, { origin: publicUrl })).status, 303)
   })
 
-  test('a device is signed in only after a person has confirmed its code', async () => {
+  test('a device is signed in only after a person has confirmed the code that it shows', async () => {
     const post = async (path: string, fields: Record<string, string>) => {
       const reply = await fetch(`${base}/oidc${path}`, { method: 'POST', body: new URLSearchParams(fields) })
       return { status: reply.status, body: (await reply.json()) as Record<string, string> }
@@ -272,7 +272,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal((await poll()).status, 400)
   })
 
-  test('a reader of the database finds nothing that can be used to sign in', async () => {
+  test('what the database stores for sign-ins cannot be used to sign in', async () => {
     const { verifier, challenge } = startPkce()
     const code = (await getCode(openBrowser(base), challenge)).get('code')!
     const { body } = await exchange(code, verifier)
@@ -284,7 +284,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(!/"d":|"kty"/.test(text))
   })
 
-  test('signing keys may change: tokens of the old key are valid until they expire; new ones use the new key', async () => {
+  test('after the signing key is replaced, new tokens use the new key; tokens of the old key stay valid', async () => {
     const { verifier, challenge } = startPkce()
     const before = await exchange((await getCode(openBrowser(base), challenge)).get('code')!, verifier)
     await app.database.sql`update issuer_keys set created_at = created_at - interval '31 days' where kind = 'signing'`
@@ -298,7 +298,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(await statusWith(before.body['access_token']!), 200)
   })
 
-  test('401 to the token of a deleted user', async () => {
+  test('the token of a deleted user gets 401', async () => {
     const { verifier, challenge } = startPkce()
     const { body } = await exchange(
       (await getCode(openBrowser(base), challenge, 'member@example.com')).get('code')!,
@@ -310,7 +310,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(await statusWith(body['access_token']!), 401)
   })
 
-  test('a browser that only saw a form is forgotten after minutes, a browser with a sign-in after hours', async () => {
+  test('the issuer keeps a browser’s session for minutes if it only saw a form, for hours after a sign-in', async () => {
     const { sql } = app.database
     const longest = async () => {
       const [row] = await sql<{ minutes: number }[]>`
@@ -326,7 +326,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok((await longest()) > 11 * 60)
   })
 
-  test('the data that a device sends about itself is not stored', async () => {
+  test('the issuer’s record of a device does not grow with the user agent that the device sends', async () => {
     const { sql } = app.database
     const lengthFor = async (agent: string) => {
       await sql`delete from issuer_records where model = 'DeviceCode'`
@@ -341,7 +341,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok((await lengthFor('x'.repeat(8000))) < short + 1000)
   })
 
-  test('429 to the 301st sign-in that one address begins in a minute; sign-ins under way continue', async () => {
+  test('an address gets 429 for the 301st sign-in that it begins within a minute; begun sign-ins can finish', async () => {
     await using other = await startControl({ settings: { identity: testSettings.identity } })
     const ask = async (method: 'GET' | 'POST', path: string) => {
       const { statusCode, headers } = await other.app.server.inject({ method, url: `/oidc/${path}` })
@@ -364,7 +364,7 @@ suite('signing in at the embedded issuer', () => {
     return statuses
   }
 
-  test('wrong passwords of strangers do not lock out the owner of the account, in a known or a new browser', async () => {
+  test('wrong passwords from strangers do not stop a user from signing in, in a known or a new browser', async () => {
     const email = 'viewer@example.com'
     await setPassword(app.database.sql, userId('viewer'), password, app.clock.now())
     const known = openBrowser(base)
@@ -389,7 +389,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(strange.at(-1), 429, 'a browser is known for one account only')
   })
 
-  test('words and statuses are equal for an account, an account without a password, and no account', async () => {
+  test('sign-in answers are the same for an account, an account without a password, and no account', async () => {
     await using fresh = await startControl({ settings: { identity: testSettings.identity } })
     const at = await fresh.listen()
     await setPassword(fresh.database.sql, userId('owner'), password, fresh.clock.now())
@@ -418,13 +418,13 @@ suite('signing in at the embedded issuer', () => {
     )
   })
 
-  test('400 for a name that contains a NUL', async () => {
+  test('a sign-in name with a NUL character answers 400', async () => {
     const browser = openBrowser(base, '127.0.0.30')
     assert.equal((await fillIn(browser, await begin(browser), 'a\0@example.com')).status, 400)
   })
 
   // This test must be the last one, because it uses up the attempts of its address.
-  test('429 after twenty wrong passwords from one address', async () => {
+  test('after twenty wrong passwords from one address, a sign-in answers 429', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const form = await browser.follow(await browser.get(authorizeUrl(challenge)))
@@ -435,13 +435,13 @@ suite('signing in at the embedded issuer', () => {
   })
 })
 
-test('the embedded issuer does not exist if the operator configures another issuer', async () => {
+test('if the operator configures another issuer, the embedded issuer’s paths do not exist', async () => {
   await using other = await startControl()
   const reply = await other.app.server.inject({ method: 'GET', url: '/oidc/.well-known/openid-configuration' })
   assert.equal(reply.statusCode, 404)
 })
 
-test('wrong requests of strangers during sign-in are logged only at level debug', async () => {
+test('malformed sign-in requests are logged only at level debug', async () => {
   const lines: { level: number; msg: string }[] = []
   const log = createLog('control', 'debug', { write: (line) => void lines.push(JSON.parse(line)) })
   await using own = await startControl({ log, settings: { identity: testSettings.identity } })

@@ -29,7 +29,7 @@ suite('signing in with a password', () => {
     syncBuiltinESMExports()
   })
 
-  test('a sign-in hashes exactly once, at equal cost, with or without an account or a password', async () => {
+  test('each sign-in hashes one password at the same cost, whether or not the account or a password exists', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await setPassword(sql, userId('owner'), 'twelve letters at least', app.clock.now())

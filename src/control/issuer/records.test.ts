@@ -6,7 +6,7 @@ import { beginFrom } from './record-source.ts'
 import { recordsIn } from './records.ts'
 
 suite('the stored records of the embedded issuer', () => {
-  test('records without an account are limited: the oldest is deleted, but never a record of an account', async () => {
+  test('the issuer limits records without an account, deletes the oldest above it, and keeps those with one', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 2)('Session')
@@ -27,7 +27,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.deepEqual(await found(), [true, true, true, true])
   })
 
-  test('the network with the most records without an account loses its own oldest records', async () => {
+  test('if records without an account reach their limit, the network with most of them loses its oldest', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 5)('Session')
@@ -45,7 +45,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.equal(row?.['count'], 5)
   })
 
-  test('a record counts for the client’s address as the server has determined it, even behind a proxy', async () => {
+  test('an issuer record counts for the client’s address, not for the address of a trusted proxy', async () => {
     await using app = await startControl({ settings: { identity: testSettings.identity } })
     const { server } = app.app
     await server.inject({ method: 'GET', url: '/oidc/device', remoteAddress: '198.51.100.7' })
@@ -53,7 +53,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.deepEqual([...rows], [{ source: '198.51.100.7' }])
   })
 
-  test('records without an account are limited in size; a larger record is refused', async () => {
+  test('an issuer record without an account that is larger than the limit is refused', async () => {
     await using app = await startControl()
     const records = recordsIn(app.parts.database, app.parts.encryption)('Interaction')
     const params = { state: 'x'.repeat(16 * 1024) }
@@ -61,7 +61,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.equal(await records.find('long'), undefined)
   })
 
-  test('the issuer accepts URLs and bodies as long as clients need, and refuses longer ones', async () => {
+  test('the issuer accepts URLs and bodies of the length that clients need, and refuses longer ones', async () => {
     await using app = await startControl({ settings: { identity: testSettings.identity } })
     const ask = async (url: string, bytes: number) => {
       const headers = { 'content-type': 'application/x-www-form-urlencoded' }

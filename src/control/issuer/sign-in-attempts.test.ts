@@ -25,7 +25,7 @@ const startAttempts = () => {
 }
 
 suite('createSignInAttempts', () => {
-  test('a source (an address) has 20 wrong tries, at most 10 of them for one name', async () => {
+  test('an address may try 20 wrong passwords, at most 10 of them for one account', async () => {
     const { failTimes, fail } = startAttempts()
     assert.equal(await failTimes(15, () => ({ address: '192.0.2.1' })), 10)
     assert.equal(await failTimes(15, (n) => ({ address: '192.0.2.2', name: `${n % 5}@example.com` })), 15)
@@ -33,14 +33,14 @@ suite('createSignInAttempts', () => {
     assert.equal(await fail({ address: '192.0.2.3' }), true, 'another source has its own')
   })
 
-  test('strangers never use up another source’s tries for a name: each source always has three', async () => {
+  test('an address may always try three passwords for an account, however many other addresses failed', async () => {
     const { failTimes, fail } = startAttempts()
     await failTimes(400, (n) => ({ address: `198.51.100.${n % 200}` }))
     assert.equal(await failTimes(5, () => ({ address: '192.0.2.1' })), allowed.sourceAndAttackedName)
     assert.equal(await fail({ address: '192.0.2.1', name: 'bob@example.com' }), true)
   })
 
-  test('an IPv6 /48 has 100 wrong tries in total; tries that are refused do not count', async () => {
+  test('an IPv6 /48 network may try 100 wrong passwords in total; refused tries do not count', async () => {
     const { failTimes, fail } = startAttempts()
     const name = (n: number) => `${n}@example.com`
     assert.equal(await failTimes(200, (n) => ({ address: '2001:db8:1:1::1', name: name(n) })), 20)
@@ -48,7 +48,7 @@ suite('createSignInAttempts', () => {
     assert.equal(await fail({ address: '2001:db8:2:1::1' }), true)
   })
 
-  test('a known browser has its own tries; when they are used up, it counts as a new browser of its address', async () => {
+  test('a known browser has tries of its own; when they are used up, it shares those of its address', async () => {
     const { failTimes } = startAttempts()
     const address = '192.0.2.1'
     await failTimes(40, (n) => ({ address, name: `${n}@example.com` }))
@@ -56,7 +56,9 @@ suite('createSignInAttempts', () => {
     assert.equal(await failTimes(1, () => ({ address: '192.0.2.2', browser: 'b' })), 1)
   })
 
-  test('a known browser gets new tries after an hour, a source after a quarter of an hour', async ({ mock }) => {
+  test('a known browser may try passwords again after an hour, an address after a quarter of an hour', async ({
+    mock,
+  }) => {
     mock.timers.enable({ apis: ['Date', 'setTimeout'] })
     const minutes = (count: number) => mock.timers.tick(count * 60_000)
     const { failTimes } = startAttempts()
@@ -75,7 +77,7 @@ suite('createSignInAttempts', () => {
     assert.equal(await failTimes(allowed.browser, () => from), allowed.browser)
   })
 
-  test('a right password does not count as a try', async () => {
+  test('a correct password does not count as a try', async () => {
     const { attempts, failTimes } = startAttempts()
     const from = { address: '192.0.2.1', name: 'ada@example.com', browser: undefined }
     for (let n = 0; n < 100; n += 1) await (await attempts(from))()

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { foldAddress, readAddress } from './address.ts'
 
 suite('e-mail addresses', () => {
-  test('e-mail addresses are equal if they differ only in the case of A to Z', () => {
+  test('two e-mail addresses are equal if they differ only in the case of A to Z', () => {
     assert.equal(readAddress('email', ' Ada.Lovelace+X@Example.COM '), 'ada.lovelace+x@example.com')
     assert.equal(readAddress('email', 'admin@localhost'), 'admin@localhost')
     assert.equal(foldAddress('ADA@EXAMPLE.COM'), 'ada@example.com')
@@ -14,7 +14,7 @@ suite('e-mail addresses', () => {
     }
   })
 
-  test('e-mail addresses are refused if they could mean something else in a header or an envelope', () => {
+  test('an e-mail address is refused if a mail header or envelope could read it as something else', () => {
     const wrong = [
       '',
       'ada',

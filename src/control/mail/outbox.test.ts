@@ -58,7 +58,7 @@ const openPost = async (transport: MailTransport): Promise<Post> => {
 const subjectOf = (raw: string) => /^Subject: (.*(?:\r\n[ \t].*)*)$/m.exec(raw)?.[1]
 
 suite('mail by SMTP', () => {
-  test('mail is sent once, as it was written, and leaves the outbox', async () => {
+  test('a mail is sent once, unchanged, and then leaves the outbox', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue({ subject: 'Einladung für Ada', body: '.a line with a dot\n\nGrüße\n' })
@@ -76,7 +76,7 @@ suite('mail by SMTP', () => {
     assert.equal(await post.waiting(), 0)
   })
 
-  test('mail is not sent if its transaction was rolled back, or if the mail was withdrawn', async () => {
+  test('a mail is not sent if its transaction was rolled back, or if it was withdrawn', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     const { database } = post.opened
@@ -94,7 +94,7 @@ suite('mail by SMTP', () => {
     assert.equal(await post.waiting(), 0)
   })
 
-  test('mail is retried after a minute, then at growing intervals, and dropped after eight attempts', async () => {
+  test('a mail that fails is retried after a minute, then at growing intervals, at most eight times', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
@@ -117,7 +117,7 @@ suite('mail by SMTP', () => {
     assert.deepEqual([await post.waiting(), server.received.length], [0, 0])
   })
 
-  test('mail waits for a mail server that is down or hangs up, and arrives when the server is back', async () => {
+  test('a mail waits while the mail server is down or hangs up, and is sent when the server is back', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
@@ -131,7 +131,7 @@ suite('mail by SMTP', () => {
     assert.deepEqual([await post.waiting(), server.received.length], [0, 2])
   })
 
-  test('mail that the server refuses permanently is dropped at once, and the next mail is sent', async () => {
+  test('a mail that the server refuses permanently is dropped immediately, and the next mail is sent', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
@@ -144,7 +144,7 @@ suite('mail by SMTP', () => {
     assert.equal(server.received.length, 1)
   })
 
-  test('mail of a process that died while sending is sent by any process after two minutes, with the same id', async () => {
+  test('if a process dies while it sends a mail, another sends that mail after two minutes, with the same id', async () => {
     await using server = await startMailServer()
     const asked: string[] = []
     const dying: MailTransport = {
@@ -169,7 +169,7 @@ suite('mail by SMTP', () => {
     await other.close()
   })
 
-  test('two processes send each of many mails exactly once', async () => {
+  test('two processes that share an outbox send each mail exactly once', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     for (let mail = 0; mail < 20; mail += 1) await post.queue({ subject: `number ${mail}` })
@@ -185,7 +185,7 @@ suite('mail by SMTP', () => {
 })
 
 suite('headers of a mail', () => {
-  test('neither the recipient nor the subject of a mail can add a header', async () => {
+  test('neither recipient nor subject of a mail can add a header', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     for (const end of ['\r\n', '\n', '\r', '\u2028', '\u0085', '\0']) {
@@ -209,7 +209,7 @@ suite('headers of a mail', () => {
 })
 
 suite('mail without a server', () => {
-  test('without a mail server, mail is logged as a whole and leaves the outbox', async () => {
+  test('without a mail server, each mail is logged completely and leaves the outbox', async () => {
     const lines: unknown[] = []
     const log = { ...silentLog(), info: (line: unknown) => void lines.push(line) } as ReturnType<typeof silentLog>
     await using post = await openPost(logTransport(log))
@@ -223,7 +223,7 @@ suite('mail without a server', () => {
 })
 
 suite('mails that wait to be sent', () => {
-  test('503 for a user who has queued their share of mails; another user can still queue mail', async () => {
+  test('a user who has queued too many mails gets 503; another user’s mails are still queued', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.opened.database.sql`

@@ -43,7 +43,7 @@ const narrowKey = async (app: TestControl, permissions: string[]) => {
 }
 
 suite('GET /organizations/{organizationId}/users', () => {
-  test('200 lists all members of the organization with their roles, for every member', async () => {
+  test('GET /organizations/{organizationId}/users returns all members with their roles to every member', async () => {
     await using app = await startControl()
     const reply = await app.as('viewer').get(users)
     assert.equal(reply.status, 200)
@@ -67,7 +67,7 @@ suite('GET /organizations/{organizationId}/users', () => {
     assert.deepEqual(assignedRoles, [developer])
   })
 
-  test('404 to strangers', async () => {
+  test('GET /organizations/{organizationId}/users answers 404 to strangers', async () => {
     await using app = await startControl()
     assert.equal((await app.as('stranger').get(users)).status, 404)
   })
@@ -76,7 +76,7 @@ suite('GET /organizations/{organizationId}/users', () => {
 suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
   const access = (who: string) => `${users}/${who}/access`
 
-  test('200 returns the changed member; the member’s keys have the new rights from the next call on', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access returns the member; their keys change immediately', async () => {
     await using app = await startControl()
     const reply = await app
       .as('owner')
@@ -90,7 +90,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual((await app.as('member').get('/api-keys/current')).body.permissions, [])
   })
 
-  test('200 makes a member an owner, who loses all roles and has an owner’s permissions', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access makes a member an owner, without roles', async () => {
     await using app = await startControl()
     const reply = await app
       .as('owner')
@@ -102,7 +102,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal((await app.as('member').post(`${organization}/roles`, { ...role, name: 'Other' })).status, 403)
   })
 
-  test('200 demotes an owner, whose keys permanently keep only permissions of the new roles', async () => {
+  test('if an owner is demoted, their keys lose the other permissions permanently, even if promoted again', async () => {
     await using app = await startControl()
     const other = await addPerson(app, { role: 'owner' })
     await app.as('owner').post(access(other.id), { role: 'member', assignedRoleIds: [developerRoleId] })
@@ -112,7 +112,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual((await app.with(other.key).get('/api-keys/current')).body.permissions, ['write:sandboxes'])
   })
 
-  test('403 to a caller who changes their own access, and nothing changes', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access answers 403 to callers who change their own access', async () => {
     await using app = await startControl()
     await addPerson(app, { role: 'owner' })
     const reply = await app.as('owner').post(access(userId('owner')), { role: 'member', assignedRoleIds: [] })
@@ -120,7 +120,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal(await roleOf(app, userId('owner')), 'owner')
   })
 
-  test('403 to members who are not owners, whatever access they ask for', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access answers 403 to members who are not owners', async () => {
     await using app = await startControl()
     for (const id of [userId('viewer'), userId('member'), userId('owner')]) {
       const reply = await app.as('member').post(access(id), { role: 'owner', assignedRoleIds: [] })
@@ -129,7 +129,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual(await ownersOf(app), [userId('owner')])
   })
 
-  test('403 to a caller’s key that does not list every permission, whatever access it asks for', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access answers 403 to a key without every permission', async () => {
     await using app = await startControl()
     const narrow = await narrowKey(app, ['write:sandboxes', 'read:audit_logs'])
     const ask = async (id: string, body: object) => (await narrow.post(access(id), body)).status
@@ -143,7 +143,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal((await all.post(access(userId('viewer')), { role: 'owner', assignedRoleIds: [] })).status, 200)
   })
 
-  test('404 for a user who is not a member, 400 for an unknown role or one of another organization', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access answers 404 for a non-member, 400 for an unknown role', async () => {
     await using app = await startControl()
     const body = { role: 'member', assignedRoleIds: [] }
     for (const id of [userId('stranger'), 'no-such'])
@@ -160,7 +160,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal((await app.as('viewer').post('/sandbox', {})).status, 403)
   })
 
-  test('400 for an invalid body of an access change', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access answers 400 for an invalid body', async () => {
     await using app = await startControl()
     const bodies = [
       {},
@@ -175,7 +175,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
       assert.equal((await app.as('owner').post(access(userId('viewer')), body)).status, 400, JSON.stringify(body))
   })
 
-  test('at least one owner remains when 50 owners demote each other at once', async () => {
+  test('if 50 owners demote each other at the same time, at least one owner remains', async () => {
     await using app = await startControl()
     const owners = await addOwners(app, 25)
     await app.database.sql`delete from members where user_id = ${userId('owner')}`
@@ -189,7 +189,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.ok((await ownersOf(app)).length >= 1, 'nobody is left')
   })
 
-  test('403 to a caller who is demoted while their call waits, and nothing is changed', async () => {
+  test('if an owner is demoted while their change of access waits, it answers 403 and changes nothing', async () => {
     await using app = await startControl()
     const [asker, target] = await addOwners(app, 2)
     const body = { role: 'member', assignedRoleIds: [] }
@@ -206,7 +206,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
-  test('204 ends the membership and its keys with the next call; the user’s other memberships stay', async () => {
+  test('DELETE /organizations/{organizationId}/users/{userId} ends the member’s keys in this organization only', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into members (organization_id, user_id, role) values (${organizations.theirs}, ${userId('member')}, 'member')`
@@ -223,7 +223,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
     assert.ok(theirs.some((member: MemberView) => member.userId === userId('member')))
   })
 
-  test('403 for removing oneself, to members, and to a key that does not list every permission', async () => {
+  test('DELETE /organizations/{organizationId}/users/{userId} answers 403 for oneself, to members, and to narrow keys', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').delete(`${users}/${userId('owner')}`)).status, 403)
     assert.equal((await app.as('member').delete(`${users}/${userId('viewer')}`)).status, 403)
@@ -233,7 +233,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
     assert.equal((await app.as('owner').get(users)).body.length, 3)
   })
 
-  test('404 for removing a member of another organization, who stays a member there', async () => {
+  test('DELETE /organizations/{organizationId}/users/{userId} answers 404 for another organization’s member, who stays', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').delete(`${users}/${userId('stranger')}`)).status, 404)
     assert.equal((await app.as('stranger').get('/users/me')).status, 200)
@@ -243,7 +243,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
 suite('POST /organizations/{organizationId}/leave', () => {
   const leave = `${organization}/leave`
 
-  test('leave: 204 ends the caller’s membership and deletes all of their keys in this organization', async () => {
+  test('POST /organizations/{organizationId}/leave ends the membership and the caller’s keys in this organization', async () => {
     await using app = await startControl()
     const reply = await app.as('member').post(leave)
     assert.deepEqual([reply.status, reply.text], [204, ''])
@@ -251,21 +251,21 @@ suite('POST /organizations/{organizationId}/leave', () => {
     assert.equal(await roleOf(app, userId('member')), undefined)
   })
 
-  test('leave: 403 to the last owner, who may leave once there is another owner', async () => {
+  test('POST /organizations/{organizationId}/leave answers 403 to the last owner, who may leave after another joins', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').post(leave)).status, 403)
     await addPerson(app, { role: 'owner' })
     assert.equal((await app.as('owner').post(leave)).status, 204)
   })
 
-  test('403 for leaving a personal organization', async () => {
+  test('POST /organizations/{organizationId}/leave answers 403 in a personal organization', async () => {
     await using app = await startControl()
     const { id } = (await app.as('admin').get('/organizations')).body[0]
     await addPerson(app, { organizationId: id, role: 'owner' })
     assert.equal((await app.as('admin').post(`/organizations/${id}/leave`)).status, 403)
   })
 
-  test('leave: 403 to a key with fewer permissions than its user; 404 to strangers', async () => {
+  test('POST /organizations/{organizationId}/leave answers 403 to a narrow key and 404 to strangers', async () => {
     await using app = await startControl()
     const { key } = await addPerson(app, { roleIds: [developerRoleId] })
     assert.equal((await app.with(key).post(leave)).status, 403)
@@ -274,7 +274,7 @@ suite('POST /organizations/{organizationId}/leave', () => {
     assert.equal((await app.with(keys.stranger).get('/users/me')).status, 200)
   })
 
-  test('the last owner stays: of 50 concurrent leaves exactly one is refused', async () => {
+  test('if all 50 owners leave at the same time, exactly one is refused and stays', async () => {
     await using app = await startControl()
     const owners = await addOwners(app, 49)
     const replies = await Promise.all([

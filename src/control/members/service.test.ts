@@ -12,7 +12,7 @@ const join = async (app: TestControl, user: string) => {
 }
 
 suite('joining an organization that already has 5000 members', () => {
-  test('joining a full organization is refused, but a user who is a member already may repeat the call', async () => {
+  test('a user cannot join an organization that has 5000 members, unless they are a member already', async () => {
     await using app = await startControl()
     await app.database.sql`
       with made as (

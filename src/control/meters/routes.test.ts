@@ -51,7 +51,7 @@ const sample = async (app: TestControl, runner: SimulatedRunner, sandboxId: stri
 }
 
 suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
-  test('200 returns a series for each metric, with a point for each sample at the time of its arrival', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/telemetry/metrics returns a series per metric with a point per sample', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -69,7 +69,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal(series.get(names.diskUsed)?.length, 1)
   })
 
-  test('200 returns only the requested metrics and times; an unknown metric name has no series', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/telemetry/metrics returns only the requested metrics and times', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -88,7 +88,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal((await seriesOf(app, { metricNames: 'no.such' })).size, 0)
   })
 
-  test('200 for a long time span returns means, at most 1000 points per series', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/telemetry/metrics returns means for a long time, at most 1000 points per series', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -103,7 +103,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal(points.at(-1)?.timestamp, app.clock.now().toISOString())
   })
 
-  test('samples of a warm sandbox from before its claim are hidden, and so are samples that are too old', async () => {
+  test('a sandbox’s samples from before its creation or claim are hidden, and so are samples of old age', async () => {
     await using app = await startControl({ ...waiting, settings: { meterHours: 1 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -119,7 +119,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal(await countOf(app), 0)
   })
 
-  test('400 for an invalid or inverted time span; 401, 403 and 404 as for the sandbox’s other calls', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/telemetry/metrics answers 400 for an invalid time span, else 401, 403, 404 as usual', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app)
@@ -135,7 +135,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
 })
 
 suite('the samples that runners send', () => {
-  test('a runner’s samples are stored for its own sandboxes only, and at most once in five seconds', async () => {
+  test('a runner’s samples are stored only for its own sandboxes, at most one in five seconds for each', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -151,7 +151,7 @@ suite('the samples that runners send', () => {
     assert.equal(await countOf(app), 1)
   })
 
-  test('samples are deleted when their sandbox’s row is deleted', async () => {
+  test('samples of resource use are deleted with their sandbox’s row', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

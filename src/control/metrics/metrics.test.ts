@@ -18,7 +18,7 @@ const scrape = async (app: TestControl): Promise<Map<string, number>> => {
 }
 
 suite('GET /metrics', () => {
-  test('200 to an operator, as text for Prometheus; 403 to owners, 401 without a credential', async () => {
+  test('GET /metrics answers operators with text for Prometheus, owners with 403, and others with 401', async () => {
     await using app = await startControl()
     const { status, headers } = await app.as('admin').get('/metrics')
     assert.deepEqual([status, headers['content-type']], [200, 'text/plain; version=0.0.4; charset=utf-8'])
@@ -26,7 +26,7 @@ suite('GET /metrics', () => {
     assert.equal((await app.as('nobody').get('/metrics')).status, 401)
   })
 
-  test('metrics show the numbers of sandboxes by state, runners, and queued work', async () => {
+  test('GET /metrics shows the numbers of sandboxes by state, of runners, and of queued tasks', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await app.as('member').post('/sandbox', { name: 'box' })
@@ -47,7 +47,7 @@ suite('GET /metrics', () => {
     assert.ok([...found].some(([name, value]) => name.startsWith('alcove_runner_ready') && value === 1))
   })
 
-  test('metrics show how much disk a runner’s images use and have freed; an older runner has no such figures', async () => {
+  test('GET /metrics shows the disk that a runner’s images use and have freed, if the runner reports it', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const saying = async (message: object, isThere: boolean) => {
@@ -81,7 +81,7 @@ suite('GET /metrics', () => {
     await saying({}, false)
   })
 
-  test('metrics count requests by route, steps of verbs, and the source of each created sandbox', async () => {
+  test('GET /metrics counts requests by route, steps of verbs, and how created sandboxes were made', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -112,7 +112,7 @@ suite('GET /metrics', () => {
     assert.equal(request('GET', '/sandbox/:sandboxIdOrName', '4xx'), 1)
   })
 
-  test('metrics contain no names that users have chosen', async () => {
+  test('GET /metrics contains no names that users chose', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'secret-project' })).body
@@ -122,7 +122,7 @@ suite('GET /metrics', () => {
       assert.ok(!text.includes(word), word)
   })
 
-  test('every metric that the dashboard and the alerts use exists', async () => {
+  test('every metric that the example dashboard or an alert uses exists', async () => {
     await using app = await startControl()
     app.app.metrics.includeProcess()
     const { text } = await app.as('admin').get('/metrics')

@@ -24,7 +24,7 @@ const grant = async (app: TestControl) => {
 }
 
 suite('GET /object-storage/push-access', () => {
-  test('200 returns everything that the SDK needs to upload; control tells the gate the same credentials', () =>
+  test('GET /object-storage/push-access returns what the SDK needs to upload, and the gate accepts it', () =>
     withRunner(async (app) => {
       const { secret, accessKey, sessionToken, ...rest } = await grant(app)
       assert.deepEqual(rest, {
@@ -40,7 +40,7 @@ suite('GET /object-storage/push-access', () => {
       assert.notEqual(again.secret, secret)
     }))
 
-  test('401 without a credential; 403 for callers who may not build images and for a suspended organization', async () => {
+  test('GET /object-storage/push-access answers 401 without a key, 403 if the caller may not build images', async () => {
     await using app = await startControl()
     const get = async (who: Parameters<typeof app.as>[0]) =>
       (await app.as(who).get('/object-storage/push-access')).status
@@ -52,7 +52,7 @@ suite('GET /object-storage/push-access', () => {
 })
 
 suite('POST /proxy/object-storage', () => {
-  test('410 for credentials older than an hour; 401 for a wrong key, another token, and a forged token', () =>
+  test('POST /proxy/object-storage answers 410 for credentials older than an hour, and 401 for wrong or forged ones', () =>
     withRunner(async (app) => {
       const [granted, other] = [await grant(app), await grant(app)]
       assert.equal((await ask(app, { ...granted, sessionToken: other.sessionToken })).status, 401)
@@ -64,7 +64,7 @@ suite('POST /proxy/object-storage', () => {
       assert.equal((await ask(app, granted)).status, 410)
     }))
 
-  test('401 for credentials whose API key was deleted, or whose user is no longer a member', () =>
+  test('POST /proxy/object-storage answers 401 if the API key was deleted or its user is no longer a member', () =>
     withRunner(async (app) => {
       const made = await app.as('owner').post('/api-keys', { name: 'brief', permissions: ['write:snapshots'] })
       const brief = app.with(made.body.value)
@@ -80,7 +80,7 @@ suite('POST /proxy/object-storage', () => {
       assert.equal((await ask(app, person)).status, 401)
     }))
 
-  test('503 for a valid question while no runner is linked', async () => {
+  test('POST /proxy/object-storage answers 503 for valid credentials while no runner is connected', async () => {
     await using app = await startControl()
     assert.equal((await ask(app, await grant(app))).status, 503)
   })
@@ -89,7 +89,7 @@ suite('POST /proxy/object-storage', () => {
 suite('GET /runners/contexts', () => {
   const dockerfileContent = 'FROM x\nCOPY a /a\n'
 
-  test('200 lists to runners the hashes of a definition’s files, as long as the definition’s image exists', () =>
+  test('GET /runners/contexts lists the hashes of a definition’s files as long as its image exists', () =>
     withRunner(async (app) => {
       const inUse = async () => (await app.as('runner').get('/runners/contexts')).body.inUse
       assert.deepEqual(await inUse(), [])
@@ -112,7 +112,7 @@ suite('GET /runners/contexts', () => {
       assert.deepEqual(await inUse(), [])
     }))
 
-  test('definitions with the same Dockerfile and different files have different images', () =>
+  test('two definitions with the same Dockerfile and different files have different images', () =>
     withRunner(async (app) => {
       const imageOf = async (contextHashes: string[]) => {
         const { status, body, text } = await app
@@ -127,7 +127,7 @@ suite('GET /runners/contexts', () => {
       assert.equal(await imageOf([one]), images[1])
     }))
 
-  test('400 for a definition with an invalid hash', async () => {
+  test('a definition with an invalid hash answers 400', async () => {
     await using app = await startControl()
     for (const hash of ['x', '../../theirs', `${one}/..`]) {
       const buildInfo = { dockerfileContent, contextHashes: [hash] }

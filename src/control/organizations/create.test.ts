@@ -7,7 +7,7 @@ import { organizations, userId } from '#test/control/people.ts'
 const wish = { name: 'Second', defaultRegionId: 'local' }
 
 suite('POST /organizations', () => {
-  test('201 makes an organization with its creator as owner, in a shared region', async () => {
+  test('POST /organizations makes an organization in a shared region, with the caller as owner', async () => {
     await using app = await startControl()
     const reply = await app.as('viewer').post('/organizations', { ...wish, name: '  Zwölf & Söhne  ' })
     assert.equal(reply.status, 201)
@@ -27,7 +27,7 @@ suite('POST /organizations', () => {
     assert.deepEqual([...members], [{ user_id: userId('viewer'), role: 'owner' }])
   })
 
-  test('201 also for a name that another organization has', async () => {
+  test('POST /organizations accepts a name that another organization has', async () => {
     await using app = await startControl()
     const replies = await Promise.all([1, 2].map(() => app.as('owner').post('/organizations', wish)))
     assert.deepEqual(
@@ -37,7 +37,7 @@ suite('POST /organizations', () => {
     assert.notEqual(replies[0]?.body.id, replies[1]?.body.id)
   })
 
-  test('400 names the field of the body that is invalid', async () => {
+  test('POST /organizations answers 400 for an invalid field, and names the field', async () => {
     await using app = await startControl()
     const bodies = [
       {},
@@ -62,7 +62,7 @@ suite('POST /organizations', () => {
     }
   })
 
-  test('404 for a region that does not exist or is not shared', async () => {
+  test('POST /organizations answers 404 for a region that is unknown or not shared', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into regions (id, name, organization_id, region_type) values
@@ -73,7 +73,7 @@ suite('POST /organizations', () => {
     }
   })
 
-  test('403 to a user whose address is unverified, or verified only by an organization’s provider', async () => {
+  test('POST /organizations answers 403 if the caller’s address is unverified, or verified only by an SSO provider', async () => {
     await using app = await startControl()
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
       const { key } = await addPerson(app, { role: 'owner', ...how })
@@ -81,7 +81,7 @@ suite('POST /organizations', () => {
     }
   })
 
-  test('403 to a key with fewer permissions than its user, and nothing is created', async () => {
+  test('POST /organizations answers 403 to a key with fewer permissions than its user, and makes nothing', async () => {
     await using app = await startControl()
     const narrow = await addPerson(app, { role: 'owner', permissions: [] })
     assert.equal((await app.with(narrow.key).post('/organizations', wish)).status, 403)
@@ -89,7 +89,7 @@ suite('POST /organizations', () => {
     assert.equal(made.length, 0)
   })
 
-  test('403 for the eleventh organization of a user, even with many creates at once; 201 for other users', async () => {
+  test('POST /organizations answers 403 for a user’s eleventh organization, even with many calls at the same time', async () => {
     await using app = await startControl()
     await app.database.sql`delete from organizations where created_by = ${userId('viewer')}`
     const replies = await Promise.all(

@@ -32,7 +32,7 @@ const until = async (isSo: () => Promise<boolean>, what: string) => {
 
 suite('DELETE /organizations/{organizationId}, and control is killed', () => {
   for (const milliseconds of [5, 40]) {
-    test(`after a kill ${milliseconds} ms into the delete, either everything is deleted or nothing`, async () => {
+    test(`if control is killed ${milliseconds} ms into an organization’s delete, all or nothing is deleted`, async () => {
       await using opened = await openTestDatabase()
       await using before = await startControlProcess(opened.url)
       await using first = await connectRunner(remote(before.base))

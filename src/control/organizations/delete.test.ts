@@ -31,7 +31,7 @@ const untilForgotten = async (app: TestControl) => {
 }
 
 suite('DELETE /organizations/{organizationId}', () => {
-  test('204 ends every credential at once, destroys the sandboxes on their runner, then deletes the rows', async () => {
+  test('DELETE /organizations/{organizationId} ends all credentials immediately, then destroys the sandboxes', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { sql } = app.database
@@ -70,7 +70,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.deepEqual([...(await sql`select * from deleted_organizations`)], [])
   })
 
-  test('204 while the runner is not connected: the sandboxes’ rows stay until it reports them destroyed', async () => {
+  test('while a runner is not connected, a deleted organization’s sandboxes keep their rows until it reports', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', {})).body
@@ -86,7 +86,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.equal(runner.has.size, 0)
   })
 
-  test('a sandbox that is being created is destroyed as well, and no caller gets a 500', async () => {
+  test('sandboxes that are being created while their organization is deleted are destroyed, without a 500', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const creates = Array.from({ length: 20 }, (_, n) => app.as('member').post('/sandbox', { name: `box-${n}` }))
@@ -103,7 +103,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.equal(runner.has.size, 0)
   })
 
-  test('204 although the database aborts the first attempt because of a deadlock', async () => {
+  test('DELETE /organizations/{organizationId} succeeds, even if a deadlock aborts its first attempt', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await app.as('owner').post('/snapshots', { name: 'tools', imageName: 'debian:13' })
@@ -121,7 +121,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.equal((await deleted.reply).status, 204)
   })
 
-  test('204 to one of many concurrent callers, 401 or 404 to the others', async () => {
+  test('if many callers delete an organization at the same time, one gets 204 and the others 401 or 404', async () => {
     await using app = await startControl()
     const replies = await Promise.all(Array.from({ length: 20 }, () => app.as('owner').delete(path)))
     const statuses = replies.map(({ status }) => status)
@@ -132,7 +132,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     )
   })
 
-  test('403 for a personal organization and to members who are not owners; 404 to strangers', async () => {
+  test('DELETE /organizations/{organizationId} answers 403 for a personal one and to members, 404 to strangers', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const own = (await app.as('admin').get('/organizations')).body[0]
@@ -149,7 +149,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.equal((await app.with(keys.stranger).get(`/organizations/${theirs}`)).status, 200)
   })
 
-  test('after a delete the name is free, and the organization no longer counts towards its creator’s limit', async () => {
+  test('a deleted organization’s name is free, and it no longer counts towards its creator’s limit', async () => {
     await using app = await startControl()
     const make = () => app.as('viewer').post('/organizations', { name: 'x', defaultRegionId: 'local' })
     for (let n = 0; n < 10; n++) assert.equal((await make()).status, 201)

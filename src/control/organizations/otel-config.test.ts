@@ -12,7 +12,7 @@ const masked = { ...config, headers: { 'x-api-key': '******', 'X-Tenant': '*****
 const asCollector = async (app: TestControl) => (await app.as('collector').get(path)).body
 
 suite('PUT /organizations/{organizationId}/otel-config', () => {
-  test('204 stores the setting encrypted; an owner sees it without header values, a collector with them', async () => {
+  test('PUT /organizations/{organizationId}/otel-config encrypts its values; only a collector sees the header values', async () => {
     await using app = await startControl()
     const put = await app.as('owner').put(path, config)
     assert.deepEqual([put.status, put.text], [204, ''])
@@ -23,7 +23,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.deepEqual(await asCollector(app), config)
   })
 
-  test('204 for a body read from GET: asterisks keep the stored header value, other values replace it', async () => {
+  test('PUT /organizations/{organizationId}/otel-config keeps the stored header value where the body has asterisks', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     const headers = { 'X-Api-Key': '******', 'X-Tenant': 'eight', 'x-new': 'a*b' }
@@ -38,7 +38,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     }
   })
 
-  test('204 replaces a setting that cannot be decrypted any more', async () => {
+  test('PUT /organizations/{organizationId}/otel-config replaces a setting that cannot be decrypted any more', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set otel_config = 'v1.00000000.AAAA' where id = ${ours}`
     assert.equal((await app.as('owner').get(`/organizations/${ours}`)).body.otelConfig, null)
@@ -46,7 +46,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.deepEqual(await asCollector(app), config)
   })
 
-  test('400 for an invalid URL, an invalid header, or asterisks without a stored value', async () => {
+  test('PUT /organizations/{organizationId}/otel-config answers 400 for an invalid URL, header or asterisks without value', async () => {
     await using app = await startControl()
     const { endpoint } = config
     const bodies = [
@@ -74,7 +74,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.equal((await app.as('owner').get(path)).status, 404)
   })
 
-  test('403 to members who are not owners and to the collector, 404 to strangers', async () => {
+  test('PUT /organizations/{organizationId}/otel-config answers 403 to members and the collector, 404 to strangers', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').put(path, config)).status, 403)
     assert.equal((await app.as('collector').put(path, config)).status, 401)
@@ -83,13 +83,13 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('GET /organizations/{organizationId}/otel-config', () => {
-  test('404 if there is no telemetry setting, and to a collector for an unknown organization', async () => {
+  test('GET /organizations/{organizationId}/otel-config answers 404 without a setting or for an unknown organization', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'collector'] as const) assert.equal((await app.as(who).get(path)).status, 404)
     assert.equal((await app.as('collector').get('/organizations/no-such/otel-config')).status, 404)
   })
 
-  test('403 to members, 404 to strangers; without a collector’s key the endpoint does not exist', async () => {
+  test('GET /organizations/{organizationId}/otel-config answers 403 to members, 404 to strangers, 401 to an unset collector key', async () => {
     await using app = await startControl({ settings: { collectorKeyHash: undefined } })
     await app.as('owner').put(path, config)
     assert.equal((await app.as('member').get(path)).status, 403)
@@ -97,7 +97,7 @@ suite('GET /organizations/{organizationId}/otel-config', () => {
     assert.equal((await app.as('collector').get(path)).status, 401)
   })
 
-  test('a setting that is copied to another organization cannot be decrypted there', async () => {
+  test('an organization’s telemetry setting that is copied to another organization cannot be decrypted there', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     await app.database.sql`
@@ -110,7 +110,7 @@ suite('GET /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/otel-config', () => {
-  test('204 whether or not a telemetry setting exists', async () => {
+  test('DELETE /organizations/{organizationId}/otel-config answers 204 whether or not there is a setting', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     for (const _ of [1, 2]) assert.equal((await app.as('owner').delete(path)).status, 204)
@@ -121,7 +121,7 @@ suite('DELETE /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('GET /organizations/otel-config/by-sandbox-auth-token/{authToken}', () => {
-  test('200 gives a collector the settings of the sandbox’s organization, with its id', async () => {
+  test('GET /organizations/otel-config/by-sandbox-auth-token/{authToken} returns the sandbox’s organization’s setting', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     await app.as('owner').put(path, config)
@@ -139,7 +139,7 @@ suite('GET /organizations/otel-config/by-sandbox-auth-token/{authToken}', () => 
     assert.equal((await app.as('collector').get(at)).status, 404)
   })
 
-  test('404 for an unknown sandbox token; 401 to an unknown caller', async () => {
+  test('GET /organizations/otel-config/by-sandbox-auth-token/{authToken} answers 404 for an unknown token, 401 to strangers', async () => {
     await using app = await startControl()
     const at = '/organizations/otel-config/by-sandbox-auth-token/no-such'
     assert.equal((await app.as('collector').get(at)).status, 404)

@@ -6,20 +6,20 @@ import { organizations, userId } from '#test/control/people.ts'
 const { ours, theirs } = organizations
 
 suite('GET /organizations', () => {
-  test('200 lists only the organization of the API key', async () => {
+  test('GET /organizations returns to an API key only the key’s organization', async () => {
     await using app = await startControl()
     const reply = await app.as('member').get('/organizations')
     assert.deepEqual([reply.status, reply.body.map(({ id }: { id: string }) => id)], [200, [ours]])
   })
 
-  test('401 without a credential', async () => {
+  test('GET /organizations answers 401 without a credential', async () => {
     await using app = await startControl()
     assert.equal((await app.as('nobody').get('/organizations')).status, 401)
   })
 })
 
 suite('GET /organizations/{organizationId}', () => {
-  test('200 has every field that clients expect', async () => {
+  test('GET /organizations/{organizationId} returns all fields that clients expect', async () => {
     await using app = await startControl()
     const reply = await app.as('member').get(`/organizations/${ours}`)
     assert.equal(reply.status, 200)
@@ -54,7 +54,7 @@ suite('GET /organizations/{organizationId}', () => {
     })
   })
 
-  test('200 shows a suspension until the date of its end', async () => {
+  test('GET /organizations/{organizationId} shows a suspension only until it ends', async () => {
     await using app = await startControl()
     const until = new Date(app.clock.now().getTime() + 60_000)
     await app.database.sql`
@@ -73,7 +73,7 @@ suite('GET /organizations/{organizationId}', () => {
     )
   })
 
-  test('404 is equal for an organization of others and an unknown one', async () => {
+  test('GET /organizations/{organizationId} answers the same 404 for a foreign organization and an unknown one', async () => {
     await using app = await startControl()
     const [foreign, missing] = await Promise.all([
       app.as('owner').get(`/organizations/${theirs}`),
@@ -83,7 +83,7 @@ suite('GET /organizations/{organizationId}', () => {
     assert.equal(foreign.body.message, missing.body.message)
   })
 
-  test('200 for the organization in the path; a header that names another organization is ignored', async () => {
+  test('GET /organizations/{organizationId} ignores a header that names another organization than the path', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').get(`/organizations/${ours}`, {
       headers: { 'X-Daytona-Organization-ID': theirs },

@@ -18,7 +18,7 @@ const checkOnlyOperators = async (app: TestControl, path: string, body: object) 
 }
 
 suite('PATCH /organizations/{organizationId}/default-region', () => {
-  test('204 sets a missing default region; a second call with that region changes nothing', async () => {
+  test('PATCH /organizations/{organizationId}/default-region sets a missing default region, once', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set default_region_id = null where id = ${ours}`
     assert.equal((await see(app)).defaultRegionId, undefined)
@@ -28,7 +28,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     assert.equal((await see(app)).defaultRegionId, 'local')
   })
 
-  test('409 for a change of the default region, unless the operator allows it', async () => {
+  test('PATCH /organizations/{organizationId}/default-region answers 409 for a change, unless the operator allows it', async () => {
     const ask = async (defaultRegionMayChange: boolean) => {
       await using app = await startControl({ settings: { defaultRegionMayChange } })
       await app.database.sql`
@@ -40,7 +40,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     assert.deepEqual(await ask(true), [204, 'ours_1'])
   })
 
-  test('404 with equal text for another organization’s region and for an unknown one; 400 without a region', async () => {
+  test('PATCH /organizations/{organizationId}/default-region answers the same 404 for a foreign and an unknown region', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into regions (id, name, organization_id, region_type) values ('theirs_1', 'cellar', ${theirs}, 'custom')`
@@ -56,7 +56,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     }
   })
 
-  test('403 to members who are not owners, 404 to strangers', async () => {
+  test('PATCH /organizations/{organizationId}/default-region answers 403 to members who are not owners, 404 to strangers', async () => {
     await using app = await startControl()
     const body = { defaultRegionId: 'local' }
     assert.equal((await app.as('member').patch(at('default-region'), body)).status, 403)
@@ -67,7 +67,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
 suite('PUT /organizations/{organizationId}/experimental-config', () => {
   const path = at('experimental-config')
 
-  test('200 replaces the whole experimental configuration; null or no body clears it', async () => {
+  test('PUT /organizations/{organizationId}/experimental-config replaces the whole value; null or no body clears it', async () => {
     await using app = await startControl()
     for (const config of [{ a: { deep: [1, null, 'ü'] }, __proto: 1 }, { b: true }, {}]) {
       const reply = await app.as('owner').put(path, config)
@@ -81,7 +81,7 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
     }
   })
 
-  test('400 for a value that is no object, for the reserved "otel", and for text that cannot be stored', async () => {
+  test('PUT /organizations/{organizationId}/experimental-config answers 400 for a non-object, "otel" or unstorable text', async () => {
     await using app = await startControl()
     for (const payload of [
       '[]',
@@ -100,7 +100,7 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
     assert.equal((await see(app)).experimentalConfig, null)
   })
 
-  test('403 to members who are not owners, 404 to strangers', async () => {
+  test('PUT /organizations/{organizationId}/experimental-config answers 403 to members who are not owners, 404 to strangers', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').put(path, {})).status, 403)
     assert.equal((await app.as('stranger').put(path, {})).status, 404)
@@ -108,7 +108,7 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
 })
 
 suite('POST /organizations/{organizationId}/suspend', () => {
-  test('204 without a body: nothing can be created or started in the organization, everything can be read', async () => {
+  test('POST /organizations/{organizationId}/suspend stops creates and starts immediately; reads still work', async () => {
     await using app = await startControl()
     // The suspension takes effect at once, although the caller was cached.
     assert.equal((await see(app)).suspended, false)
@@ -123,7 +123,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.deepEqual([create.status, create.body.message], [403, 'This organization is suspended.'])
   })
 
-  test('204 with reason, end, grace period; the suspension ends by itself; a second call sets only its end', async () => {
+  test('POST /organizations/{organizationId}/suspend takes a reason, an end and a grace period, and ends by itself', async () => {
     await using app = await startControl()
     const begin = app.clock.now()
     const inSeconds = (seconds: number) => new Date(begin.getTime() + seconds * 1000).toISOString()
@@ -148,7 +148,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.equal((await see(app)).suspendedAt, inSeconds(90))
   })
 
-  test('400 for an end in the past, an end that is no date, a negative grace period, and wrong types', async () => {
+  test('POST /organizations/{organizationId}/suspend answers 400 for an end in the past or a value of the wrong type', async () => {
     await using app = await startControl()
     const bodies = [
       { until: app.clock.now().toISOString() },
@@ -168,7 +168,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.equal((await see(app)).suspended, false)
   })
 
-  test('403 to everybody but an operator, for every organization; 404 for an unknown organization', async () => {
+  test('POST /organizations/{organizationId}/suspend answers 403 to all but operators, 404 for an unknown organization', async () => {
     await using app = await startControl()
     await checkOnlyOperators(app, 'suspend', {})
     assert.equal((await see(app)).suspended, false)
@@ -176,7 +176,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
 })
 
 suite('POST /organizations/{organizationId}/unsuspend', () => {
-  test('204 ends the suspension; 204 even if there is none', async () => {
+  test('POST /organizations/{organizationId}/unsuspend ends a suspension, and answers 204 even if there is none', async () => {
     await using app = await startControl()
     const until = new Date(app.clock.now().getTime() + 3_600_000).toISOString()
     await app.as('admin').post(at('suspend'), { reason: 'x', until, suspensionCleanupGracePeriodHours: 1 })
@@ -189,7 +189,7 @@ suite('POST /organizations/{organizationId}/unsuspend', () => {
     )
   })
 
-  test('403 to everybody but an operator', async () => {
+  test('POST /organizations/{organizationId}/unsuspend answers 403 to all but operators', async () => {
     await using app = await startControl()
     await checkOnlyOperators(app, 'unsuspend', {})
   })
@@ -203,7 +203,7 @@ const switches = [
 
 suite('POST /organizations/{organizationId}/sandbox-default-limited-network-egress, POST /organizations/{organizationId}/preview-warning, POST /organizations/{organizationId}/sso-enabled', () => {
   for (const [path, given, shown] of switches) {
-    test(`204 turns ${shown} on and off`, async () => {
+    test(`an operator can switch ${shown} on and off for an organization`, async () => {
       await using app = await startControl()
       for (const value of [true, false]) {
         const reply = await app.as('admin').post(at(path), { [given]: value })
@@ -212,14 +212,14 @@ suite('POST /organizations/{organizationId}/sandbox-default-limited-network-egre
       }
     })
 
-    test(`400 if ${given} is neither true nor false`, async () => {
+    test(`switching a feature of an organization answers 400 if ${given} is neither true nor false`, async () => {
       await using app = await startControl()
       for (const body of [undefined, {}, { [given]: 'true' }, { [given]: null }, { [given]: 1 }, { [shown]: 1 }]) {
         assert.equal((await app.as('admin').post(at(path), body)).status, 400)
       }
     })
 
-    test(`403 on ${path} to everybody but an operator`, async () => {
+    test(`POST ${path} answers 403 to all but operators`, async () => {
       await using app = await startControl()
       await checkOnlyOperators(app, path, { [given]: true })
       assert.equal((await see(app))[shown], false)

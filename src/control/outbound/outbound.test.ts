@@ -50,7 +50,7 @@ const reasonOf = async (work: Promise<unknown>): Promise<OutboundReason | undefi
   )
 
 suite('the targets of outbound calls', () => {
-  test('TLS trusts the certificates of `secureContext` if they are given; Node’s own refuse that server', async () => {
+  test('an outbound call trusts the certificates of `secureContext`; without it, the server is refused', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-outbound-'))
     try {
       const [key, cert] = ['key.pem', 'cert.pem'].map((name) => join(directory, name)) as [string, string]
@@ -77,7 +77,7 @@ suite('the targets of outbound calls', () => {
     }
   })
 
-  test('a server that the operator allows is called with method, path, headers and body', async () => {
+  test('an outbound call reaches an allowed server with its method, path, headers and body', async () => {
     await using server = await serve(async (request, response) => {
       const pieces: Buffer[] = []
       for await (const piece of request) pieces.push(piece as Buffer)
@@ -90,7 +90,7 @@ suite('the targets of outbound calls', () => {
     assert.deepEqual(JSON.parse(reply.body.toString()), ['POST', '/a?b=c', '1', 'body'])
   })
 
-  test('loopback, private, link-local, metadata, and IPv6 forms of them are refused before a connection', async () => {
+  test('outbound calls to loopback, private, link-local and metadata addresses are refused in every notation', async () => {
     await using server = await serve((_request, response) => response.end())
     const { send } = createOutbound({ allowed: noNetworks, resolve: unused })
     const hosts = [
@@ -116,7 +116,7 @@ suite('the targets of outbound calls', () => {
     assert.equal(server.connections(), 0)
   })
 
-  test('a call to a host name is refused if any of its addresses is refused', async () => {
+  test('an outbound call is refused if any of the host name’s addresses is refused', async () => {
     await using server = await serve((_request, response) => response.end())
     for (const addresses of [['127.0.0.1'], ['1.1.1.1', '127.0.0.1'], ['2606:4700::1', '::1'], ['::ffff:127.0.0.1']]) {
       const { send } = createOutbound({ allowed: noNetworks, resolve: named(...addresses), evenMilliseconds: 1 })
@@ -126,7 +126,7 @@ suite('the targets of outbound calls', () => {
     assert.equal(server.connections(), 0)
   })
 
-  test('public addresses of this host and of its neighbours are refused, unless the operator allows them', async () => {
+  test('an outbound call to this host’s networks is refused, unless the operator allows it', async () => {
     await using server = await serve((_request, response) => response.end('here'))
     const own = readNetworks('1.1.1.0/24')!
     const url = `http://no-such-name.invalid:${server.port}/`
@@ -143,7 +143,7 @@ suite('the targets of outbound calls', () => {
     assert.equal((await both.send({ method: 'GET', url })).body.toString(), 'here')
   })
 
-  test('a host name is resolved once, and the connection goes to the address that was checked', async () => {
+  test('an outbound call resolves a host name once, and connects to the address that was checked', async () => {
     await using server = await serve((request, response) => response.end(request.headers.host))
     let asked = 0
     const resolve: Resolve = async () => {
@@ -156,7 +156,7 @@ suite('the targets of outbound calls', () => {
     assert.equal(asked, 1)
   })
 
-  test('calls to an unknown name and to a name with a private address fail with equal words after equal time', async () => {
+  test('outbound calls to an unknown name and a private address fail with the same text after the same time', async () => {
     const slowly: Resolve = async () => {
       await new Promise((resolve) => setTimeout(resolve, 80))
       return [{ address: '10.0.0.1', family: 4 }]
@@ -177,14 +177,14 @@ suite('the targets of outbound calls', () => {
     assert.deepEqual(told, Array(6).fill(alike))
   })
 
-  test('a redirect is returned and not followed', async () => {
+  test('an outbound call returns a redirect and does not follow it', async () => {
     await using inner = await serve((_request, response) => response.end('secret'))
     await using server = await serve((_request, response) => response.writeHead(302, { location: inner.url }).end())
     const reply = await createOutbound({ allowed: loopback }).send({ method: 'GET', url: server.url })
     assert.deepEqual([reply.status, reply.headers['location'], inner.connections()], [302, inner.url, 0])
   })
 
-  test('a name without an address, an empty response and a closed port have different reasons', async () => {
+  test('an outbound call gives different reasons for an unknown name, an empty response and a closed port', async () => {
     const noName: Resolve = () => Promise.reject(new Error('ENOTFOUND'))
     const request: OutboundRequest = { method: 'GET', url: 'https://nobody.test/' }
     assert.equal(await reasonOf(createOutbound({ allowed: loopback, resolve: noName }).send(request)), 'not_public')
@@ -195,7 +195,7 @@ suite('the targets of outbound calls', () => {
     assert.equal(await reasonOf(closed), 'unreachable')
   })
 
-  test('on the public Internet, ports of other services are refused, and http if TLS is required', async () => {
+  test('outbound calls to public ports of other services are refused, and plain http if TLS is required', async () => {
     const { send } = createOutbound({ allowed: loopback, resolve: named('1.1.1.1') })
     const smtp = send({ method: 'GET', url: 'https://public.test:25/' })
     assert.equal(await reasonOf(smtp), 'refused')
@@ -208,7 +208,7 @@ suite('the targets of outbound calls', () => {
 })
 
 suite('the limits of an outbound call', () => {
-  test('a response whose body or headers exceed the limit causes an error', async () => {
+  test('an outbound call fails if the response’s headers or body exceed the limit', async () => {
     await using server = await serve((request, response) => {
       if (request.url === '/headers') response.setHeader('x-large', 'x'.repeat(20_000))
       // The answer has no Content-Length, so its size shows only while it is read.
@@ -222,7 +222,7 @@ suite('the limits of an outbound call', () => {
     assert.equal(await reasonOf(get('/headers', 1200)), 'too_large')
   })
 
-  test('calls to a silent server, an endless answer, or an unresolvable name end with a timeout', async () => {
+  test('an outbound call times out if the server is silent or sends endlessly, or the name never resolves', async () => {
     await using server = await serve((request, response) => {
       if (request.url === '/endless') response.write('x')
     })
@@ -236,7 +236,7 @@ suite('the limits of an outbound call', () => {
     assert.equal(await reasonOf(call), 'timeout')
   })
 
-  test('a server that does not speak HTTP counts as unreachable', async () => {
+  test('an outbound call to a server that does not speak HTTP fails as unreachable', async () => {
     const server = createTcpServer((socket) =>
       socket
         .on('error', () => {})
@@ -250,7 +250,7 @@ suite('the limits of an outbound call', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
-  test('a call above the limit of concurrent calls fails at once; later calls succeed when others end', async () => {
+  test('an outbound call above the limit of concurrent calls fails immediately; later it succeeds', async () => {
     const { send } = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}) })
     const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
     const waiting = Array.from({ length: 64 }, () => reasonOf(send(request)))
@@ -259,7 +259,7 @@ suite('the limits of an outbound call', () => {
     assert.equal(await reasonOf(send(request)), 'timeout')
   })
 
-  test('an organization whose servers hang leaves three quarters of the concurrent calls to others', async () => {
+  test('an organization with hanging servers uses at most a quarter of all concurrent outbound calls', async () => {
     const outbound = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}), mostAtOnce: 8 })
     const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
     const callOf = (organizationId: string) => reasonOf(outboundOf(outbound, organizationId).send(request))
@@ -272,13 +272,13 @@ suite('the limits of an outbound call', () => {
 })
 
 suite('the URL that a user gives', () => {
-  test('an https or http URL with a host is accepted', () => {
+  test('an http or https URL with a host is accepted for an outbound call', () => {
     for (const given of ['https://id.example.com/realms/a', 'http://id.example.com:8080', 'HTTPS://EXAMPLE.COM']) {
       assert.equal(readTargetUrl(given).href, new URL(given).href)
     }
   })
 
-  test('a URL with another scheme, with credentials, without a host, or that is too long is refused', () => {
+  test('a URL with another scheme, with credentials, without a host or above the length limit is refused', () => {
     const long = `https://example.com/${'x'.repeat(2048)}`
     for (const given of [
       '',

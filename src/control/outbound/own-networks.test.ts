@@ -6,7 +6,7 @@ import { readOwnNetworks } from './own-networks.ts'
 import { nextIpv4, nextIpv6, readNextNetworks } from './routes-of-host.ts'
 
 suite('the networks of this host', () => {
-  test('the host’s networks contain its public addresses and those of its neighbours', () => {
+  test('`readOwnNetworks` returns the networks of the host’s public addresses', () => {
     const own = readOwnNetworks(
       {
         eth0: [
@@ -23,7 +23,7 @@ suite('the networks of this host', () => {
     for (const address of ['192.88.97.1', '2a00:1:2:4::1', '5.6.7.9']) assert.ok(!isWithin(own, address), address)
   })
 
-  test('the host’s networks never contain the whole Internet, whatever prefix an address has', () => {
+  test('`readOwnNetworks` never returns the whole Internet, whatever prefix an address has', () => {
     const own = readOwnNetworks(
       {
         tun0: [
@@ -38,7 +38,7 @@ suite('the networks of this host', () => {
     assert.ok(['5.6.7.9', '1.1.1.1', '2a00:1:2:3::8'].every((address) => !isWithin(own, address)))
   })
 
-  test('the host’s networks contain gateway and neighbours of a host with a /32 or /128 address', () => {
+  test('`readOwnNetworks` finds gateway and neighbours of a host with a /32 or /128 address', () => {
     const route = [
       'Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT',
       'eth0\t00000000\t01070605\t0003\t0\t0\t0\t00000000\t0\t0\t0   ',
@@ -60,7 +60,7 @@ suite('the networks of this host', () => {
       assert.ok(!isWithin(own, address), address)
   })
 
-  test('the host’s networks are read from the routes of this machine', () => {
+  test('`readOwnNetworks` reads the routes of this machine', () => {
     const gateways = execFileSync('ip', ['-j', '-4', 'route', 'show', 'default'], { encoding: 'utf8' })
     const next = readNextNetworks().map(({ address }) => address)
     for (const { gateway } of JSON.parse(gateways || '[]') as { gateway?: string }[])

@@ -109,7 +109,7 @@ const thinkOf = (random: Random, rows: readonly Row[]): Ask => {
 }
 
 suite('quotas under concurrency', () => {
-  test('of a hundred concurrent creates, exactly as many succeed as fit into the quota', {
+  test('of a hundred concurrent creates, exactly as many succeed as fit into the organization’s quota', {
     timeout: 120_000,
   }, async () => {
     await using two = await startTwo()
@@ -122,7 +122,9 @@ suite('quotas under concurrency', () => {
     assert.equal((await checkSettled(two.app, await settle(two.app, runner))).cpu, quota.cpu)
   })
 
-  test('random calls of many callers at the same time never exceed a quota', { timeout: 240_000 }, async (t) => {
+  test('random calls of many callers at the same time never exceed the organization’s quota', {
+    timeout: 240_000,
+  }, async (t) => {
     await using two = await startTwo()
     const { app, ask } = two
     await using runner = await connectRunner(app)

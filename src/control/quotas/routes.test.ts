@@ -19,7 +19,7 @@ const usage = async (app: TestControl) => (await app.as('viewer').get(`/organiza
 const wrongNumbers = [-1, 1.5, 1e308, 2 ** 31, 2 ** 53, '5', true, [], {}, 'NaN']
 
 suite('PATCH /organizations/{organizationId}/quota', () => {
-  test('204 changes the given quota fields; absent or null fields stay as they are', async () => {
+  test('PATCH /organizations/{organizationId}/quota changes the given fields; absent or null fields stay', async () => {
     await using app = await startControl()
     const before = (await app.as('owner').get(`/organizations/${ours}`)).body
     const reply = await app.as('admin').patch(quotaPath(), {
@@ -49,7 +49,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
     assert.equal((await usage(app)).totalSnapshotQuota, 7)
   })
 
-  test('204 with 0 removes the organization’s own rate limit; other limits become 0', async () => {
+  test('PATCH /organizations/{organizationId}/quota with 0 removes an own rate limit; other limits become 0', async () => {
     await using app = await startControl()
     await setQuota(app, { sandboxCreateRateLimit: 5, maxDiskPerSandbox: 5 })
     await setQuota(app, { sandboxCreateRateLimit: 0, maxDiskPerSandbox: 0 })
@@ -57,7 +57,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
     assert.deepEqual([sandboxCreateRateLimit, maxDiskPerSandbox], [null, 0])
   })
 
-  test('400 for an invalid amount, and no quota changes', async () => {
+  test('PATCH /organizations/{organizationId}/quota answers 400 for an invalid amount, and changes nothing', async () => {
     await using app = await startControl()
     for (const field of ['maxCpuPerSandbox', 'snapshotQuota', 'volumeQuota', 'authenticatedRateLimitTtlSeconds']) {
       for (const value of wrongNumbers) {
@@ -71,7 +71,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
     assert.equal((await app.as('owner').get(`/organizations/${ours}`)).body.secretQuota, 1000)
   })
 
-  test('403 for all callers but operators, for any organization; 404 for an unknown organization', async () => {
+  test('PATCH /organizations/{organizationId}/quota answers 403 to all but operators, 404 for an unknown organization', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'viewer', 'stranger'] as const) {
       for (const organization of [ours, theirs, 'no-such']) {
@@ -84,7 +84,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
 })
 
 suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
-  test('204 creates the quota row of a sandbox class, and later changes only the given fields', async () => {
+  test('PATCH /organizations/{organizationId}/quota/{regionId} makes a quota, and later changes only the given fields', async () => {
     await using app = await startControl()
     await setQuota(
       app,
@@ -107,7 +107,7 @@ suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
     assert.equal((await app.as('stranger').get(`/organizations/${theirs}/usage`)).body.regionUsage.length, 1)
   })
 
-  test('400 for an invalid amount, sandbox class or GPU', async () => {
+  test('PATCH /organizations/{organizationId}/quota/{regionId} answers 400 for an invalid amount, sandbox class or GPU', async () => {
     await using app = await startControl()
     const bodies = [
       ...wrongNumbers.map((totalCpuQuota) => ({ totalCpuQuota })),
@@ -122,7 +122,7 @@ suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
     }
   })
 
-  test('404 for an unknown region and for one of another organization; 403 for everybody but an operator', async () => {
+  test('PATCH /organizations/{organizationId}/quota/{regionId} answers 404 for a foreign region, 403 to all but operators', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into regions (id, name, organization_id, region_type) values ('region-theirs', 'r', ${theirs}, 'custom')`
@@ -137,7 +137,7 @@ suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
 })
 
 suite('GET /organizations/{organizationId}/usage', () => {
-  test('200 returns quota and usage for each region and class', async () => {
+  test('GET /organizations/{organizationId}/usage returns quota and usage for each region and sandbox class', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 2, memory: 3, disk: 4 } },
     })
@@ -180,7 +180,7 @@ suite('GET /organizations/{organizationId}/usage', () => {
     )
   })
 
-  test('401 without a credential, and 404 for a stranger as for an unknown organization', async () => {
+  test('GET /organizations/{organizationId}/usage answers 401 without a credential, and 404 to strangers', async () => {
     await using app = await startControl()
     assert.equal((await app.as('nobody').get(`/organizations/${ours}/usage`)).status, 401)
     const [foreign, missing] = await Promise.all([
@@ -196,7 +196,7 @@ suite('GET /organizations/{organizationId}/available-sandbox-classes', () => {
   const classes = async (app: TestControl) =>
     (await app.as('viewer').get(`/organizations/${ours}/available-sandbox-classes`)).body
 
-  test('200 lists the usable regions and classes: shared regions, own regions, and those with a quota', async () => {
+  test('GET /organizations/{organizationId}/available-sandbox-classes lists shared regions, own ones, and those with a quota', async () => {
     await using app = await startControl()
     const local = { regionId: 'local', sandboxClass: 'container', gpuAvailable: false }
     assert.deepEqual(await classes(app), [local])
@@ -213,7 +213,7 @@ suite('GET /organizations/{organizationId}/available-sandbox-classes', () => {
     assert.ok((await classes(app)).some(({ regionId }: { regionId: string }) => regionId === 'strict'))
   })
 
-  test('401 without a credential and 404 for a stranger', async () => {
+  test('GET /organizations/{organizationId}/available-sandbox-classes answers 401 without a credential, 404 to strangers', async () => {
     await using app = await startControl()
     const path = `/organizations/${ours}/available-sandbox-classes`
     assert.equal((await app.as('nobody').get(path)).status, 401)

@@ -38,7 +38,7 @@ const stop = async (app: TestControl, id: string) => {
 }
 
 suite('the quota of an organization in a region', () => {
-  test('403 for a create beyond the quota; the answer has quota, limit, usage and requested amount', async () => {
+  test('POST /sandbox answers 403 beyond the quota, with its limit, the usage and the requested amount', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 3, totalMemoryQuota: 10, totalDiskQuota: 9 })
@@ -60,7 +60,7 @@ suite('the quota of an organization in a region', () => {
     assert.deepEqual(await used(app), [3, 2, 6])
   })
 
-  test('a stop frees cpu and memory of the quota, but no disk; a start needs cpu and memory again', async () => {
+  test('a stopped sandbox uses only disk of the quota; a start beyond the CPU quota answers 403', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 2, totalDiskQuota: 6 })
@@ -77,7 +77,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await ask(app, 'one/start')).status, 200)
   })
 
-  test('a deleted sandbox counts until its runner reports that it is gone', async () => {
+  test('a deleted sandbox uses its quota until its runner reports that it is gone', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 1 })
@@ -91,7 +91,7 @@ suite('the quota of an organization in a region', () => {
     await create(app, 'one')
   })
 
-  test('an archived sandbox uses no quota; its restore needs quota for the whole size', async () => {
+  test('an archived sandbox uses no quota; its restore needs quota for its whole size', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { totalDiskQuota: 5 })
@@ -110,7 +110,7 @@ suite('the quota of an organization in a region', () => {
     await untilState(app, id, 'started')
   })
 
-  test('paused and failed sandboxes still use their quota, so that a resume or recover is never refused', async () => {
+  test('paused and failed sandboxes keep their quota, so that a resume or recover is never refused', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const paused = await create(app, 'paused')
@@ -156,7 +156,7 @@ suite('the quota of an organization in a region', () => {
     assert.match((await ask(app, 'one/resize', { disk: 18 })).body.message, /disk quota of 20 GiB/)
   })
 
-  test('both sizes of an unfinished resize still count, even while the sandbox is recovered', async () => {
+  test('while a resize is unfinished, both sizes use quota, even during a recover', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4 })
@@ -175,7 +175,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await used(app))[0], 1)
   })
 
-  test('a fork needs as much quota as its parent', async () => {
+  test('a fork needs as much quota as the sandbox that it copies', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 3 })
@@ -186,7 +186,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await used(app))[0], 4)
   })
 
-  test('sandboxes of warm pools count for no organization until they are claimed', async () => {
+  test('a warm sandbox uses no organization’s quota until a create claims it', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const pool = await app.as('owner').post('/warm-pools', { snapshot: 'default', target: 'local', pool: 2 })
@@ -207,7 +207,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await ask(app, '')).status, 403)
   })
 
-  test('a sandbox that waits for its image uses no quota; it still waits while the quota is full', async () => {
+  test('a sandbox whose image is being built uses no quota, and waits while the quota is full', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'silent')
@@ -229,7 +229,7 @@ suite('the quota of an organization in a region', () => {
     await untilState(app, two, 'started')
   })
 
-  test('403 in a region that enforces quotas for an organization without a quota row, 200 with a row', async () => {
+  test('if a region enforces quotas, a create there answers 403 without a quota for that region', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.database.sql`update regions set enforces_quota = true where id = 'local'`
@@ -244,7 +244,7 @@ suite('the quota of an organization in a region', () => {
 })
 
 suite('checkTotals', () => {
-  test('if two transactions increase the usage, the second waits for the first and counts its change', async () => {
+  test('if two transactions increase the quota usage, the second waits for the first and counts its change', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { database } = app
@@ -282,7 +282,7 @@ suite('checkTotals', () => {
 })
 
 suite('the limits of one sandbox', () => {
-  test('403 above the limit of the region; a region without a limit has the limit of the organization', async () => {
+  test('POST /sandbox answers 403 above the region’s limit per sandbox, or else the organization’s', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.as('admin').patch(`/organizations/${ours}/quota`, { maxCpuPerSandbox: 2, maxMemoryPerSandbox: 2 })
@@ -297,7 +297,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'one/fork', {})).status, 403)
   })
 
-  test('403 for a disk above the limit for stopped sandboxes, unless the sandbox is deleted when it stops', async () => {
+  test('POST /sandbox answers 403 for too large a disk, unless the sandbox is deleted when it stops', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { maxDiskPerNonEphemeralSandbox: 5 })
@@ -315,7 +315,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'kept/autodelete/5')).status, 200)
   })
 
-  test('400 for no end, or a later end than the region allows; the region’s limit is the default', async () => {
+  test('if a region limits the lifespan of sandboxes, a create without an end gets it, a longer one 400', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const eternal = await create(app, 'eternal')

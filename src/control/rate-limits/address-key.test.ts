@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { createAddressKeys } from './address-key.ts'
 
 suite('createAddressKeys', () => {
-  test('addresses of one network have one counter key, and the number of keys is limited', () => {
+  test('`createAddressKeys` gives all addresses of a network one key, and has a limited number of keys', () => {
     const keyOf = createAddressKeys()
     assert.equal(keyOf('2001:db8::1'), keyOf('2001:db8::ffff'))
     const keys = new Set(Array.from({ length: 200 }, (_, index) => keyOf(`10.0.0.${index}`)))

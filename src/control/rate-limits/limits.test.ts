@@ -25,7 +25,7 @@ const headersOf = ({ headers }: Reply, bucket: string) => {
 }
 
 suite('rate limits', () => {
-  test('there are no limits and no limit headers by default', async () => {
+  test('by default there are no rate limits, and replies have no rate limit headers', async () => {
     await using app = await startControl()
     const reply = await app.as('member').get('/sandbox')
     assert.deepEqual(
@@ -34,7 +34,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('429 if an organization calls too often; headers show how many calls are left and when to retry', async () => {
+  test('an organization that calls too often gets 429; headers show the calls left and when to retry', async () => {
     await using app = await startLimited({ authenticated: minute(3) })
     const replies = [
       await app.as('member').get('/sandbox'),
@@ -63,7 +63,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('nobody').get('/health')).status, 200)
   })
 
-  test('creates and forks have another bucket than calls that change the state of a sandbox', async () => {
+  test('creates and forks have another rate limit than starts, stops and other changes of state', async () => {
     await using app = await startLimited({
       authenticated: minute(1),
       'sandbox-create': minute(2),
@@ -81,7 +81,7 @@ suite('rate limits', () => {
     assert.equal((await owner.get('/sandbox')).status, 200)
   })
 
-  test('every route that has its own bucket exists', async () => {
+  test('every endpoint that `bucketsOfRoutes` gives its own rate limit exists', async () => {
     await using app = await startControl()
     const routes = app.app.routes.map(({ method, path }) => `${method} ${path}`)
     assert.deepEqual(
@@ -90,7 +90,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('an organization may have its own rate limit, even if the server has none', async () => {
+  test('an organization may have a rate limit of its own, even if the server has none', async () => {
     await using app = await startControl()
     const change = (body: object) => app.as('admin').patch(`/organizations/${ours}/quota`, body)
     await change({ authenticatedRateLimit: 2, authenticatedRateLimitTtlSeconds: 3600 })
@@ -103,7 +103,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('member').get('/sandbox')).status, 200)
   })
 
-  test('429 for an address with too many 401 answers, even with a valid key; Alcove’s programs are exempt', async () => {
+  test('an address with too many 401 replies gets 429, even with a valid key; Alcove’s own programs do not', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     assert.equal((await app.with('dtn_wrong').get('/sandbox')).status, 401)
     const second = await app.as('nobody').get('/sandbox')
@@ -119,7 +119,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('nobody').get('/config')).status, 200)
   })
 
-  test('X-Forwarded-For names the caller only behind a trusted proxy', async () => {
+  test('rate limits take the caller’s address from X-Forwarded-For only behind a trusted proxy', async () => {
     const from = (address: string) => ({ headers: { 'x-forwarded-for': address } })
     await using open = await startLimited({ anonymous: minute(1) })
     assert.equal((await open.as('nobody').get('/config', from('192.0.2.1'))).status, 200)
@@ -134,7 +134,7 @@ suite('rate limits', () => {
     }
   })
 
-  test('sign-in and event sockets count as calls without a credential', async () => {
+  test('sign-in pages and event sockets count towards the rate limit of calls without a credential', async () => {
     for (const path of ['/oidc/.well-known/openid-configuration', '/oidc/auth', '/socket.io/?EIO=4']) {
       const settings = { rateLimits: { anonymous: minute(1) }, identity: testSettings.identity }
       await using app = await startControl({ settings })
@@ -144,7 +144,7 @@ suite('rate limits', () => {
     }
   })
 
-  test('a wrong credential at an event socket counts as a failure of its address', async () => {
+  test('a wrong credential at an event socket counts as a failed sign-in of its address', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     const base = await app.listen()
     const signIn = async (token: string) => {
@@ -169,7 +169,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('member').get('/sandbox')).status, 429)
   })
 
-  test('browser pages may read the rate limit headers', async () => {
+  test('scripts in web pages may read the rate limit headers', async () => {
     await using app = await startLimited({ anonymous: minute(1) })
     const reply = await app.as('nobody').get('/config', { headers: { origin: 'https://example.com' } })
     const exposed = String(reply.headers['access-control-expose-headers']).split(', ')
@@ -179,7 +179,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('the public SDK reports a rate limit, and when to retry', async () => {
+  test('the SDK reports an exceeded rate limit, with its headers', async () => {
     await using app = await startLimited({ authenticated: minute(1) })
     const base = await app.listen()
     await using daytona = new Daytona({ apiKey: keys.member, apiUrl: `${base}/api` })
@@ -192,7 +192,7 @@ suite('rate limits', () => {
     })
   })
 
-  test('a call is counted only until its time window ends', async () => {
+  test('a call counts towards a rate limit only until its time window ends', async () => {
     mock.timers.enable({ apis: ['Date', 'setTimeout'] })
     try {
       const limits = createLimits({ anonymous: { limit: 1, ttlSeconds: 60 } })

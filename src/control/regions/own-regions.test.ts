@@ -33,7 +33,7 @@ const badUrls = [
 ]
 
 suite('POST /regions', () => {
-  test('201 makes a region of the organization and returns the credentials of its services once', async () => {
+  test('POST /regions makes a region of the organization, and returns its services’ credentials once', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post('/regions', { name: 'Cellar', ...all })
     assert.equal(reply.status, 201)
@@ -60,7 +60,7 @@ suite('POST /regions', () => {
     assert.deepEqual(rest, { id, name: 'Cellar', organizationId: ours, regionType: 'custom', ...all })
   })
 
-  test('201 without a secret for a service that has no address', async () => {
+  test('POST /regions makes no credential for a service without an address', async () => {
     await using app = await startControl()
     for (const body of [
       { name: 'a1' },
@@ -71,7 +71,7 @@ suite('POST /regions', () => {
     }
   })
 
-  test('409 for a name in use, also for concurrent calls; 201 for the same name in another organization', async () => {
+  test('POST /regions answers 409 for a name in use, even with concurrent calls; other organizations may use it', async () => {
     await using app = await startControl()
     const replies = await Promise.all(
       Array.from({ length: 10 }, () => app.as('owner').post('/regions', { name: 'cellar' })),
@@ -81,7 +81,7 @@ suite('POST /regions', () => {
     assert.equal((await app.as('stranger').post('/regions', { name: 'cellar' })).status, 201)
   })
 
-  test('400 for an invalid name or URL', async () => {
+  test('POST /regions answers 400 for an invalid name or URL', async () => {
     await using app = await startControl()
     const names = [
       '',
@@ -111,7 +111,7 @@ suite('POST /regions', () => {
     }
   })
 
-  test('403 without write:regions, and for more than a hundred regions', async () => {
+  test('POST /regions answers 403 without write:regions, and for more than a hundred regions', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post('/regions', { name: 'cellar' })).status, 403)
     await app.database.sql`
@@ -123,7 +123,7 @@ suite('POST /regions', () => {
 })
 
 suite('PATCH /regions/{id}', () => {
-  test('200 changes the given fields; a removed address ends its credential, a changed address does not', async () => {
+  test('PATCH /regions/{id} changes the given fields; a service’s credential ends only if its address is removed', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     const before = await stored(app, id)
@@ -146,7 +146,7 @@ suite('PATCH /regions/{id}', () => {
     assert.equal((await patch({})).status, 200)
   })
 
-  test('400 for invalid URLs, and nothing is changed', async () => {
+  test('PATCH /regions/{id} answers 400 for invalid URLs, and changes nothing', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     for (const url of [...badUrls, 5]) {
@@ -171,7 +171,7 @@ const writes: [
 
 for (const [title, ask] of writes) {
   suite(title, () => {
-    test('404 for a shared, unknown or foreign region; 403 without the permission', async () => {
+    test('PATCH /regions/{id} answers 404 for a shared, unknown or foreign region, and 403 without write:regions', async () => {
       await using app = await startControl()
       await app.database.sql`
         insert into regions (id, name, organization_id, region_type, proxy_url, ssh_gateway_url, snapshot_manager_url)
@@ -186,7 +186,7 @@ for (const [title, ask] of writes) {
 }
 
 suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerate-ssh-gateway-api-key', () => {
-  test('200 returns a new key, and the old key stops working', async () => {
+  test('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerate-ssh-gateway-api-key return a new key and end the old', async () => {
     await using app = await startControl()
     const made = await make(app)
     for (const [service, column, old] of [
@@ -200,7 +200,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     }
   })
 
-  test('400 if the service has no address', async () => {
+  test('regenerating a key answers 400 if the region’s service has no address', async () => {
     await using app = await startControl()
     const { id } = await make(app, { name: 'bare' })
     for (const what of ['proxy-api-key', 'ssh-gateway-api-key', 'snapshot-manager-credentials']) {
@@ -208,7 +208,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     }
   })
 
-  test('the key of a region’s proxy works only for that region, and only until it is replaced', async () => {
+  test('the key of a region’s gate works only for sandboxes of that region, until it is replaced', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const made = await make(app)
@@ -232,7 +232,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     assert.equal(await ask(apiKey, here), 401)
   })
 
-  test('the keys of an organization’s regions end with the organization', async () => {
+  test('the keys of a region’s services end when its organization is deleted', async () => {
     await using app = await startControl()
     const { proxyApiKey } = await make(app)
     const question = { sandboxIdOrName: 'x', credentials: [], countsAsActivity: false }
@@ -248,7 +248,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
 })
 
 suite('POST /regions/{id}/regenerate-snapshot-manager-credentials', () => {
-  test('200 returns new credentials, which are stored', async () => {
+  test('POST /regions/{id}/regenerate-snapshot-manager-credentials returns and stores new credentials', async () => {
     await using app = await startControl()
     const made = await make(app)
     const { status, body } = await app.as('owner').post(`/regions/${made.id}/regenerate-snapshot-manager-credentials`)
@@ -264,7 +264,7 @@ suite('POST /regions/{id}/regenerate-snapshot-manager-credentials', () => {
 })
 
 suite('DELETE /regions/{id}', () => {
-  test('204 deletes the region; if it was the default region, the organization has no default afterwards', async () => {
+  test('DELETE /regions/{id} deletes a region; if it was the default, the organization has no default region', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     await app.database.sql`update organizations set default_region_id = ${id} where id = ${ours}`
@@ -273,7 +273,7 @@ suite('DELETE /regions/{id}', () => {
     assert.equal((await app.as('owner').get(`/organizations/${ours}`)).body.defaultRegionId, undefined)
   })
 
-  test('400 while the region has sandboxes or runners; rows of destroyed sandboxes do not count', async () => {
+  test('DELETE /regions/{id} answers 400 while the region has sandboxes or runners; destroyed ones do not count', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { sql } = app.database
@@ -294,7 +294,7 @@ suite('DELETE /regions/{id}', () => {
 })
 
 suite('hiding the regions of an organization', () => {
-  test('a region of an organization is hidden from other organizations: no request of theirs can name it', async () => {
+  test('requests of one organization cannot name or see a region of another organization', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = await make(app)

@@ -14,7 +14,7 @@ const addRegions = async ({ database: { sql } }: TestControl) => {
 }
 
 suite('GET /shared-regions', () => {
-  test('200 returns the shared regions, and only those, to every caller', async () => {
+  test('GET /shared-regions returns only the shared regions, to every caller', async () => {
     await using app = await startControl()
     await addRegions(app)
     const reply = await app.as('nobody').get('/shared-regions')
@@ -36,14 +36,14 @@ suite('GET /shared-regions', () => {
 })
 
 suite('GET /regions', () => {
-  test('200 lists own regions before shared ones, and no regions of other organizations', async () => {
+  test('GET /regions lists own regions before shared ones, and no regions of other organizations', async () => {
     await using app = await startControl()
     await addRegions(app)
     assert.deepEqual(idsOf((await app.as('viewer').get('/regions')).body), ['ours_1', 'local'])
     assert.deepEqual(idsOf((await app.as('stranger').get('/regions')).body), ['theirs_1', 'local'])
   })
 
-  test('200 shows a dedicated region, or a shared one with quotas, only to organizations with a quota there', async () => {
+  test('GET /regions shows a region that needs a quota only to organizations with a quota there', async () => {
     await using app = await startControl()
     await addRegions(app)
     await app.database.sql`update regions set enforces_quota = true where id = 'local'`
@@ -58,7 +58,7 @@ suite('GET /regions', () => {
 })
 
 suite('GET /regions/{id}', () => {
-  test('200 returns an own region or a shared region', async () => {
+  test('GET /regions/{id} returns an own or a shared region', async () => {
     await using app = await startControl()
     await addRegions(app)
     const own = await app.as('viewer').get('/regions/ours_1')
@@ -66,7 +66,7 @@ suite('GET /regions/{id}', () => {
     assert.equal((await app.as('viewer').get('/regions/local')).status, 200)
   })
 
-  test('404 for another organization’s region, a dedicated region without quota of the caller, an unknown id', async () => {
+  test('GET /regions/{id} answers 404 for a foreign region, a dedicated one without a quota, or an unknown id', async () => {
     await using app = await startControl()
     await addRegions(app)
     for (const id of ['theirs_1', 'gold', 'no-such']) {

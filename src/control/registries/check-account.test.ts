@@ -32,7 +32,7 @@ const ask = async (answers: readonly (Answer | Error)[], host = account.host) =>
 }
 
 suite('the check of an account', () => {
-  test('the check asks Docker Hub’s API host, with a token from its token service', async () => {
+  test('an account at Docker Hub is checked at registry-1.docker.io, with a token from auth.docker.io', async () => {
     const { said, error } = await ask([hub, { status: 200, body: '{"token":"abc"}' }, { status: 200 }])
     assert.equal(error, undefined)
     assert.deepEqual(said, [
@@ -42,7 +42,7 @@ suite('the check of an account', () => {
     ])
   })
 
-  test('a registry that is open to everybody must still accept the account', async () => {
+  test('an account is checked even if its registry allows anonymous access', async () => {
     const { said, error } = await ask([{ status: 200 }, { status: 401 }], 'a.example:5000')
     assert.deepEqual(said, [
       ['https://a.example:5000/v2/', undefined],
@@ -51,7 +51,7 @@ suite('the check of an account', () => {
     assert.match(String(error), /does not accept this username and password/)
   })
 
-  test('the check passes only if an answer proves the account; errors repeat nothing that the registry sent', async () => {
+  test('an account passes only if the registry’s answer proves it; errors never quote the registry', async () => {
     const refused: [RegExp, readonly (Answer | Error)[]][] = [
       [/does not answer like a registry/, [hub, { status: 200, body: 'secret' }]],
       [/does not answer like a registry/, [hub, { status: 200, body: '{"token":"a\\r\\nx: y"}' }]],
@@ -76,7 +76,7 @@ suite('the check of an account', () => {
     }
   })
 
-  test('all requests of one check together have 15 seconds', async () => {
+  test('all requests of one account check share a limit of 15 seconds', async () => {
     const { sent } = await ask([hub, { status: 200, body: '{"token":"abc"}' }, { status: 200 }])
     assert.ok(sent.every(({ timeoutMilliseconds = 0 }) => timeoutMilliseconds > 0 && timeoutMilliseconds <= 15_000))
   })

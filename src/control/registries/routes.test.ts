@@ -55,7 +55,7 @@ suite('registries of an organization', () => {
   })
 
   suite('POST /docker-registry', () => {
-    test('201 saves a tested account, also at a registry with a token service, and never shows the password', async () => {
+    test('POST /docker-registry tests the credentials, saves them and answers 201, never with the password', async () => {
       for (const { host } of [basic, token]) {
         const reply = await create({ url: `http://${host}/`, project: '/team/' })
         assert.equal(reply.status, 201, reply.text)
@@ -75,7 +75,7 @@ suite('registries of an organization', () => {
       await removeAll()
     })
 
-    test('400 for a wrong password or username, and nothing is saved', async () => {
+    test('POST /docker-registry answers 400 for a wrong password or username, and saves nothing', async () => {
       for (const { host: url } of [basic, token]) {
         for (const more of [{ password: 'wrong' }, { username: 'nobody' }]) {
           const wrong = await create({ url, ...more })
@@ -85,7 +85,7 @@ suite('registries of an organization', () => {
       assert.deepEqual((await app.as('owner').get('/docker-registry')).body, [])
     })
 
-    test('400 for an invalid registry address and for wrong types; no registry is asked', async () => {
+    test('POST /docker-registry answers 400 for an invalid address or type, without asking a registry', async () => {
       const before = asked()
       for (const more of [
         ...[
@@ -111,7 +111,7 @@ suite('registries of an organization', () => {
       assert.equal(asked(), before)
     })
 
-    test('400 with the same text for a private address, a refused port and a registry that does not answer', async () => {
+    test('POST /docker-registry answers the same 400 for a private address, a closed port and a silent registry', async () => {
       await using closed = await startServer((_request, response) => void response.destroy())
       plain.push(closed.host)
       const notes = []
@@ -122,7 +122,7 @@ suite('registries of an organization', () => {
       assert.deepEqual([...new Set(notes)], [note])
     })
 
-    test('400 for a server that redirects, answers too much, or is no registry; none gets the password', async () => {
+    test('POST /docker-registry answers 400 for a server that is not a registry, and sends it no password', async () => {
       const received: string[] = []
       const answers: Record<string, RequestListener> = {
         redirect: (request, response) => void response.writeHead(302, { location: request.url }).end(),
@@ -155,7 +155,7 @@ suite('registries of an organization', () => {
       assert.deepEqual([...new Set(received)], [''])
     })
 
-    test('400 for a registry from which the operator does not allow images', async () => {
+    test('POST /docker-registry answers 400 for a registry that the operator does not allow', async () => {
       await using strict = await startControl({
         settings: { registries: { ...testSettings.registries, allowed: ['ghcr.io'] } },
       })
@@ -163,7 +163,7 @@ suite('registries of an organization', () => {
       assert.match(noteOf(reply), /^400 Images from the registry quay\.io are not allowed here/)
     })
 
-    test('403 without write:registries, 409 for the same host and project, 403 for too many registries', async () => {
+    test('POST /docker-registry answers 403 without write:registries or above the limit, 409 for the same project', async () => {
       const body = { name: 'Ours', url: basic.host, ...account }
       assert.equal((await app.as('member').post('/docker-registry', body)).status, 403)
       assert.equal((await create()).status, 201)
@@ -179,7 +179,7 @@ suite('registries of an organization', () => {
   })
 
   suite('GET /docker-registry', () => {
-    test('200 lists the registries of the organization, for every member and for nobody else', async () => {
+    test('GET /docker-registry returns the organization’s registries to its members only', async () => {
       const { body } = await create()
       assert.deepEqual((await app.as('member').get('/docker-registry')).body, [body])
       assert.deepEqual((await app.as('stranger').get('/docker-registry')).body, [])
@@ -188,7 +188,7 @@ suite('registries of an organization', () => {
   })
 
   suite('GET /docker-registry/{id}', () => {
-    test('200 for a registry of the caller’s organization, 404 for a registry of another organization', async () => {
+    test('GET /docker-registry/{id} returns an own registry, and answers 404 for a foreign one', async () => {
       const { body } = await create()
       assert.deepEqual((await app.as('member').get(`/docker-registry/${body.id}`)).body, body)
       assert.equal((await app.as('stranger').get(`/docker-registry/${body.id}`)).status, 404)
@@ -197,7 +197,7 @@ suite('registries of an organization', () => {
   })
 
   suite('PATCH /docker-registry/{id}', () => {
-    test('200 changes only the given fields; a changed account is tested, a changed name alone is not', async () => {
+    test('PATCH /docker-registry/{id} changes only the given fields, and tests changed credentials', async () => {
       const { body } = await create()
       const path = `/docker-registry/${body.id}`
       const before = asked()
@@ -213,7 +213,7 @@ suite('registries of an organization', () => {
       await removeAll()
     })
 
-    test('409 if the registry was changed while the new account was tested, and the first change stays', async () => {
+    test('PATCH /docker-registry/{id} answers 409 if the registry was changed while its credentials were tested', async () => {
       const { body } = await create()
       const path = `/docker-registry/${body.id}`
       const { onRequest } = basic.registry
@@ -228,7 +228,7 @@ suite('registries of an organization', () => {
       await removeAll()
     })
 
-    test('400 for a new host without the password, so no stored password is sent to the caller’s own server', async () => {
+    test('PATCH /docker-registry/{id} answers 400 for a new host without the password, and sends the stored one nowhere', async () => {
       const { body } = await create()
       const received = token.received.length
       const reply = await app.as('owner').patch(`/docker-registry/${body.id}`, { url: token.host })
@@ -239,7 +239,7 @@ suite('registries of an organization', () => {
   })
 
   suite('DELETE /docker-registry/{id}', () => {
-    test('204 with delete:registries, 404 for a deleted one; 404 to strangers, 403 without the permission', async () => {
+    test('DELETE /docker-registry/{id} answers 204, then 404; strangers get 404, and 403 without delete:registries', async () => {
       const { body } = await create()
       const path = `/docker-registry/${body.id}`
       assert.equal((await app.as('stranger').delete(path)).status, 404)
@@ -261,7 +261,7 @@ suite('registries of an organization', () => {
     }
     const loginsOf = async (part: string) => [...(await assigned())].find(([source]) => source.includes(part))?.[1]
 
-    test('a runner gets the organization’s current accounts for the registry that an image or definition names', async () => {
+    test('a runner gets the organization’s current credentials for each registry that an image names', async () => {
       const { body } = await create()
       const login = { host: basic.host, project: '', ...account }
       const owner = app.as('owner')

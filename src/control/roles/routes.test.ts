@@ -25,7 +25,7 @@ const keyListsOf = async (app: TestControl, key: string): Promise<string[]> =>
 const noNames = ['', '  ', 'a\nb', 'nul\u0000', '<i>x</i>', 'http://x', 'www.x', '\u202egnp', 'x'.repeat(256), 7, null]
 
 suite('POST /organizations/{organizationId}/roles', () => {
-  test('201 returns the role without repeated permissions, and members see the role', async () => {
+  test('POST /organizations/{organizationId}/roles returns the role without repeated permissions; members see it', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post(roles, {
       ...builder,
@@ -44,7 +44,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     )
   })
 
-  test('409 for a name that a role here or a global role has; 201 for a name of another organization’s role', async () => {
+  test('POST /organizations/{organizationId}/roles answers 409 for the name of a role here or a global role', async () => {
     await using app = await startControl()
     await makeRole(app)
     assert.equal((await app.as('owner').post(roles, builder)).status, 409)
@@ -53,14 +53,14 @@ suite('POST /organizations/{organizationId}/roles', () => {
     assert.equal(theirs.status, 201)
   })
 
-  test('409 to all but one of several concurrent creates with the same name', async () => {
+  test('if several calls make a role of one name at the same time, all but one get 409', async () => {
     await using app = await startControl()
     const replies = await Promise.all(Array.from({ length: 12 }, () => app.as('owner').post(roles, builder)))
     const statuses = replies.map(({ status }) => status).sort()
     assert.deepEqual(statuses, [201, ...Array.from({ length: 11 }, () => 409)])
   })
 
-  test('403 to members, and to a key of an owner that does not list every permission', async () => {
+  test('POST /organizations/{organizationId}/roles answers 403 to members, and to keys without every permission', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(roles, builder)).status, 403)
     const made = await app.as('owner').post('/api-keys', { name: 'narrow', permissions: ['write:sandboxes'] })
@@ -69,7 +69,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     assert.equal((await narrow.post(roles, { ...builder, permissions: ['write:sandboxes'] })).status, 403)
   })
 
-  test('403 for more than 200 roles in an organization', async () => {
+  test('POST /organizations/{organizationId}/roles answers 403 for more than 200 roles', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into roles (organization_id, name, description, permissions)
@@ -78,7 +78,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     assert.equal((await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)).status, 201)
   })
 
-  test('400 for an invalid name, description or list of permissions', async () => {
+  test('POST /organizations/{organizationId}/roles answers 400 for an invalid name, description or permission', async () => {
     await using app = await startControl()
     const bodies: unknown[] = [
       {},
@@ -101,7 +101,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
 })
 
 suite('GET /organizations/{organizationId}/roles', () => {
-  test('200 lists the nine global roles first, then the organization’s own', async () => {
+  test('GET /organizations/{organizationId}/roles lists the nine global roles, then the organization’s own', async () => {
     await using app = await startControl()
     await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
     await makeRole(app, { ...builder, name: 'Second' })
@@ -113,14 +113,14 @@ suite('GET /organizations/{organizationId}/roles', () => {
     assert.deepEqual(seen, [...[...globals, ...more].map((name) => [name, true]), ['Second', false]])
   })
 
-  test('404 to strangers who list the roles', async () => {
+  test('GET /organizations/{organizationId}/roles answers 404 to strangers', async () => {
     await using app = await startControl()
     assert.equal((await app.as('stranger').get(roles)).status, 404)
   })
 })
 
 suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
-  test('200 replaces the role, and its members have the new permissions with their next call', async () => {
+  test('PUT /organizations/{organizationId}/roles/{roleId} replaces the permissions of all its members immediately', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     const { key } = await addBuilder(app, id)
@@ -137,7 +137,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
   })
 
-  test('409 for the name of another role; 200 for the role’s present name', async () => {
+  test('PUT /organizations/{organizationId}/roles/{roleId} answers 409 for another role’s name, 200 for its own', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     await makeRole(app, { ...builder, name: 'Other' })
@@ -146,7 +146,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal((await app.as('owner').put(`${roles}/${id}`, builder)).status, 200)
   })
 
-  test('403 for a global role, for members, and for a key that does not list every permission', async () => {
+  test('PUT /organizations/{organizationId}/roles/{roleId} answers 403 for a global role, to members, and to narrow keys', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     assert.equal((await app.as('owner').put(`${roles}/${developerRoleId}`, builder)).status, 403)
@@ -158,7 +158,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.deepEqual({ ...role }, { name: 'Builder', permissions: ['write:snapshots'] })
   })
 
-  test('404 for an unknown role or one of another organization; 400 for an incomplete body', async () => {
+  test('PUT /organizations/{organizationId}/roles/{roleId} answers 404 for a foreign role, 400 for an incomplete body', async () => {
     await using app = await startControl()
     const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
     for (const id of [theirs.body.id, 'no-such', '00000000-0000-0000-0000-000000000099']) {
@@ -171,7 +171,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
-  test('204 takes the role from all members; their keys lose only this role’s permissions', async () => {
+  test('DELETE /organizations/{organizationId}/roles/{roleId} takes only this role’s permissions from members and keys', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     const { id: user, key } = await addPerson(app, {
@@ -192,7 +192,7 @@ suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal((await keyListsOf(app, (await addPerson(app, { role: 'owner' })).key)).length, 21)
   })
 
-  test('403 for a global role and for members; 404 for a role of another organization', async () => {
+  test('DELETE /organizations/{organizationId}/roles/{roleId} answers 403 for a global role and to members, 404 for a foreign one', async () => {
     await using app = await startControl()
     const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
     assert.equal((await app.as('owner').delete(`${roles}/${developerRoleId}`)).status, 403)

@@ -23,7 +23,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
   const stateOf = async (id: string) =>
     (await app.as('admin').get('/runners')).body.find((runner: { id: string }) => runner.id === id)?.state
 
-  test('POST /runners 201 shows the new runner’s token once, and the runner can use it', async () => {
+  test('POST /runners shows the new runner’s token once, and the runner can use that token', async () => {
     const token = await add('one')
     const { status, body } = await app.with(token).get('/runners/current')
     assert.deepEqual([status, body], [200, { id: 'one', regionId: 'local' }])
@@ -31,7 +31,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal(await stateOf('one'), 'initializing')
   })
 
-  test('POST /runners 400 for an invalid name or region, 409 for a name that is taken', async () => {
+  test('POST /runners answers 400 for an invalid name or region, and 409 for a name in use', async () => {
     for (const body of [
       {},
       { name: '' },
@@ -44,7 +44,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal((await app.as('admin').post('/runners', { name: 'local' })).status, 409)
   })
 
-  test('401 without a credential, 403 for owners and runners, 404 for an unknown runner', async () => {
+  test('endpoints for runners answer 401 without a credential, 403 to owners, 404 for unknown ids', async () => {
     for (const [method, path] of [
       ['GET', '/runners'],
       ['POST', '/runners'],
@@ -64,7 +64,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal((await app.as('admin').delete('/runners/local?force=maybe')).status, 400)
   })
 
-  test('GET /runners/{runnerId}, GET /runners/by-sandbox/{sandboxId} 200: the resources of a runner, and the load of its sandboxes', async () => {
+  test('GET /runners/{runnerId}, GET /runners/by-sandbox/{sandboxId} return the resources of a runner, and what its sandboxes use', async () => {
     await using _runner = await connectRunner(app)
     const box = (await app.as('member').post('/sandbox', { cpu: 1, memory: 2, disk: 3 })).body
     const { status, body } = await app.as('admin').get(`/runners/by-sandbox/${box.id}`)
@@ -81,7 +81,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal((await app.as('admin').get('/runners/by-sandbox/none')).status, 404)
   })
 
-  test('PATCH /runners/{runnerId}/scheduling 200 drains a runner: no new sandbox, with the reason; `false` ends the draining', async () => {
+  test('PATCH /runners/{runnerId}/scheduling drains a runner, so that it gets no new sandboxes, or ends that', async () => {
     await using runner = await connectRunner(app)
     const box = (await app.as('member').post('/sandbox', {})).body
     assert.equal((await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })).status, 200)
@@ -101,7 +101,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
 })
 
 suite('PATCH /runners/{runnerId}/scheduling while the runner is not connected', () => {
-  test('200 ends the draining: the runner is new or silent until its first message makes it ready', async () => {
+  test('a disconnected runner whose draining ends is new or silent until its first message makes it ready', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const states = async () =>
@@ -131,7 +131,7 @@ suite('PATCH /runners/{runnerId}/scheduling while the runner is not connected', 
 })
 
 suite('DELETE /runners/{runnerId}', () => {
-  test('409 while it has sandboxes; force loses them, except archived ones, and makes its token invalid', async () => {
+  test('DELETE /runners/{runnerId} answers 409 if it has sandboxes; with force, they are lost unless archived', async () => {
     await using app = await startControl(waiting)
     const added = await app.as('admin').post('/runners', { name: 'second' })
     const token = added.body.apiKey as string
@@ -188,7 +188,7 @@ suite('DELETE /runners/{runnerId}', () => {
     while ((await isGone()).length === 0) await new Promise(setImmediate)
   })
 
-  test('409 for the server’s own runner, even with force: it continues unchanged', async () => {
+  test('DELETE /runners/{runnerId} answers 409 for the server’s own runner, even with force', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     for (const query of ['', '?force=true']) {
@@ -201,7 +201,7 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('204 with force; deleting a sandbox of the removed runner also deletes its old archive', async () => {
+  test('after a runner is removed with force, deleting one of its sandboxes also deletes its old archive', async () => {
     await using app = await startControl(waiting)
     await using local = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { name: 'second' })

@@ -15,7 +15,7 @@ const create = async (app: TestControl, body: object = {}): Promise<string> =>
 const report = (app: TestControl, id: string, body: object) => app.as('runner').put(`/sandbox/${id}/state`, body)
 
 suite('GET /sandbox/for-runner', () => {
-  test('200 lists the sandboxes that the runner should have, each with its assignment', async () => {
+  test('GET /sandbox/for-runner returns the runner’s sandboxes, each with its assignment', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -28,7 +28,7 @@ suite('GET /sandbox/for-runner', () => {
     )
   })
 
-  test('200 has a sandbox’s variables only once, if the runner supports that', async () => {
+  test('GET /sandbox/for-runner returns variables once per sandbox if the runner asks for that', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { env: { HELLO: 'world' } })
@@ -40,7 +40,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.deepEqual(await told(''), [{ HELLO: 'world' }, { HELLO: 'world' }, 'started'])
   })
 
-  test('200 filters by state, and on request leaves out sandboxes that are changing', async () => {
+  test('GET /sandbox/for-runner filters by state, and leaves out changing sandboxes if asked', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -55,7 +55,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.equal((await app.as('runner').get('/sandbox/for-runner?states=flying')).status, 400)
   })
 
-  test('200 returns pages in the order of ids', async () => {
+  test('GET /sandbox/for-runner returns pages in the order of ids', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const ids = (await Promise.all(['a', 'b', 'c'].map((name) => create(app, { name })))).sort()
@@ -67,7 +67,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.equal((await app.as('runner').get('/sandbox/for-runner?limit=501')).status, 400)
   })
 
-  test('403 for users, 401 without a credential', async () => {
+  test('GET /sandbox/for-runner answers 403 to users, and 401 without a credential', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get('/sandbox/for-runner')).status, 403)
     assert.equal((await app.as('nobody').get('/sandbox/for-runner')).status, 401)
@@ -76,7 +76,7 @@ suite('GET /sandbox/for-runner', () => {
 })
 
 suite('PUT /sandbox/:sandboxId/state', () => {
-  test('200 with an empty answer stores a report; the same report a second time changes nothing', async () => {
+  test('PUT /sandbox/:sandboxId/state stores a runner’s report; a repeated report changes nothing', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -89,7 +89,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await eventsOf(app, id)).length, 2)
   })
 
-  test('a report applies to the stored state, even if another process wrote it last', async () => {
+  test('PUT /sandbox/:sandboxId/state compares with the stored state, even if another process wrote it', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -109,7 +109,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal(await state(), 'starting')
   })
 
-  test('409 for a report about an older generation, which changes nothing', async () => {
+  test('PUT /sandbox/:sandboxId/state answers 409 for an older generation, and changes nothing', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -121,7 +121,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
   })
 
-  test('200 for a report without a generation, which is about the current one', async () => {
+  test('PUT /sandbox/:sandboxId/state treats a report without a generation as about the current one', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -130,7 +130,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'it broke', true])
   })
 
-  test('400 for a report without a generation if the sandbox cannot enter its state; nothing changes', async () => {
+  test('PUT /sandbox/:sandboxId/state answers 400 for a state that cannot follow, without a generation', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -141,7 +141,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
   })
 
-  test('400 for an unreportable state, 404 for a sandbox of another runner, 403 for users', async () => {
+  test('PUT /sandbox/:sandboxId/state answers 400 for an unreportable state, 404 for a foreign sandbox, 403 to users', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -157,7 +157,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'started')
   })
 
-  test('200 records why a sandbox ended by itself, and it stays stopped', async () => {
+  test('PUT /sandbox/:sandboxId/state stores why a sandbox ended by itself, and the sandbox stays stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -169,7 +169,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').post('/sandbox/box/start')).body.errorReason, undefined)
   })
 
-  test('200 cleans and shortens a reason with characters that the database cannot store', async () => {
+  test('PUT /sandbox/:sandboxId/state shortens a reason, and removes characters that cannot be stored', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -188,7 +188,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal(errorReason.length, 2000)
   })
 
-  test('200 for a sandbox that its runner has lost; it becomes an error that cannot be recovered', async () => {
+  test('PUT /sandbox/:sandboxId/state makes a sandbox that its runner lost an error that cannot be recovered', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -207,7 +207,7 @@ suite('GET /runners/link', () => {
     return new WebSocket(`${url}/api/runners/link`, { headers })
   }
 
-  test('401 without a credential and 403 for users, before any upgrade; 400 without an upgrade', async () => {
+  test('GET /runners/link answers 401 without a credential, 403 to users, and 400 without a WebSocket upgrade', async () => {
     await using app = await startControl()
     const socket = await open(app, undefined)
     const [, refusal] = await once(socket, 'unexpected-response')
@@ -216,7 +216,7 @@ suite('GET /runners/link', () => {
     assert.equal((await app.as('runner').get('/runners/link')).status, 400)
   })
 
-  test('an invalid message closes the link with 1008, and the runner may connect again', async () => {
+  test('an invalid message closes a runner’s link with 1008, and the runner may connect again', async () => {
     await using app = await startControl()
     const url = (await app.listen()).replace('http', 'ws')
     for (const wrong of ['{', '{}', '{"type":"hello"}', '{"type":"report","report":{"state":"creating"}}', '[]', '']) {
@@ -230,14 +230,14 @@ suite('GET /runners/link', () => {
     }
   })
 
-  test('a runner may list as many images as one runner can have', async () => {
+  test('a runner may report 20,000 images when it connects', async () => {
     await using app = await startControl(waiting)
     const images = Array.from({ length: 20_000 }, () => `img-${randomUUID()}`)
     await using _runner = await connectRunner(app, { images: ['default', ...images] })
     await create(app)
   })
 
-  test('a report that is repeated changes nothing the second time', async () => {
+  test('a report that a runner sends twice changes nothing the second time', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'twice' }))
@@ -247,7 +247,7 @@ suite('GET /runners/link', () => {
     assert.equal((await eventsOf(app, id)).length, 4)
   })
 
-  test('a stale report is refused with the current generation', async () => {
+  test('a report for an older generation is refused, with the current generation', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -262,7 +262,7 @@ suite('GET /runners/link', () => {
     )
   })
 
-  test('if a link is cut in the middle of a verb, the verb completes after the reconnect', async () => {
+  test('if a runner’s link is cut during a stop, the stop completes after the runner reconnects', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -275,7 +275,7 @@ suite('GET /runners/link', () => {
     await untilState(app, id, 'stopped')
   })
 
-  test('a runner that was silent is ready again with its first heartbeat', async () => {
+  test('a silent runner becomes ready with its next heartbeat', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const stateOf = async () => (await app.database.sql`select state from runners`)[0]?.['state']
