@@ -33,13 +33,24 @@ export const absolute = async (files: Files, path: string): Promise<string> =>
   posix.resolve(path.startsWith('/') ? '/' : await told(() => files.directory(), { path }), path)
 
 /**
+ * The absolute path of a relative one. The SDK's documentation lets relative paths start at the working directory for one call
+ * and at the project for others, so the project is tried second.
+ */
+const fromProject = async (files: Files, path: string, project: string): Promise<string> => {
+  const here = await absolute(files, path)
+  const inProject = posix.resolve(project, path)
+  if (here === inProject || (await told(() => exists(files, here), { path: here }))) return here
+  return (await told(() => exists(files, inProject), { path: inProject })) ? inProject : here
+}
+
+/**
  * The absolute path of a `file://` URI. A `%` is a plain character if a file with that literal path exists; otherwise it encodes
  * a character.
  */
-export const pathOf = async (files: Files, uri: string): Promise<string> => {
+export const pathOf = async (files: Files, uri: string, project: string): Promise<string> => {
   const rest = uri.startsWith('file://') ? uri.slice('file://'.length) : ''
   if (rest === '') throw new Problem('bad_request', 'uri must be file:// and the path of a file.')
-  const path = await absolute(files, rest)
+  const path = rest.startsWith('/') ? posix.resolve(rest) : await fromProject(files, rest, project)
   const isLiteral = !path.includes('%') || (await told(() => exists(files, path), { path }))
   if (isLiteral) return path
   const found = decoded(path)

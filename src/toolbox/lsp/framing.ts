@@ -26,7 +26,7 @@ export const encodeMessage = (message: object): Buffer => {
 const lengthIn = (header: string): number => {
   const lengths = [...header.matchAll(/^content-length:[ \t]*(.*?)[ \t]*$/gim)].map(([, value]) => value)
   const [length = ''] = lengths
-  if (lengths.length !== 1 || !/^\d{1,10}$/.test(length)) throw new BadServer('sends something that is no message.')
+  if (lengths.length !== 1 || !/^\d{1,10}$/.test(length)) throw new BadServer('sends bytes that are not a message.')
   if (Number(length) > messageBytes) throw new BadServer(`sends a message of more than ${messageBytes} bytes.`)
   return Number(length)
 }
@@ -34,14 +34,14 @@ const lengthIn = (header: string): number => {
 const parse = (body: Buffer): Message => {
   const text = body.toString()
   if (findTooMuch(text, mostValues) !== undefined)
-    throw new BadServer('sends a message with too many or too deep values.')
+    throw new BadServer('sends a message with too many values, or with values that are nested too deeply.')
   let message: unknown
   try {
     message = JSON.parse(text)
   } catch {
     throw new BadServer('sends a message that is not JSON.')
   }
-  if (typeof message !== 'object' || message === null) throw new BadServer('sends a message that is no object.')
+  if (typeof message !== 'object' || message === null) throw new BadServer('sends a message that is not an object.')
   return message as Message
 }
 
@@ -64,7 +64,7 @@ export class MessageReader {
       const bytes = this.#joined()
       if (this.#wanted === undefined) {
         const end = bytes.subarray(0, headerBytes).indexOf('\r\n\r\n')
-        if (end === -1 && bytes.length >= headerBytes) throw new BadServer('sends something that is no message.')
+        if (end === -1 && bytes.length >= headerBytes) throw new BadServer('sends bytes that are not a message.')
         if (end === -1) break
         this.#wanted = lengthIn(bytes.toString('latin1', 0, end))
         this.#keep(bytes.subarray(end + 4))

@@ -145,6 +145,35 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
+  test('a relative path names a file of the working directory, and otherwise one of the project', async () => {
+    const work = await started('relative paths')
+    const workdir = join(box.directory, 'workdir')
+    mkdirSync(join(workdir, 'sub'), { recursive: true })
+    writeFileSync(join(workdir, 'sub/b.py'), 'b of workdir')
+    writeFileSync(join(workdir, 'both.py'), 'both of workdir')
+    writeFileSync(join(work.pathToProject, 'both.py'), 'both of project')
+    box.held.config = { env: {}, workdir }
+    try {
+      for (const [path, text] of [
+        ['sub/b.py', 'b of workdir'],
+        ['./sub/../both.py', 'both of workdir'],
+        ['a.py', 'text of a'],
+      ] as const) {
+        const uri = `file://${path}`
+        assert.equal((await work.call('did-open', { uri })).status, 200, path)
+        assert.equal(label(await work.complete({ uri })), `python ${text} 1`)
+        assert.equal((await work.symbols('document-symbols', { uri })).body[0].name, `python ${text}`)
+        assert.equal((await work.call('did-close', { uri })).status, 200)
+        assert.equal(label(await work.complete({ uri })), 'closed 1')
+      }
+      const { status, body } = await work.call('did-open', { uri: 'file://missing.py' })
+      assert.deepEqual([status, body.message.includes(join(workdir, 'missing.py'))], [404, true])
+    } finally {
+      delete box.held.config
+    }
+    await work.call('stop')
+  })
+
   test('400 for an unknown language, missing project or invalid position; 422 names the program to install', async () => {
     const work = project('refused')
     for (const languageId of ['ruby', '', 'Python', '__proto__']) {
@@ -168,7 +197,7 @@ suite('language servers', () => {
     )
     box.assignment.env['PATH'] = path!
     assert.deepEqual(
-      missing.map(({ status, body }) => [status, body.message.replace(/^.* inside: /, '')]),
+      missing.map(({ status, body }) => [status, body.message.replace(/^.* in the sandbox: /, '')]),
       [
         [422, 'sudo apt-get install python3-pylsp, or npm install -g pyright'],
         [422, 'npm install -g typescript'],
@@ -179,12 +208,12 @@ suite('language servers', () => {
 
   for (const [name, message] of [
     ['dies', /^The language server ended with 3\. out of luck$/],
-    ['negative length', /no message/],
+    ['negative length', /not a message/],
     ['gigantic length', /more than 4194304 bytes/],
-    ['endless header', /no message/],
+    ['endless header', /not a message/],
     ['bad json', /not JSON/],
     ['deep json', /too deep/],
-    ['not an object', /no object/],
+    ['not an object', /not an object/],
     ['endless notifications', /too many messages/],
     ['endless questions', /too many messages/],
     ['endless stderr', /writes more than 16777216 bytes/],

@@ -127,7 +127,7 @@ export class LanguageServer {
     if (this.#ending !== undefined) throw this.#ending
     const data = encodeMessage({ method, params })
     if (data.length > this.#bounds.unsentBytes) {
-      throw new Problem('unprocessable', 'This is too large for a message to a language server.')
+      throw new Problem('unprocessable', 'The request is too large for a language server.')
     }
     this.#renew()
     this.#write(data)
@@ -178,7 +178,7 @@ export class LanguageServer {
     const isRoom = now <= this.#held || held.take(this.#owner, now - this.#held)
     if (now < this.#held) held.give(this.#owner, this.#held - now)
     if (isRoom) this.#held = now
-    else this.#end(new BadServer('needs more memory of the gate than your organization has left.'))
+    else this.#end(new BadServer('needs more memory for its messages than your organization has left.'))
   }
 
   async #follow(): Promise<void> {
@@ -216,7 +216,7 @@ export class LanguageServer {
 
   #end(cause: unknown): void {
     if (this.#ending !== undefined) return
-    const sentence = cause instanceof BadServer ? cause.message : 'is out of reach. Is the Sandbox started?'
+    const sentence = cause instanceof BadServer ? cause.message : 'cannot be reached. Is the Sandbox started?'
     this.#ending = new Problem('unprocessable', `The language server ${sentence}`, { cause })
     for (const id of [...this.#waiting.keys()]) this.#take(id)?.reject(this.#ending)
     this.#command.close()

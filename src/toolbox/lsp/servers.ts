@@ -70,7 +70,7 @@ const open = async (sandbox: ToolboxSandbox, language: Language, directory: stri
   if (failure !== undefined) throw failure
   throw new Problem(
     'unprocessable',
-    `This sandbox has no language server for ${language}. Install one inside: ${install}`,
+    `This sandbox has no language server for ${language}. Install one in the sandbox: ${install}`,
   )
 }
 
@@ -90,7 +90,10 @@ export const startServer = async (sandbox: ToolboxSandbox, wanted: ServerRequest
     return
   }
   if (!places.take(sandbox.id)) {
-    throw new Problem('rate_limited', `This sandbox has ${mostServers} language servers; stop one first.`)
+    throw new Problem(
+      'rate_limited',
+      `This sandbox has ${mostServers} language servers, the most that it can have; stop one first.`,
+    )
   }
   const entry: Entry = { starting: open(sandbox, wanted.languageId, directory), documents: new Set() }
   entries.set(key, entry)
@@ -109,15 +112,15 @@ export const startServer = async (sandbox: ToolboxSandbox, wanted: ServerRequest
   postpone(entry)
 }
 
-/** A server that runs. */
-export type Running = { server: LanguageServer; documents: Set<string> }
+/** A server that runs. `directory`: the absolute path of its project. */
+export type Running = { server: LanguageServer; documents: Set<string>; directory: string }
 
 /** Throws a 400 if the server was not started, or has ended. */
 export const getServer = async (sandbox: ToolboxSandbox, wanted: ServerRequest): Promise<Running> => {
-  const { key } = await placeOf(sandbox, wanted)
+  const { key, directory } = await placeOf(sandbox, wanted)
   const entry = entries.get(key)
   const server = await entry?.starting.catch(() => undefined)
   if (entry === undefined || server === undefined || server.hasEnded) throw new Problem('lsp_not_started')
   postpone(entry)
-  return { server, documents: entry.documents }
+  return { server, documents: entry.documents, directory }
 }

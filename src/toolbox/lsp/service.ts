@@ -19,15 +19,18 @@ const mostDocuments = 200
 
 const filesOf = ({ agent, assignment }: ToolboxSandbox) => agent.files(assignment.user)
 
-/** Opens a document with the present text of its file. A document that is open already is closed and opened again. */
+/** Opens a document with the current text of its file. A document that is already open is closed and opened again. */
 export const openDocument = async (sandbox: ToolboxSandbox, wanted: DocumentRequest): Promise<void> => {
-  const { server, documents } = await getServer(sandbox, wanted)
-  const path = await pathOf(filesOf(sandbox), wanted.uri)
+  const { server, documents, directory } = await getServer(sandbox, wanted)
+  const path = await pathOf(filesOf(sandbox), wanted.uri, directory)
   const text = await readText(filesOf(sandbox), path)
   const uri = uriOf(path)
   if (documents.has(uri)) server.notify('textDocument/didClose', { textDocument: { uri } })
   else if (documents.size >= mostDocuments) {
-    throw new Problem('rate_limited', `This language server has ${mostDocuments} open documents; close one first.`)
+    throw new Problem(
+      'rate_limited',
+      `This language server has ${mostDocuments} open documents, the most that it can have; close one first.`,
+    )
   }
   documents.delete(uri)
   const languageId = languageOfFile(path, wanted.languageId)
@@ -36,15 +39,15 @@ export const openDocument = async (sandbox: ToolboxSandbox, wanted: DocumentRequ
 }
 
 export const closeDocument = async (sandbox: ToolboxSandbox, wanted: DocumentRequest): Promise<void> => {
-  const { server, documents } = await getServer(sandbox, wanted)
-  const uri = uriOf(await pathOf(filesOf(sandbox), wanted.uri))
+  const { server, documents, directory } = await getServer(sandbox, wanted)
+  const uri = uriOf(await pathOf(filesOf(sandbox), wanted.uri, directory))
   if (documents.delete(uri)) server.notify('textDocument/didClose', { textDocument: { uri } })
 }
 
 export const complete = async (sandbox: ToolboxSandbox, wanted: CompletionRequest): Promise<CompletionList> => {
-  const { server } = await getServer(sandbox, wanted)
+  const { server, directory } = await getServer(sandbox, wanted)
   const { position, context } = wanted
-  const uri = uriOf(await pathOf(filesOf(sandbox), wanted.uri))
+  const uri = uriOf(await pathOf(filesOf(sandbox), wanted.uri, directory))
   const { triggerKind, triggerCharacter } = context ?? { triggerKind: 1 }
   const asked = { triggerKind, ...(triggerCharacter ? { triggerCharacter } : {}) }
   const params = { textDocument: { uri }, position, context: asked }
@@ -52,8 +55,8 @@ export const complete = async (sandbox: ToolboxSandbox, wanted: CompletionReques
 }
 
 export const listDocumentSymbols = async (sandbox: ToolboxSandbox, wanted: DocumentRequest): Promise<LspSymbol[]> => {
-  const { server } = await getServer(sandbox, wanted)
-  const uri = uriOf(await pathOf(filesOf(sandbox), wanted.uri))
+  const { server, directory } = await getServer(sandbox, wanted)
+  const uri = uriOf(await pathOf(filesOf(sandbox), wanted.uri, directory))
   return symbolsOf(await server.request('textDocument/documentSymbol', { textDocument: { uri } }), uri)
 }
 
