@@ -113,13 +113,13 @@ suite('volumes with the SDK', () => {
       await one.fs.uploadFile(Buffer.from('uploaded'), '/data/upload')
       assert.equal(String(await two.fs.downloadFile('/shared/upload')), 'uploaded')
 
-      await assert.rejects(daytona.volume.delete(volume), /mounts it/)
+      await assert.rejects(daytona.volume.delete(volume), /mounts this volume/)
       await two.stop()
       await two.start()
       assert.equal(await run(two, 'cat /shared/users/mine/file'), 'mine')
     } finally {
       await one.delete(60, true)
-      await assert.rejects(daytona.volume.delete(volume), /mounts it/)
+      await assert.rejects(daytona.volume.delete(volume), /mounts this volume/)
       await two.delete(60, true)
     }
     assert.ok(existsSync(disk))
@@ -149,7 +149,7 @@ suite('volumes with the SDK', () => {
           { volumeId: id, mountPath: '/x' },
           { volumeId: id, mountPath: '/x/y' },
         ],
-        /inside each other/,
+        /must not be inside another/,
       ],
     ]
     // Another file makes sandboxes on this server meanwhile, so a label tells which are of this test.

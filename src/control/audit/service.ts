@@ -40,7 +40,8 @@ const order = { sort: 'audit', order: 'desc', valueIs: 'time' } as const
 
 const readAfter = (token: string) => {
   const { value, id } = readCursor(token, order)
-  if (!/^\d{1,15}$/.test(id)) throw new Problem('bad_request', 'query.nextToken is not one that was given out here')
+  if (!/^\d{1,15}$/.test(id))
+    throw new Problem('bad_request', 'query.nextToken must be a nextToken from an answer of this endpoint')
   return { at: value as string, id: Number(id) }
 }
 

@@ -36,7 +36,7 @@ const unreached = (host: string, error: unknown): unknown => {
   if (error.reason === 'busy') return new Problem('rate_limited', error.message, { cause: error })
   if (error.reason === 'too_large') return noRegistry(host)
   return refuse(
-    `The registry ${host} cannot be reached, or does not answer in time. A registry that is not on the public Internet has to be allowed by the operator of this server (ALCOVE_PRIVATE_REGISTRIES).`,
+    `The registry ${host} cannot be reached, or does not answer in time. A registry that is not on the public Internet must be allowed by the operator of this server (ALCOVE_PRIVATE_REGISTRIES).`,
     error,
   )
 }
@@ -73,8 +73,9 @@ export const checkAccount = async ({ outbound, isPlain }: Asking, account: Accou
   const check = (status: number) => {
     if (status === 200) return
     if (status === 401 || status === 403) throw wrongAccount(host)
-    if (status === 429) throw refuse(`The registry ${host} wants us to wait: too many requests. Try again later.`)
-    if (status >= 500) throw refuse(`The registry ${host} has an error of its own (${status}). Try again later.`)
+    if (status === 429) throw refuse(`The registry ${host} refused the test: too many requests. Try again later.`)
+    if (status >= 500)
+      throw refuse(`The registry ${host} answered with an error of its own (${status}). Try again later.`)
     throw noRegistry(host)
   }
 
@@ -95,7 +96,7 @@ export const checkAccount = async ({ outbound, isPlain }: Asking, account: Accou
   const url = trustedRealm(host, realm, isPlain)
   if (url === undefined) {
     throw refuse(
-      `The registry ${host} wants the password sent to another server than its own, or sent without encryption, so it was not sent.`,
+      `The registry ${host} asks for the password at a server of another domain, or without encryption. The password was not sent.`,
     )
   }
   if (service !== undefined) url.searchParams.set('service', service)

@@ -111,7 +111,7 @@ const orTaken = async <T>(work: Promise<T>): Promise<T> => {
     return await work
   } catch (error) {
     if (!isDuplicate(error)) throw error
-    throw new Problem('conflict', 'The organization has an account at this registry, with the same project, already.', {
+    throw new Problem('conflict', 'The organization already has an account at this registry with the same project.', {
       cause: error,
     })
   }
@@ -138,7 +138,7 @@ export const createRegistry = async (parts: RegistryParts, actor: Actor, body: C
   const isInserted = await orTaken(
     database.transaction((transaction) => insertRegistry(transaction, registry, mostRegistries)),
   )
-  if (!isInserted) throw new Problem('quota_exceeded', `An organization may have ${mostRegistries} registries.`)
+  if (!isInserted) throw new Problem('quota_exceeded', `An organization can have at most ${mostRegistries} registries.`)
   return asView(registry)
 }
 
@@ -160,7 +160,7 @@ const passwordOf = ({ encryption }: Pick<Parts, 'encryption'>, registry: Registr
     return encryption.decrypt(purposeOf(registry), registry.sealedPassword)
   } catch (error) {
     if (!(error instanceof UnreadableSecret)) throw error
-    throw new Problem('conflict', 'The stored password cannot be read any more; give it again.', { cause: error })
+    throw new Problem('conflict', 'The stored password can no longer be read. Send it again.', { cause: error })
   }
 }
 
@@ -172,7 +172,7 @@ export const updateRegistry = async (parts: RegistryParts, actor: Actor, id: str
   const host = url == null ? before.host : readHost(url, parts)
   // Without this check, a caller could change the host to their own server and receive the stored password there.
   if (host !== before.host && password == null)
-    throw new Problem('bad_request', 'password must be given with a url of another registry')
+    throw new Problem('bad_request', 'password is required if url changes to another registry')
   const after: Registry = {
     ...before,
     name: name == null ? before.name : readDisplayText('name', name),
@@ -186,7 +186,7 @@ export const updateRegistry = async (parts: RegistryParts, actor: Actor, id: str
   const isOtherAccount = password != null || after.username !== before.username || host !== before.host
   if (isOtherAccount) await check(parts, after, password ?? passwordOf(parts, before))
   if (!(await orTaken(writeRegistry(database.sql, before, after))))
-    throw new Problem('conflict', 'The registry was changed or deleted meanwhile. Read it and try again.')
+    throw new Problem('conflict', 'Another call has changed or deleted the registry meanwhile. Read it and try again.')
   return asView(after)
 }
 

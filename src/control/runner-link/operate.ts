@@ -117,13 +117,13 @@ export const removeRunner = async (parts: RunningParts, id: string, isForced: bo
     if (count > 0) {
       throw new Problem(
         'conflict',
-        `There ${count === 1 ? 'is 1 sandbox' : `are ${count} sandboxes`} on this runner; archive or delete before.`,
+        `There ${count === 1 ? 'is 1 sandbox' : `are ${count} sandboxes`} on this runner; archive or delete ${count === 1 ? 'it' : 'them'} first.`,
       )
     }
     if (!isForced && volumes > 0) {
       throw new Problem(
         'conflict',
-        `There ${volumes === 1 ? 'is 1 volume' : `are ${volumes} volumes`} on this runner; delete before.`,
+        `There ${volumes === 1 ? 'is 1 volume' : `are ${volumes} volumes`} on this runner; delete ${volumes === 1 ? 'it' : 'them'} first.`,
       )
     }
     const now = clock.now()

@@ -15,7 +15,7 @@ export type CreateRunner = Static<typeof CreateRunner>
 
 export const NewRunner = Type.Object({
   id: Type.String(),
-  regionId: Type.String({ description: 'Ours.' }),
+  regionId: Type.String({ description: 'Alcove only.' }),
   apiKey: Type.String({ description: 'The runner joins with it. Shown here and never again.' }),
 })
 
@@ -42,8 +42,8 @@ export const Runner = Type.Object({
   currentAllocatedCpu: Type.Number(),
   currentAllocatedMemoryGiB: Type.Number(),
   currentAllocatedDiskGiB: Type.Number(),
-  sandboxes: Type.Integer({ description: 'Those that have their disk there (ours).' }),
-  warm: Type.Integer({ description: 'Of these, those started ahead that nobody has claimed (ours).' }),
+  sandboxes: Type.Integer({ description: 'Those that have their disk there (Alcove only).' }),
+  warm: Type.Integer({ description: 'Of these, those started ahead that nobody has claimed (Alcove only).' }),
   tags: Type.Array(Type.String(), { description: 'Always empty.' }),
   runnerClass: Type.Enum(['container']),
   version: Type.String(),

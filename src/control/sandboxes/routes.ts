@@ -95,7 +95,8 @@ export const sandboxRoutes = (parts: GateParts): ControlRoute[] => {
       method: 'GET',
       path: '/sandbox/:sandboxIdOrName/events',
       needs: 'member',
-      summary: 'What happened to a sandbox in the last 30 days, newest first, by id also when it is gone (ours).',
+      summary:
+        'What happened to a sandbox in the last 30 days, newest first, by id also when it is gone (Alcove only).',
       params: ByIdOrName,
       query: shapes.TimelineQuery,
       replies: { 200: shapes.SandboxEvents },

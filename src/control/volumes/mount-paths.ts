@@ -55,9 +55,9 @@ export const readMounts = (given: readonly GivenMount[]): VolumeMount[] => {
   })
   for (const [at, { mountPath }] of mounts.entries())
     for (const { mountPath: other } of mounts.slice(0, at)) {
-      if (mountPath === other) throw new Problem('bad_request', `volumes: two have the mountPath ${mountPath}`)
+      if (mountPath === other) throw new Problem('bad_request', `volumes: two volumes have the mountPath ${mountPath}`)
       if (isBelow(mountPath, other) || isBelow(other, mountPath))
-        throw new Problem('bad_request', `volumes: ${mountPath} and ${other} lie inside each other`)
+        throw new Problem('bad_request', `volumes: one mountPath must not be inside another: ${mountPath}, ${other}`)
     }
   return mounts
 }

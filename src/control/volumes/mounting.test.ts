@@ -257,7 +257,10 @@ suite('POST /sandbox with volumes', () => {
     assert.equal((await app.as('admin').delete('/runners/far')).status, 409)
     assert.equal((await app.as('admin').delete('/runners/far?force=true')).status, 204)
     const lost = (await app.as('owner').get(`/volumes/${id}`)).body
-    assert.deepEqual([lost.state, lost.errorReason], ['error', 'The runner that had it was taken out of service.'])
+    assert.deepEqual(
+      [lost.state, lost.errorReason],
+      ['error', 'The runner that had this volume was taken out of service.'],
+    )
     assert.equal((await create(app, mounting('data'))).status, 400)
     assert.equal((await app.as('owner').delete(`/volumes/${id}`)).status, 200)
     assert.equal((await app.as('owner').get(`/volumes/${id}`)).status, 404)

@@ -15,7 +15,10 @@ export type HeldMounts = { mounts: VolumeMount[]; need: VolumesNeed }
 const checkReady = ({ name, state, error_reason }: VolumeRow): void => {
   if (state === 'ready') return
   const why = error_reason === null ? '' : `: ${error_reason}`
-  throw new Problem('bad_request', `The volume "${name}" is ${state}; sandboxes need one that is ready${why}`)
+  throw new Problem(
+    'bad_request',
+    `The volume "${name}" is in the state ${state}, and sandboxes can only mount a volume that is ready${why}`,
+  )
 }
 
 const needOf = (volumes: readonly VolumeRow[], regionId: string): VolumesNeed => {
@@ -23,7 +26,7 @@ const needOf = (volumes: readonly VolumeRow[], regionId: string): VolumesNeed =>
   if (elsewhere)
     throw new Problem(
       'bad_request',
-      `The volume "${elsewhere.name}" is in the region "${elsewhere.region_id}", and not in "${regionId}".`,
+      `The volume "${elsewhere.name}" is in the region "${elsewhere.region_id}", but the sandbox would be in "${regionId}".`,
     )
   const [onDisk, ...others] = volumes.filter(({ driver }) => driver === 'disk')
   const apart = others.find(({ runner_id }) => runner_id !== onDisk?.runner_id)

@@ -58,7 +58,7 @@ export const applyVolumeReport = async (
 
 /** Fails the volumes of a runner that is removed, because their files are lost with it. */
 export const loseVolumesOf = async (transaction: Transaction, runnerId: string, now: Date): Promise<void> => {
-  const reason = 'The runner that had it was taken out of service.'
+  const reason = 'The runner that had this volume was taken out of service.'
   await moveVolumes(transaction, 'lose-runner', transaction`runner_id = ${runnerId}`, { now, reason })
   await transaction`update volumes set runner_id = null where runner_id = ${runnerId}`
 }

@@ -19,7 +19,7 @@ export const volumeRoutes = (parts: RunningParts): ControlRoute[] => [
     method: 'POST',
     path: '/volumes',
     needs: 'write:volumes',
-    summary: 'Makes a volume, which sandboxes can mount at once.',
+    summary: 'Creates a volume. Sandboxes can mount it immediately.',
     body: CreateVolume,
     replies: { 200: Volume },
     run: ({ body, ...actor }) => createVolume(parts, actor, body),

@@ -117,8 +117,8 @@ export const deleteVolume = async (parts: RunningParts, { organization }: Actor,
     const mounting = await findMounting(transaction, volume)
     if (mounting !== undefined) {
       const sentence = mounting.isDestroyed
-        ? 'A sandbox that mounts it is still being removed. Try again in a moment.'
-        : `The sandbox "${mounting.name}" mounts it; delete that before.`
+        ? 'A sandbox that mounts this volume is still being removed. Try again in a moment.'
+        : `The sandbox "${mounting.name}" mounts this volume; delete the sandbox first.`
       throw new Problem('conflict', sentence)
     }
     const on = volume.driver === null || (volume.driver === 'disk' && volume.runner_id === null) ? 'drop' : 'delete'

@@ -34,7 +34,7 @@ export const insertVolume = async (
     return row as VolumeRow
   } catch (error) {
     if (!isDuplicate(error)) throw error
-    throw new Problem('already_exists', `There is a volume named "${volume.name}" already.`, { cause: error })
+    throw new Problem('already_exists', `A volume named "${volume.name}" already exists.`, { cause: error })
   }
 }
 

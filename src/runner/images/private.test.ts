@@ -110,7 +110,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
     const reference = room.registry.put('team/app:1', image)
     await using guarded = await GuardedRegistry.guard(room.registry, 'token', { ours: password })
     guarded.realm = guarded.realm.replace('127.0.0.1', '127.0.0.2')
-    await refused(bring(room.open(), 'one', from(reference), accountOf('ours')), /so it was not sent/)
+    await refused(bring(room.open(), 'one', from(reference), accountOf('ours')), /password was not sent/)
     assert.deepEqual(guarded.received, [])
     assert.deepEqual(room.below('images'), [])
   })

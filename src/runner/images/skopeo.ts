@@ -166,7 +166,7 @@ export class Skopeo {
     if (realms.every((realm) => trustedRealm(host, realm, isPlain) !== undefined)) return
     throw new ImageFailed(
       'refused',
-      `The registry ${registry} wants the password of this organization sent to another server than its own, or sent without encryption, so it was not sent.`,
+      `The registry ${registry} asks for this organization’s password at a server of another domain, or without encryption. The password was not sent.`,
     )
   }
 
