@@ -50,11 +50,11 @@ suite('every endpoint of the toolbox', () => {
     }
   }
 
-  test('every endpoint has a limit for every text, list and map that it accepts', () => {
+  test('every toolbox endpoint has a limit for every text, list and map that it accepts', () => {
     assert.deepEqual(findUnbounded(toolboxEndpoints), [])
   })
 
-  test('every endpoint is in the table once, has a summary, and has a test file whose titles name it', () => {
+  test('every toolbox endpoint is in the table once, and has a summary and a test whose title names it', () => {
     const titles = toolboxEndpoints.map(titleOf)
     assert.deepEqual(
       titles.filter((title, i) => titles.indexOf(title) !== i),
@@ -77,7 +77,7 @@ suite('every endpoint of the toolbox', () => {
     assert.ok([code, message, error].every((text) => typeof text === 'string') && !Number.isNaN(Date.parse(timestamp)))
   }
 
-  test('404 for a sandbox that is not on this host, with every field of the error body', async () => {
+  test('every toolbox endpoint answers 404 with a whole error body for a sandbox that is not on this host', async () => {
     await walk(async (route) => {
       const path = pathOf(route, 'box-2')
       const reply = await ask(route, path)
@@ -86,7 +86,7 @@ suite('every endpoint of the toolbox', () => {
     })
   })
 
-  test('409 for a sandbox that is not started, or for a paused one if the call needs it to run', async () => {
+  test('every toolbox endpoint answers 409 for a sandbox that is not started, or paused if it must run', async () => {
     try {
       for (const status of ['stopped', 'archived', 'error', 'paused'] as const) {
         box.held.status = status
@@ -111,21 +111,21 @@ suite('every endpoint of the toolbox', () => {
     return answer.statusCode
   }
 
-  test('404 for an upgrade at a sandbox of another organization, before the socket opens', async () => {
+  test('every WebSocket endpoint answers 404 to an upgrade for another organization’s sandbox', async () => {
     await walk(
       async (route) => assert.equal(await refusalOf(pathOf(route, 'box-2')), 404),
       (route) => 'socket' in route,
     )
   })
 
-  test('400 for an upgrade at an endpoint without a WebSocket', async () => {
+  test('every endpoint without a WebSocket answers 400 to an upgrade', async () => {
     await walk(
       async (route) => assert.equal(await refusalOf(pathOf(route, 'box-1')), 400),
       (route) => route.method === 'GET' && !('socket' in route),
     )
   })
 
-  test('4xx for unknown or invalid names, bodies and queries of every kind', async () => {
+  test('every toolbox endpoint answers 4xx to invalid names, bodies and queries, never 5xx', async () => {
     for (const name of ['no-such', '%20', '%00', '..%2f..', '%F0%9F%A6%8A', '%ff', 'x'.repeat(2000), '-1'])
       await walk(
         async (route) => {

@@ -37,8 +37,8 @@ const heldHere = () => {
   return heapUsed + arrayBuffers
 }
 
-suite('bodies of calls that wait for their sandbox', () => {
-  test('a body that was passed on to the sandbox no longer counts and is freed, even if the call goes on', async () => {
+suite('request bodies of calls that wait for their sandbox', () => {
+  test('a request body passed on to its sandbox no longer counts as waiting and is freed', async () => {
     await using box = await startToolbox()
     const stop = new AbortController()
     const begin = (path: string, body: () => object, headers = {}) => {
@@ -71,7 +71,7 @@ suite('bodies of calls that wait for their sandbox', () => {
     stop.abort()
   })
 
-  test('no body stays in memory for callers that stopped waiting', async () => {
+  test('request bodies of callers that stopped waiting do not stay in memory', async () => {
     await using box = await startToolbox()
     await box.post(execute, { command: 'true' })
     using _ = deafen(box)
@@ -83,7 +83,7 @@ suite('bodies of calls that wait for their sandbox', () => {
     await until(() => heldHere() - before < 10 * MiB, '28 MiB let go')
   })
 
-  test('429 above 16 MiB of waiting bodies, for every kind of call; bodies that were passed on do not count', async () => {
+  test('a call is refused with 429 above 16 MiB of request bodies that wait for one sandbox', async () => {
     await using box = await startToolbox()
     using deaf = deafen(box)
     const run = (code: string) =>
@@ -104,7 +104,7 @@ suite('bodies of calls that wait for their sandbox', () => {
     assert.equal(heldBodies.has('box-1'), false)
   })
 
-  test('429 if other sandboxes use all the memory, but each sandbox always has 64 KiB', async (t) => {
+  test('a call is refused with 429 if other sandboxes use all memory, but each may always have 64 KiB', async (t) => {
     await using box = await startToolbox()
     for (let other = 0; other < 16; other++) {
       assert.ok(heldBodies.take(`other-${other}`, 16 * MiB))

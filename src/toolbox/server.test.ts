@@ -17,8 +17,8 @@ const sandboxThatIs = (status: SandboxHere['status']): SandboxHere => ({
 const start = (calledBy: (request: unknown, sandboxId: string) => Called | undefined) =>
   createToolboxServer({ calledBy, executeTimeoutSeconds: 10, log: silentLog() })
 
-suite('the toolbox', () => {
-  test('409 at once for a call to a paused sandbox, whose agent cannot answer', async () => {
+suite('the toolbox server', () => {
+  test('a call to a paused sandbox answers 409 without waiting for its agent', async () => {
     const server = await start(() => calledFor(sandboxThatIs('paused')))
     const answer = await server.inject({ method: 'GET', url: '/toolbox/box/work-dir' })
     const { message, path } = answer.json()
@@ -28,7 +28,7 @@ suite('the toolbox', () => {
     )
   })
 
-  test('GET /system/metrics: 200 with the use of a started or paused sandbox; 409 if stopped, 404 if unknown', async () => {
+  test('GET /system/metrics answers 200 for a started or paused sandbox, 409 for a stopped one, 404 if unknown', async () => {
     const reading = { cpuCount: 1, cpuUsedPct: 25, memTotal: 8, memUsed: 4, memCache: 2, diskTotal: 100, diskUsed: 30 }
     let status: SandboxHere['status'] = 'started'
     let measured: typeof reading | undefined = reading
@@ -49,7 +49,7 @@ suite('the toolbox', () => {
     assert.equal((await ask()).statusCode, 409)
   })
 
-  test('a call that was not admitted is refused before its body is read', async () => {
+  test('a call that is not authorized is refused before its body is read', async () => {
     const server = await start(() => {
       throw new Problem('unauthorized')
     })

@@ -30,14 +30,14 @@ suite('the working directory of an image', () => {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  test('commands start in the image’s working directory, which /work-dir returns; the home is unchanged', async () => {
+  test('commands start in the image’s working directory, which GET /work-dir returns', async () => {
     assert.equal(await run('pwd'), `${directory}\n`)
     assert.equal(await run('pwd; echo "$PWD"; echo "$FROM"'), `${directory}\n${directory}\nimage\n`)
     assert.deepEqual(await ok(box.get('/work-dir')), { dir: directory })
     assert.deepEqual(await ok(box.get('/user-home-dir')), { dir: homedir() })
   })
 
-  test('a relative cwd still starts at the home, and an absolute cwd is not changed', async () => {
+  test('a relative cwd of a command starts at the home, even if the image has a working directory', async () => {
     assert.equal(await run('pwd', '.'), `${homedir()}\n`)
     assert.equal(await run('pwd', '/usr'), '/usr\n')
   })
@@ -52,7 +52,7 @@ suite('the working directory of an image', () => {
     assert.equal((await ok(box.post('/process/interpreter/context', {})))['cwd'], directory)
   })
 
-  test('relative paths of files start in the image’s working directory', async () => {
+  test('relative paths of file calls start in the image’s working directory', async () => {
     const at = (path: string) => encodeURIComponent(path)
     const listed = (await ok(box.get(`/files?path=${at('.')}`))) as unknown as { name: string; path: string }[]
     assert.deepEqual(
@@ -72,13 +72,13 @@ suite('the working directory of an image', () => {
     assert.equal(existsSync(join(directory, 'made/note')), false)
   })
 
-  test('relative paths of git start in the image’s working directory', async () => {
+  test('relative paths of git calls start in the image’s working directory', async () => {
     await ok(box.post('/git/init', { path: 'repository' }))
     assert.equal(existsSync(join(directory, 'repository/.git')), true)
     assert.equal((await box.get('/git/status?path=repository')).status, 200)
   })
 
-  test('processes start in the home if the working directory is missing or inaccessible', async () => {
+  test('processes start in the home if the image’s working directory is missing or inaccessible', async () => {
     await using other = await startToolbox({}, { config: configWith('/nowhere/at/all') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.equal((await other.post('/process/execute', { command: 'pwd' })).body.result, `${homedir()}\n`)
@@ -88,7 +88,7 @@ suite('the working directory of an image', () => {
     assert.match(body.message, /"\/nowhere\/at\/all" cannot be used/)
   })
 
-  test('if the image has no working directory, /work-dir and relative paths of files start at the home', async () => {
+  test('GET /work-dir and relative paths of files start at the home if the image has no working directory', async () => {
     await using other = await startToolbox({}, { config: configWith('/') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.deepEqual((await other.get('/files/info?path=.')).body.path, homedir())

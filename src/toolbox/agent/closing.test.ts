@@ -17,7 +17,7 @@ const drained = async (pieces: AsyncIterable<unknown>) => {
   for await (const _ of pieces);
 }
 
-suite('an operation gives its answer before it closes its connection to the agent', { timeout: 60_000 }, () => {
+suite('calls to the agent answer before they close their connection', { timeout: 60_000 }, () => {
   /** Runs each operation. Expects that no connection is closed when the answer arrives, and that all are closed afterwards. */
   const check = async (t: TestContext, native: NativeAgent, steps: Record<string, () => Promise<unknown>>) => {
     // Counts sockets only, because a command opens its files and pipes after its answer.
@@ -36,7 +36,7 @@ suite('an operation gives its answer before it closes its connection to the agen
     await until(() => sockets() <= before, `at most ${before} sockets`)
   }
 
-  test('commands, jobs and info answer before they close their connection', async (t) => {
+  test('calls for commands, jobs and info answer before they close their connection to the agent', async (t) => {
     await using native = await NativeAgent.start()
     const { agent } = native
     const { jobs } = agent
@@ -64,7 +64,7 @@ suite('an operation gives its answer before it closes its connection to the agen
     })
   })
 
-  test('sessions and their commands answer before they close their connection', async (t) => {
+  test('calls for sessions and their commands answer before they close their connection to the agent', async (t) => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     const none = new AbortController().signal
@@ -86,7 +86,7 @@ suite('an operation gives its answer before it closes its connection to the agen
     })
   })
 
-  test('operations on files answer before they close their connection', async (t) => {
+  test('calls for files answer before they close their connection to the agent', async (t) => {
     await using native = await NativeAgent.start()
     const files = native.agent.files(user)
     const at = (name: string) => join(native.directory, name)

@@ -26,8 +26,8 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-suite('exec', () => {
-  test('the result of `exec` has separate stdout and stderr, and the exit code', async () => {
+suite('`exec` of the agent', () => {
+  test('`exec` returns standard output, standard error and the exit code separately', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec(shell('echo out; echo err >&2; exit 7'))
     assert.ok(running.pid > 1)
@@ -35,7 +35,7 @@ suite('exec', () => {
   })
 
   for (const mergeOutput of [false, true]) {
-    test(`a command’s user may open its standard streams by name, ${mergeOutput ? 'merged' : 'apart'}`, {
+    test(`a command’s user may open /dev/stdout, /dev/stderr and /dev/stdin, with streams ${mergeOutput ? 'merged' : 'apart'}`, {
       skip: needsRoot,
     }, async () => {
       await using native = await NativeAgent.start()
@@ -46,25 +46,25 @@ suite('exec', () => {
     })
   }
 
-  test('merged streams keep their order', async () => {
+  test('the lines of standard output and standard error keep their order if the streams are merged', async () => {
     await using native = await NativeAgent.start()
     const spec = { ...shell('for i in 1 2 3 4 5; do echo o$i; echo e$i >&2; done'), mergeOutput: true }
     const { stdout, stderr } = await read(await native.agent.exec(spec))
     assert.deepEqual([stdout, stderr], ['o1\ne1\no2\ne2\no3\ne3\no4\ne4\no5\ne5\n', ''])
   })
 
-  test('a death by signal is reported as 128 + N', async () => {
+  test('a command that is killed by signal N has the exit code 128 + N', async () => {
     await using native = await NativeAgent.start()
     const { exitCode, signal } = await read(await native.agent.exec(shell('kill -9 $$')))
     assert.deepEqual([exitCode, signal], [137, 9])
   })
 
-  test('a command without input has an empty standard input', async () => {
+  test('a command that is given no input has an empty standard input', async () => {
     await using native = await NativeAgent.start()
     assert.equal((await read(await native.agent.exec(command('cat')))).stdout, '')
   })
 
-  test('the environment is the user’s base, which the call can override and extend', async () => {
+  test('a command’s environment has the variables of its user, and those of the call override them', async () => {
     await using native = await NativeAgent.start()
     const spec = { ...command('env'), env: { PATH: '/usr/bin:/bin', GREETING: 'hé=y' } }
     const { username, homedir, shell: loginShell } = userInfo()
@@ -83,7 +83,7 @@ suite('exec', () => {
     )
   })
 
-  test('a command has descriptors 0 to 2, its own session, default signals, and cannot see the agent', async () => {
+  test('a command has only the descriptors 0 to 2, a session of its own, and default signal handling', async () => {
     await using native = await NativeAgent.start()
     const script = 'ls /proc/self/fd; grep -E "^Sig(Blk|Ign)" /proc/self/status; ps -o sid= -p $$; echo $$'
     const { stdout } = await read(await native.agent.exec(shell(script)))
@@ -97,7 +97,7 @@ suite('exec', () => {
     assert.equal(lines[6], lines[7])
   })
 
-  test('a relative cwd counts from the user’s home, an absolute cwd is used unchanged', async () => {
+  test('a command’s relative cwd starts at the user’s home, and an absolute cwd is used as it is', async () => {
     await using native = await NativeAgent.start()
     const home = await read(await native.agent.exec(command('pwd')))
     const relative = await read(await native.agent.exec({ ...command('pwd'), cwd: '../tmp' }))
@@ -114,7 +114,7 @@ suite('exec', () => {
     ['exec', 'EACCES', command('/etc/passwd')],
     ['exec', 'E2BIG', command('true', 'x'.repeat(200_000))],
   ] as const) {
-    test(`a failed start reports ${stage} and ${errno}`, async () => {
+    test(`exec that cannot start a command fails with the stage ${stage} and the errno ${errno}`, async () => {
       await using native = await NativeAgent.start()
       await assert.rejects(native.agent.exec(spec), (error: unknown) => {
         assert.ok(error instanceof StartFailed)
@@ -124,7 +124,7 @@ suite('exec', () => {
     })
   }
 
-  test('a command of another user has that user’s groups, not root’s, and cannot enter root’s directories', {
+  test('a command of another user has the groups of that user, and cannot enter root’s directories', {
     skip: needsRoot,
   }, async () => {
     await using native = await NativeAgent.start()
@@ -145,20 +145,20 @@ suite('exec', () => {
     await assert.rejects(denied, { stage: 'cwd', errno: 'EACCES' })
   })
 
-  test('several MiB of input arrive whole, followed by the end of file', async () => {
+  test('a command receives 12 MiB of input completely, and then the end of the input', async () => {
     await using native = await NativeAgent.start()
     const stdin = Buffer.alloc(12 * 1024 * 1024, 'The quick brown fox. ')
     const { stdout } = await read(await native.agent.exec({ ...command('sha256sum'), stdin }))
     assert.equal(stdout.slice(0, 64), createHash('sha256').update(stdin).digest('hex'))
   })
 
-  test('a command that copies much input to its output never blocks', async () => {
+  test('a command that copies 3 MiB of input to its output never blocks', async () => {
     await using native = await NativeAgent.start()
     const stdin = Buffer.alloc(3 * 1024 * 1024, 'echo ')
     assert.equal((await read(await native.agent.exec({ ...command('cat'), stdin }))).stdout.length, stdin.length)
   })
 
-  test('`write` passes more input while the command runs; `unsentBytes` counts what the command has not read', async () => {
+  test('`write` passes input to a running command; `unsentBytes` counts the input that it has not yet read', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec({
       ...shell('read first; read second; echo "$first $second"'),
@@ -177,7 +177,7 @@ suite('exec', () => {
     assert.equal(deaf.unsentBytes, 0)
   })
 
-  test('a command that does not read its input still ends, and can be killed', async () => {
+  test('a command that does not read its input can end by itself, and can be killed', async () => {
     await using native = await NativeAgent.start()
     const stdin = Buffer.alloc(4 * 1024 * 1024)
     assert.equal((await read(await native.agent.exec({ ...command('true'), stdin }))).exitCode, 0)
@@ -186,14 +186,14 @@ suite('exec', () => {
     assert.equal((await read(stuck)).signal, 15)
   })
 
-  test('a request that is split into several frames arrives as one request', async () => {
+  test('a request to the agent that is split into several frames is handled as one request', async () => {
     await using native = await NativeAgent.start()
     const long = Array.from({ length: 20 }, () => 'y'.repeat(100_000))
     const { stdout } = await read(await native.agent.exec(command('/bin/sh', '-c', 'echo $#', 'sh', ...long)))
     assert.equal(stdout, '20\n')
   })
 
-  test('64 MiB arrive whole and in order at a slow reader, while the agent’s memory stays flat', async () => {
+  test('a slow reader gets 64 MiB of output completely and in order, and the agent’s memory stays small', async () => {
     await using native = await NativeAgent.start('release')
     const running = await native.agent.exec(shell('seq 1 9000000 | head -c 67108864'))
     const hash = createHash('sha256')
@@ -219,7 +219,7 @@ suite('exec', () => {
     assert.ok(largest < 4096, `the agent grew to ${largest} KiB`)
   })
 
-  test('a reader that stops reading blocks the command, so that no output fills the memory', async () => {
+  test('a reader that stops reading makes the command wait, so that its output fills no memory', async () => {
     await using native = await NativeAgent.start('release')
     const running = await native.agent.exec(command('yes'))
     const processor = () => readFileSync(`/proc/${running.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
@@ -229,7 +229,7 @@ suite('exec', () => {
     assert.equal((await read(running)).signal, 9)
   })
 
-  test('a background child does not delay the exit, and is not killed by it', async () => {
+  test('a background child of a command does not delay its exit, and continues after it', async () => {
     await using native = await NativeAgent.start()
     const [go, trace] = [join(native.directory, 'go'), join(native.directory, 'trace')]
     const script = `mkfifo ${go}; while read line; do echo still here; echo $line >> ${trace}; done < ${go} & echo done`
@@ -239,7 +239,7 @@ suite('exec', () => {
     await until(() => existsSync(trace) && readFileSync(trace, 'utf8') === 'a\nb\nc\n', 'the child writing on')
   })
 
-  test('output written before the exit is not lost, even if a background child holds the pipe', async () => {
+  test('all output written before a command’s exit arrives, even if a background child keeps the pipe open', async () => {
     await using native = await NativeAgent.start()
     for (let round = 0; round < 20; round++) {
       const { stdout } = await read(await native.agent.exec(shell('sleep 5 & head -c 50000 /dev/zero')))
@@ -247,7 +247,7 @@ suite('exec', () => {
     }
   })
 
-  test('closing a command’s connection kills its process group, and leaves no zombie and no descriptor', async () => {
+  test('closing a command’s connection kills its process group and leaves no zombie and no descriptor', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const running = await native.agent.exec(shell('sleep 1000 & echo $!; sleep 1000'))
@@ -262,7 +262,7 @@ suite('exec', () => {
     await native.downTo(before)
   })
 
-  test('kill signals the whole process group of a command', async () => {
+  test('`kill` sends the signal to the whole process group of a command', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec(shell('sleep 1000 & echo $!; wait'))
     const outputs = running[Symbol.asyncIterator]()
@@ -272,7 +272,7 @@ suite('exec', () => {
     await until(() => !existsSync(`/proc/${child}`), 'the child gone')
   })
 
-  test('orphans are reaped', async () => {
+  test('the agent reaps processes whose parent has ended', async () => {
     await using native = await NativeAgent.start()
     const { stdout } = await read(await native.agent.exec(shell('(sh -c "echo \\$\\$; exec sleep 0.2" &)')))
     await until(() => !existsSync(`/proc/${Number(stdout)}`), 'the orphan reaped')

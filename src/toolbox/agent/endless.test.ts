@@ -63,14 +63,14 @@ suite('an agent that sends answers without end', () => {
     }
   const isBad = { name: 'BadFrame' }
 
-  test('a list of jobs is refused if one job is too large, or if there are too many jobs', async () => {
+  test('`jobs.list` refuses a list with a job that is too large, or with too many jobs', async () => {
     await assert.rejects(saying(forEver(job(4096))).jobs.list(), isBad)
     assert.ok(said < 16 * 1024 * 1024)
     await assert.rejects(saying(forEver(job(100_000))).jobs.list(), isBad)
     assert.ok(said < 1024 * 1024)
   })
 
-  test('a long list of sessions shows less of each command, and a very long list is refused', async () => {
+  test('`sessions.list` shortens the commands of a long list, and refuses a very long list', async () => {
     const text = 'x'.repeat(4096)
     const few = Array.from({ length: 1500 }, () => command(5000, text))
     const [listed] = await saying(() => [session('s'), ...few, encodeFrame(kinds.end)]).sessions.list()
@@ -88,14 +88,14 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(saying(forEver(session('x'.repeat(10_000)))).sessions.list(), isBad)
   })
 
-  test('a command above the maximum length is refused, and so is an endless row of empty texts', async () => {
+  test('`sessions.command` refuses a text above the maximum length, and an endless row of empty texts', async () => {
     const { sessions } = saying(forEver(encodeFrame(kinds.text, Buffer.alloc(60_000)), [command(2 ** 32 - 1)]))
     await assert.rejects(sessions.command('s', 'c'), isBad)
     assert.ok(said < 1024 * 1024)
     await assert.rejects(saying(forEver(encodeFrame(kinds.text), [command(1)])).sessions.command('s', 'c'), isBad)
   })
 
-  test('LOST frames of 0 bytes and CREDIT frames of 0 bytes are refused, because they could repeat endlessly', async () => {
+  test('LOST and CREDIT frames of 0 bytes are refused, because an agent could send them without end', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(0).done())
     const follow = async () => {
       for await (const _ of saying(forEver(lost)).jobs.attach('j', 0));
@@ -108,7 +108,7 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(command.exit, isBad)
   })
 
-  test('an endless row of small frames does not block the event loop', async () => {
+  test('an endless row of small frames from an agent does not block the event loop', async () => {
     const small = encodeFrame(kinds.stdout, Buffer.of(1))
     const events = saying(() => [Buffer.concat(Array(20_000).fill(small)), encodeFrame(kinds.end)]).jobs.attach('j', 0)
     let turns = 0
@@ -124,7 +124,7 @@ suite('an agent that sends answers without end', () => {
     assert.ok(turns > 100, String(turns))
   })
 
-  test('an agent that never answers holds a limited number of our connections until they are closed', async () => {
+  test('an agent that never answers holds at most a limited number of the gate’s connections', async () => {
     isSilent = true
     const agent = saying(() => [])
     const calls: Promise<unknown>[] = []

@@ -19,8 +19,8 @@ import { type UnpackRecord, unpackRecord } from './agent.ts'
 import { until } from './testing/native-agent.ts'
 import { refused, startWithFiles } from './testing/with-files.ts'
 
-suite('files: writing', () => {
-  test('a write makes a new file with its parents and mode; an existing file keeps its mode', async () => {
+suite('writing files through the agent', () => {
+  test('`write` makes a new file with its parent directories and mode; an existing file keeps its mode', async () => {
     await using box = await startWithFiles()
     await box.files.write(box.at('new', 'er', 'file'), [Buffer.from('one, '), Buffer.from('two')], {
       makeParents: true,
@@ -35,7 +35,7 @@ suite('files: writing', () => {
     await assert.rejects(box.files.write(box.at('no', 'parent'), []), refused('ENOENT'))
   })
 
-  test('large contents arrive whole', async () => {
+  test('`write` writes 60 MiB completely', async () => {
     await using box = await startWithFiles()
     const piece = Buffer.alloc(3 * 1024 * 1024, 'piece ')
     await box.files.write(box.at('large'), Array(20).fill(piece))
@@ -49,7 +49,7 @@ suite('files: writing', () => {
     )
   })
 
-  test('a write whose contents break off leaves the old file unchanged, and no other file', async () => {
+  test('`write` whose contents break off leaves the old file unchanged, and no other file', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at()).sort()
     const brokenOff = async function* () {
@@ -63,7 +63,7 @@ suite('files: writing', () => {
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('an agent that ends during a write leaves no unfinished file', async () => {
+  test('an agent that ends during a `write` leaves no unfinished file', async () => {
     await using box = await startWithFiles()
     const endless = async function* () {
       yield Buffer.alloc(1000)
@@ -79,7 +79,7 @@ suite('files: writing', () => {
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('a write follows a link; it refuses a fifo, a device and a directory without waiting', async () => {
+  test('`write` follows a symbolic link, and refuses a fifo, a device and a directory without blocking', async () => {
     await using box = await startWithFiles()
     await box.files.write(box.at('link'), [Buffer.from('through')])
     assert.ok(lstatSync(box.at('link')).isSymbolicLink())
@@ -93,7 +93,7 @@ suite('files: writing', () => {
   })
 })
 
-suite('files: writing in place, if a rename cannot replace the old file', { skip: needsRoot }, () => {
+suite('writing a file in place, if a rename cannot replace it', { skip: needsRoot }, () => {
   const mounted = (...what: string[]) => {
     execFileSync('mount', what)
     return { [Symbol.dispose]: () => execFileSync('umount', ['--lazy', what.at(-1)!]) }
@@ -118,7 +118,7 @@ suite('files: writing in place, if a rename cannot replace the old file', { skip
     throw new Error('the client is gone')
   }
 
-  test('a mounted file is written in place after all contents arrived; a broken-off write changes nothing', async () => {
+  test('`write` to a mounted file replaces its contents only after all of the new contents have arrived', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at())
     writeFileSync(box.at('deep', 'source'), 'the file that is mounted there\n', { mode: 0o640 })
@@ -137,7 +137,7 @@ suite('files: writing in place, if a rename cannot replace the old file', { skip
     assert.deepEqual(readdirSync(box.at()), before)
   })
 
-  test('a writable file in a directory that the user may not write to is written in place', async () => {
+  test('`write` to a writable file in a directory that the user may not write to keeps the file’s inode', async () => {
     await using box = await withClosed()
     const { ino } = statSync(box.path)
     await assert.rejects(box.nobody.write(box.path, brokenOff()), /the client is gone/)
@@ -151,7 +151,7 @@ suite('files: writing in place, if a rename cannot replace the old file', { skip
     assert.deepEqual(readdirSync(box.at('deep')).sort(), box.before)
   })
 
-  test('EPERM or EACCES for a file that the user may not replace, and the file stays', async () => {
+  test('`write` to a file that the user may not replace fails with EPERM or EACCES, and the file stays', async () => {
     await using box = await withClosed()
     const one = [Buffer.from('x')]
     await assert.rejects(box.nobody.write(box.path, one, { mode: 0o777 }), refused('EPERM'))
@@ -168,7 +168,7 @@ suite('files: writing in place, if a rename cannot replace the old file', { skip
     await until(() => readdirSync(box.at('deep')).length === box.before.length, 'nothing beside it')
   })
 
-  test('a link or fifo that appears during the write is neither followed nor waited for', async () => {
+  test('a link or fifo that replaces the file during a `write` is neither followed nor waited for', async () => {
     await using box = await withClosed()
     writeFileSync(box.at('victim'), 'of nobody else')
     chmodSync(box.at('victim'), 0o666)
@@ -195,7 +195,7 @@ suite('files: writing in place, if a rename cannot replace the old file', { skip
     assert.equal(readFileSync(box.at('victim'), 'utf8'), 'of nobody else')
   })
 
-  test('a write to a full disk leaves the old file', async () => {
+  test('`write` to a full disk fails and leaves the old file unchanged', async () => {
     await using box = await withClosed()
     using _ = mounted('-t', 'tmpfs', '-o', 'size=256k,mode=755', 'none', box.at('deep'))
     writeFileSync(box.path, 'what was there')
@@ -208,7 +208,7 @@ suite('files: writing in place, if a rename cannot replace the old file', { skip
   })
 })
 
-suite('files: unpacking', { skip: needsRoot }, () => {
+suite('unpacking a stream of files through the agent', { skip: needsRoot }, () => {
   const record = (more: Omit<UnpackRecord, 'path'> & { path: string; to?: string }, contents = '') =>
     Buffer.concat([
       unpackRecord({
@@ -220,7 +220,7 @@ suite('files: unpacking', { skip: needsRoot }, () => {
       Buffer.from(contents),
     ])
 
-  test('unpacking makes files, directories, links and missing parents, however the stream is cut', async () => {
+  test('`unpack` makes files, directories, links and missing parents, wherever the stream is cut into pieces', async () => {
     await using box = await startWithFiles()
     const large = 'x'.repeat(700_000)
     const stream = Buffer.concat([
@@ -250,7 +250,7 @@ suite('files: unpacking', { skip: needsRoot }, () => {
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('unpacking refuses an entry whose path is taken, an unknown owner and a bad record, and keeps serving', async () => {
+  test('`unpack` refuses an entry over another kind of file, an unknown owner and a damaged record', async () => {
     await using box = await startWithFiles()
     const one = record({ type: 'file', path: box.at('x') }, 'x')
     await assert.rejects(box.files.unpack([record({ type: 'file', path: box.at('deep') })]), refused('EISDIR'))

@@ -31,8 +31,8 @@ const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
 const loopbackMtu = '/sys/class/net/lo/mtu'
 const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }
 
-suite('files: stat and list', () => {
-  test('stat reports the same as lstat, or follows the link', async () => {
+suite('describing and listing files through the agent', () => {
+  test('`stat` describes a link itself by default, and its target with `followLink`', async () => {
     await using box = await startWithFiles()
     chmodSync(box.at('plain'), 0o4751)
     const entry = await box.files.stat(box.at('plain'))
@@ -50,7 +50,7 @@ suite('files: stat and list', () => {
   })
 
   test(
-    'a size or time that is out of range is reported as the nearest one, and hides no other file',
+    '`list` shows a size or time out of range as the nearest possible one, and still lists all files',
     inMemory,
     async () => {
       await using box = await startWithFiles()
@@ -71,7 +71,7 @@ suite('files: stat and list', () => {
     },
   )
 
-  test('list goes to the requested depth and follows no link', async () => {
+  test('`list` goes down to the requested depth and follows no symbolic link', async () => {
     await using box = await startWithFiles()
     const flat = await all(box.files.list(box.at()))
     assert.deepEqual([...flat.keys()].sort(), ['dangling', 'deep', 'fifo', 'link', 'link-to-directory', 'plain'])
@@ -85,7 +85,7 @@ suite('files: stat and list', () => {
     await assert.rejects(all(box.files.list(box.at('fifo'))), refused('ENOTDIR'))
   })
 
-  test('file names that are not UTF-8 are passed as bytes, in requests and in answers', async () => {
+  test('file names that are not UTF-8 pass unchanged in requests to the agent and in its answers', async () => {
     await using box = await startWithFiles()
     const name = Buffer.concat([Buffer.from(`${box.at('odd')}/`), Buffer.of(0xff, 0xfe, 0x0a, 0x22)])
     await box.files.write(name, [Buffer.from('odd')], { makeParents: true })
@@ -96,7 +96,7 @@ suite('files: stat and list', () => {
     assert.deepEqual(readdirSync(box.at('odd')), [])
   })
 
-  test('a listing of 5000 entries arrives as fast as it is read, and a reader may stop early', async () => {
+  test('`list` returns a directory of 5000 files, and a reader may stop early without leaving a descriptor', async () => {
     await using box = await startWithFiles()
     mkdirSync(box.at('many'))
     for (let i = 0; i < 5000; i++) writeFileSync(box.at('many', `file-${i}`), '')
@@ -107,8 +107,8 @@ suite('files: stat and list', () => {
   })
 })
 
-suite('files: reading', () => {
-  test('files are read whole, in a range, past the end, through a link, and with a reported size of 0', async () => {
+suite('reading files through the agent', () => {
+  test('`read` reads a file whole, in a range, past its end and through a link, and files in /proc', async () => {
     await using box = await startWithFiles()
     const whole = await box.files.read(box.at('plain'))
     assert.deepEqual([whole.size, whole.length, await content(whole)], [11, 11, 'plain text\n'])
@@ -119,7 +119,7 @@ suite('files: reading', () => {
     assert.match(await content(await box.files.read('/proc/self/status')), /^Name:\talcove-agent/)
   })
 
-  test('a small file has the size that was read, not the reported one: in sysfs, or if it shrinks meanwhile', async () => {
+  test('`read` gives a small file the size of what was read, for files in sysfs and files that shrink', async () => {
     await using box = await startWithFiles()
     const mtu = readFileSync(loopbackMtu, 'utf8')
     assert.notEqual(statSync(loopbackMtu).size, mtu.length)
@@ -137,18 +137,22 @@ suite('files: reading', () => {
     cutting.close()
   })
 
-  test('a file whose size is reported as 0 arrives up to 1 MiB, and is refused above that', sizeless, async () => {
-    await using box = await startWithFiles()
-    // This file is larger than the part that the agent reads before it begins the answer.
-    const maps = await box.files.read(`/proc/${process.pid}/smaps`)
-    assert.ok(maps.size > 64 * 1024 && maps.length === maps.size, String(maps.size))
-    assert.match(await content(maps), /VmFlags: [^\n]*\n$/)
-    for (const range of [{}, { length: 0 }, { offset: 10, length: 10 }]) {
-      await assert.rejects(box.files.read('/proc/kallsyms', range), refused('EFBIG'))
-    }
-  })
+  test(
+    '`read` of a file whose size is reported as 0 returns up to 1 MiB, and refuses a larger one',
+    sizeless,
+    async () => {
+      await using box = await startWithFiles()
+      // This file is larger than the part that the agent reads before it begins the answer.
+      const maps = await box.files.read(`/proc/${process.pid}/smaps`)
+      assert.ok(maps.size > 64 * 1024 && maps.length === maps.size, String(maps.size))
+      assert.match(await content(maps), /VmFlags: [^\n]*\n$/)
+      for (const range of [{}, { length: 0 }, { offset: 10, length: 10 }]) {
+        await assert.rejects(box.files.read('/proc/kallsyms', range), refused('EFBIG'))
+      }
+    },
+  )
 
-  test('reading is refused at once for a fifo, device, socket, directory and missing path', async () => {
+  test('`read` of a fifo, device, socket, directory or missing path is refused without waiting', async () => {
     await using box = await startWithFiles()
     const server = createServer().listen(box.at('socket'))
     await once(server, 'listening')
@@ -166,7 +170,7 @@ suite('files: reading', () => {
     await assert.rejects(box.files.read('nul\0byte'), TypeError)
   })
 
-  test('a file that shrinks while it is read ends with an error, not as a shorter file', async () => {
+  test('`read` of a file that shrinks meanwhile ends with an error, not as a shorter file', async () => {
     await using box = await startWithFiles()
     const size = 64 * 1024 * 1024
     writeFileSync(box.at('large'), '')
@@ -178,7 +182,7 @@ suite('files: reading', () => {
     await assert.rejects(stream.toArray(), { name: 'AgentGone' })
   })
 
-  test('when a reader leaves, the agent’s process for that file ends', async () => {
+  test('the agent’s process for a `read` ends when the reader closes the stream', async () => {
     await using box = await startWithFiles()
     writeFileSync(box.at('large'), '')
     truncateSync(box.at('large'), 64 * 1024 * 1024)
@@ -191,7 +195,7 @@ suite('files: reading', () => {
     await until(() => children() === '', 'no process left')
   })
 
-  test('a file of 100 MiB is read whole', async () => {
+  test('`read` returns a file of 100 MiB completely', async () => {
     await using box = await startWithFiles()
     const bytes = Buffer.alloc(100 * 1024 * 1024, 'the contents of a large file ')
     writeFileSync(box.at('large'), bytes)
@@ -201,8 +205,8 @@ suite('files: reading', () => {
   })
 })
 
-suite('files: changing', () => {
-  test('mkdir makes missing parents, and reports whether it made the directory', async () => {
+suite('changing files through the agent', () => {
+  test('`mkdir` makes missing parents, and returns whether it made the directory', async () => {
     await using box = await startWithFiles()
     assert.equal(await box.files.mkdir(box.at('a', 'b', 'c'), 0o700), true)
     assert.equal(statSync(box.at('a', 'b', 'c')).mode & 0o7777, 0o700)
@@ -211,7 +215,7 @@ suite('files: changing', () => {
     await assert.rejects(box.files.mkdir(box.at('plain', 'below')), refused('ENOTDIR'))
   })
 
-  test('move replaces nothing by default', async () => {
+  test('`move` replaces an existing file only with `overwrite`', async () => {
     await using box = await startWithFiles()
     await box.files.move(box.at('plain'), box.at('moved'))
     assert.ok(!existsSync(box.at('plain')))
@@ -222,7 +226,7 @@ suite('files: changing', () => {
     assert.equal(readFileSync(box.at('moved'), 'utf8'), 'other')
   })
 
-  test('remove deletes a link, not its target; a directory only if recursive; and never the root', async () => {
+  test('`remove` deletes a link but not its target, a directory only if recursive, and never the root', async () => {
     await using box = await startWithFiles()
     await assert.rejects(box.files.remove(box.at('deep')), refused('EISDIR'))
     symlinkSync(box.at('plain'), box.at('deep', 'outward'))
@@ -239,7 +243,7 @@ suite('files: changing', () => {
     }
   })
 
-  test('removing a directory in which links appear meanwhile never leaves that directory', async () => {
+  test('`remove` of a directory never leaves it, even if a process keeps adding symbolic links to it', async () => {
     await using box = await startWithFiles()
     mkdirSync(box.at('victim'))
     writeFileSync(box.at('victim', 'keep'), 'keep')
@@ -252,7 +256,7 @@ suite('files: changing', () => {
     assert.equal(readFileSync(box.at('victim', 'keep'), 'utf8'), 'keep')
   })
 
-  test('setPermissions sets mode, owner and group, by name or number', { skip: needsRoot }, async () => {
+  test('`setPermissions` sets mode, owner and group, by name or number', { skip: needsRoot }, async () => {
     await using box = await startWithFiles()
     await box.files.setPermissions(box.at('plain'), { mode: 0o4755, owner: 'nobody', group: '4242' })
     const { mode, uid, gid } = statSync(box.at('plain'))
@@ -264,8 +268,8 @@ suite('files: changing', () => {
   })
 })
 
-suite('files: rights', () => {
-  test('every call has the rights of its user, not those of the agent', { skip: needsRoot }, async () => {
+suite('permissions of file calls through the agent', () => {
+  test('a file call has the permissions of its user, not those of the agent', { skip: needsRoot }, async () => {
     await using box = await startWithFiles()
     chmodSync(box.native.directory, 0o755)
     chmodSync(box.at(), 0o755)

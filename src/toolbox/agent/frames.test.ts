@@ -25,8 +25,8 @@ const decodeInPieces = (stream: Buffer, cuts: number[]): Frame[] => {
   return at.slice(1).flatMap((end, index) => decoder.push(stream.subarray(at[index], end)))
 }
 
-suite('frames', () => {
-  test('frames are read as they were written, however the stream was cut', () => {
+suite('frames between the gate and the agent', () => {
+  test('`FrameDecoder` reads frames as they were written, wherever the stream is cut into pieces', () => {
     fc.assert(
       fc.property(fc.array(frame, { maxLength: 20 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, cuts) => {
         const stream = Buffer.concat(frames.map(({ kind, payload }) => encodeFrame(kind, payload)))
@@ -35,7 +35,7 @@ suite('frames', () => {
     )
   })
 
-  test('random bytes become frames or a BadFrame, and never need more memory than one frame', () => {
+  test('`FrameDecoder` turns any bytes into frames of limited size, or throws a BadFrame', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 5000 }), fc.array(fc.nat(), { maxLength: 9 }), (random, cuts) => {
         try {
@@ -48,17 +48,17 @@ suite('frames', () => {
     )
   })
 
-  test('a frame with a too large length is refused before its payload comes', () => {
+  test('`FrameDecoder` refuses a frame that is too long before its payload arrives', () => {
     const header = Buffer.alloc(5)
     header.writeUInt32LE(maxPayloadBytes + 1)
     assert.throws(() => new FrameDecoder().push(header), BadFrame)
   })
 
-  test('a frame of output without bytes is refused', () => {
+  test('`FrameDecoder` refuses a frame of output without bytes', () => {
     for (const kind of output) assert.throws(() => new FrameDecoder().push(encodeFrame(kind)), BadFrame)
   })
 
-  test('a frame that arrives byte by byte is decoded completely', () => {
+  test('`FrameDecoder` reads a frame that arrives byte by byte', () => {
     const decoder = new FrameDecoder()
     const payload = Buffer.alloc(20_000, 'ab')
     const frames = [...encodeFrame(7, payload)].flatMap((byte) => decoder.push(Buffer.of(byte)))
@@ -66,7 +66,7 @@ suite('frames', () => {
     assert.ok(decoder.isBetweenFrames)
   })
 
-  test('a large request is cut into several frames; a request above the limit is refused before it is sent', () => {
+  test('`encodeRequest` splits a large request into frames, and refuses one above 8 MiB', () => {
     const body = Buffer.alloc(maxPayloadBytes * 2 + 1, 'x')
     const frames = new FrameDecoder().push(Buffer.concat(encodeRequest(kinds.exec, body)))
     assert.deepEqual(
@@ -83,14 +83,14 @@ suite('frames', () => {
   })
 })
 
-suite('fields', () => {
+suite('fields in the payload of a frame', () => {
   test('`word` returns the word for a number, and refuses a number that has no word', () => {
     const words = ['waiting', 'running'] as const
     assert.equal(new FieldReader(Buffer.of(1)).word(words), 'running')
     assert.throws(() => new FieldReader(Buffer.of(2)).word(words), BadFrame)
   })
 
-  test('fields are read as they were written', () => {
+  test('`FieldReader` returns the fields that `FieldWriter` has written', () => {
     const name = fc.string({ unit: 'binary', maxLength: 40 }).filter((text) => !text.includes('\0'))
     fc.assert(
       fc.property(fc.nat(255), fc.nat(0xffff), fc.nat(), fc.maxSafeNat(), name, bytes, (a, b, c, d, text, data) => {
@@ -103,7 +103,7 @@ suite('fields', () => {
     )
   })
 
-  test('fields from random payloads are read or refused, and never used unchecked', () => {
+  test('`FieldReader` returns fields from any payload or throws a BadFrame', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (random) => {
         const fields = new FieldReader(Buffer.from(random))
@@ -120,7 +120,7 @@ suite('fields', () => {
     )
   })
 
-  test('a NUL in a name is refused', () => {
+  test('`FieldWriter` refuses a NUL in a text', () => {
     assert.throws(() => new FieldWriter().string('a\0b'), TypeError)
   })
 })

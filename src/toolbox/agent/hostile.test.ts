@@ -34,7 +34,7 @@ const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
   return bytes
 })
 
-suite('a hostile peer', () => {
+suite('clients that send an agent wrong frames', () => {
   test('frames that are random, cut, changed or out of order never end the agent or cost it a descriptor', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
@@ -49,7 +49,7 @@ suite('a hostile peer', () => {
     await native.downTo(before)
   })
 
-  test('each malformed frame is answered with one FAILED frame and the end of the connection', async () => {
+  test('the agent answers each malformed frame with one FAILED frame and closes the connection', async () => {
     await using native = await NativeAgent.start()
     const tooLarge = Buffer.alloc(5)
     tooLarge.writeUInt32LE(maxPayloadBytes + 1)
@@ -75,7 +75,7 @@ suite('a hostile peer', () => {
     }
   })
 
-  test('a client that leaves before its refusal arrives does not affect others, whatever it requested', async () => {
+  test('a client that closes before the agent’s refusal arrives does not affect other clients', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const named = () => new FieldWriter().string('nobody')
@@ -107,21 +107,21 @@ suite('a hostile peer', () => {
     await native.downTo(before)
   })
 
-  test('a client that sends more input than its credit allows ends its command', async () => {
+  test('a client that sends more input than its credit allows gets FAILED, and its command ends', async () => {
     await using native = await NativeAgent.start()
     const input = Array.from({ length: 9 }, () => encodeFrame(kinds.stdin, Buffer.alloc(65536)))
     const seen = kindsSeen(await provoke(native.socketPath, [exec('/bin/sleep', '1000'), ...input], false))
     assert.equal(seen.at(-1), kinds.failed)
   })
 
-  test('a signal that does not exist ends the command', async () => {
+  test('a client that sends a signal number that does not exist gets FAILED, and its command ends', async () => {
     await using native = await NativeAgent.start()
     const wrong = encodeFrame(kinds.kill, Buffer.of(200))
     const seen = kindsSeen(await provoke(native.socketPath, [exec('/bin/sleep', '1000'), wrong], false))
     assert.equal(seen.at(-1), kinds.failed)
   })
 
-  test('connections above the limit are refused, and accepted again when others close', async () => {
+  test('the agent refuses connections above its limit, and accepts new ones when others have closed', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const idle = await Promise.all(

@@ -38,7 +38,7 @@ const untilOutput = async (jobs: Jobs, id: string, wanted: RegExp, from = 0): Pr
 }
 
 suite('`attach` returns a job’s output in order, from any offset, and then the exit code', () => {
-  test('output is stored in order, with the exit code, for every attach from any offset', async () => {
+  test('`attach` returns a job’s output in order, from any offset, during and after the job, with its exit', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('a', 'for i in 1 2 3; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done; exit 3'))
@@ -51,7 +51,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.equal(text(await collect(jobs.attach('a', 7))), '2\ne2\no3\ne3\n')
   })
 
-  test('a job outlives its client; another client finds it by its metadata and reads on', async () => {
+  test('a job continues after its client has gone; another client finds it by its metadata and reads on', async () => {
     await using native = await NativeAgent.start()
     const metadata = Buffer.from(JSON.stringify({ session: 'über' }))
     await native.agent.jobs.spawn(
@@ -74,7 +74,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.ok(ended!.endedAt! >= ended!.createdAt)
   })
 
-  test('a full ring that keeps the beginning loses the middle, and keeps the streams separate on both sides', async () => {
+  test('a job with `keepBeginning` keeps the first and the last output of each stream, and loses the middle', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const script = (lines: number) => `i=0; while [ $i -lt ${lines} ]; do echo o$i; echo e$i >&2; i=$((i + 1)); done`
@@ -108,7 +108,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     }
   })
 
-  test('if the streams alternate all the time, less of the beginning is stored; every byte keeps its stream', async () => {
+  test('a job whose streams alternate byte by byte keeps less of its beginning, and each byte in its stream', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'
@@ -126,7 +126,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.equal(events[0]?.type, 'output')
   })
 
-  test('if output exceeds the ring, the number of lost bytes is reported; the stored output is intact', async () => {
+  test('a job with more output than its ring reports the number of lost bytes, and keeps the newest output', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('big', 'seq 1 100000', { ringBytes: 10_000 }))
@@ -139,7 +139,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.equal(text(events), all.slice(-10_000))
   })
 
-  test('a slow follower never slows the job; the bytes it received and the bytes it lost add up to all bytes', async () => {
+  test('a slow follower does not slow a job, and received and lost bytes together are all of its output', async () => {
     await using native = await NativeAgent.start('release')
     const { jobs } = native.agent
     const total = 32 * 1024 * 1024
@@ -174,7 +174,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.equal(one, await hash())
   })
 
-  test('if streams alternate byte by byte, the oldest output is lost and reported, and the order stays', async () => {
+  test('a job whose streams alternate byte by byte loses and reports the oldest output, and the order stays', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const script = `import os\nfor i in range(50000):\n os.write(1 + i % 2, b'%05d' % i)`
@@ -191,7 +191,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     }
   })
 
-  test('an attach without follow ends at the end of the present output', async () => {
+  test('`attach` with `follow: false` ends after the output so far', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('idle', 'echo here; sleep 1000'))
@@ -203,7 +203,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.deepEqual(await following, [])
   })
 
-  test('input arrives whole and in order, even if the job reads slowly', async () => {
+  test('a job that reads slowly gets all input in order', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('sum', 'sleep 0.2; sha256sum', { keepInput: true }))
@@ -213,7 +213,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.equal(text(await collect(jobs.attach('sum', 0))).slice(0, 64), wanted)
   })
 
-  test('input is refused if nothing will read it: after close, after the job’s end, or if it was never open', async () => {
+  test('`input` to a job is refused after `closeInput`, after the job’s end, and without `keepInput`', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('closed', 'sleep 1000'))
@@ -231,7 +231,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     await assert.rejects(signalUntilRefused, { stage: 'job', errno: 'ESRCH' })
   })
 
-  test('a job with keepFailed that cannot start is listed with exit code 127 and the reason as its output', async () => {
+  test('a job with `keepFailed` that cannot start is listed with exit code 127, and its output is the reason', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     for (const [id, more, stage, reason] of [
@@ -261,7 +261,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.deepEqual(await jobs.list(), [])
   })
 
-  test('`pour` passes on all output so far and then stops; with `follow` it continues until the job ends', async () => {
+  test('`pour` passes on a job’s output so far and stops; with `follow` it continues until the job ends', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const poured = async (follow: boolean): Promise<string> => {
@@ -288,7 +288,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     )
   })
 
-  test('errors are reported for a missing job, for an id that is in use, and for a failed start', async () => {
+  test('calls for a missing job, an id in use or an invalid job fail with stage and errno', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('twin', 'sleep 1000'))
@@ -310,7 +310,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     )
   })
 
-  test('a background child continues after the exit, and its output is still stored', async () => {
+  test('a background child of a job continues after the job’s exit, and its output is still stored', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const go = `${native.directory}/go`
@@ -321,7 +321,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     await until(async () => text(await collect(jobs.attach('parent', 0))) === 'now\nlater\n', 'the child’s word')
   })
 
-  test('remove kills the job’s group, session and descendants, tells followers, and frees everything', async () => {
+  test('`remove` kills a job’s whole group, session and descendants, and ends its followers', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const before = native.openDescriptors
@@ -340,7 +340,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     await jobs.spawn(job('family', 'true'))
   })
 
-  test('100 busy jobs and 100 followers that do not read need little memory in the agent', async () => {
+  test('100 busy jobs and 100 followers that do not read need less than 20 MB of memory in the agent', async () => {
     await using native = await NativeAgent.start('release')
     const { jobs } = native.agent
     const ids = Array.from({ length: 100 }, (_, i) => `busy-${i}`)
@@ -380,10 +380,10 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
   })
 })
 
-suite('terminals', () => {
+suite('jobs with a terminal', () => {
   const terminal = { cols: 80, rows: 24 }
 
-  test('a job with a terminal has a controlling terminal of the right size, and TERM', async () => {
+  test('a job with a terminal has it as its controlling terminal, in the requested size, and TERM is set', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(
@@ -410,7 +410,7 @@ suite('terminals', () => {
     assert.deepEqual([record!.isTerminal, record!.cols, record!.rows], [true, 132, 50])
   })
 
-  test('an interactive shell echoes, runs commands, is interrupted by byte 3, and reports its exit code', async () => {
+  test('an interactive shell in a terminal echoes input, is interrupted by byte 3, and reports its exit code', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const argv = ['bash', '--norc', '--noprofile', '-i']
@@ -428,7 +428,7 @@ suite('terminals', () => {
     assert.deepEqual(events.at(-1), { type: 'exit', exitCode: 5, signal: null })
   })
 
-  test('the last output of a terminal is not lost', async () => {
+  test('a job with a terminal loses none of its last output', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     for (let round = 0; round < 20; round++) {
@@ -450,7 +450,7 @@ suite('terminals', () => {
     assert.equal(text(await collect(jobs.attach('owned', 0))), 'nobody 620\r\nopened\r\n')
   })
 
-  test('closing a terminal’s input is refused, because a character (Ctrl-D) ends that input', async () => {
+  test('`closeInput` of a terminal is refused; the character Ctrl-D ends its input', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('cat', 'cat', { terminal }))
@@ -459,7 +459,7 @@ suite('terminals', () => {
     assert.deepEqual((await collect(jobs.attach('cat', 0))).at(-1), { type: 'exit', exitCode: 0, signal: null })
   })
 
-  test('the stored output of a job is in an unlinked file on disk, which is closed when the job is removed', async () => {
+  test('a job’s output is stored in an unlinked file on the disk, which is closed when the job is removed', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const { pid } = await jobs.spawn(job('kept', 'echo kept; exec sleep 1000'))

@@ -7,8 +7,8 @@ import { NativeAgent, until } from './testing/native-agent.ts'
 import { provoke } from './testing/provoke.ts'
 import { queue, read, run, spec, untilSeen } from './testing/session-commands.ts'
 
-suite('many sessions, and hostile requests', () => {
-  test('a session queues 1000 commands and refuses further ones', async () => {
+suite('many sessions in one agent, and wrong requests', () => {
+  test('a session queues 1000 commands, and refuses further commands', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))
@@ -18,7 +18,7 @@ suite('many sessions, and hostile requests', () => {
     await sessions.remove('s')
   })
 
-  test('remove ends every process, tells followers, and frees the id and every descriptor', async () => {
+  test('`remove` of a session ends all its processes and followers, and frees its id and its descriptors', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     const before = native.openDescriptors
@@ -40,7 +40,7 @@ suite('many sessions, and hostile requests', () => {
     await sessions.open(spec('s'))
   })
 
-  test('remove kills processes that ignore SIGTERM; the agent answers other calls meanwhile', async () => {
+  test('`remove` of a session kills processes that ignore SIGTERM, and other calls are answered meanwhile', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('deaf'))
@@ -66,7 +66,7 @@ suite('many sessions, and hostile requests', () => {
     assert.deepEqual(await run(sessions, 'deaf', 'echo still'), ['still\n', '', 0])
   })
 
-  test('100 sessions at once each have their own state, and leave nothing behind', async () => {
+  test('100 sessions at the same time each have their own variables, and leave no descriptor behind', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     const before = native.openDescriptors
@@ -82,7 +82,7 @@ suite('many sessions, and hostile requests', () => {
     await native.downTo(before)
   })
 
-  test('100 busy commands and 100 followers that do not read need little memory in the agent', async () => {
+  test('100 busy session commands and 100 followers that do not read need little memory in the agent', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     const ids = Array.from({ length: 100 }, (_, i) => `busy-${i}`)
@@ -102,7 +102,7 @@ suite('many sessions, and hostile requests', () => {
     await Promise.all(ids.map((id) => sessions.remove(id)))
   })
 
-  test('many commands leave no descriptors behind, and above 4096 commands the oldest are forgotten', async () => {
+  test('a session forgets its oldest commands above 4096, and keeps no descriptor for ended commands', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     await sessions.open(spec('s'))

@@ -85,7 +85,7 @@ const behaviours: Record<string, (socket: Socket) => void> = {
 
 suite('a hostile agent beside an honest one', () => {
   for (const [name, behave] of Object.entries(behaviours)) {
-    test(`beside an agent that ${name}, the other sandbox is served and no connection is left`, {
+    test(`beside an agent that ${name}, another sandbox’s agent is served, and no connection is left`, {
       timeout: 15_000,
     }, async () => {
       await using hostile = await startHostile(behave)

@@ -23,8 +23,8 @@ const portOf = (server: Server): number => (server.address() as { port: number }
 
 const readAll = async (stream: Duplex): Promise<Buffer> => Buffer.concat(await stream.toArray())
 
-suite('dial', () => {
-  test('all bytes come back from an echo server, and each direction ends on its own', async () => {
+suite('`dial` to a server in a sandbox', () => {
+  test('`dial` to an echo server returns all bytes, and closing one direction leaves the other open', async () => {
     await using native = await NativeAgent.start()
     await using server = await listen((socket) => socket.pipe(socket))
     const before = native.openDescriptors
@@ -35,7 +35,7 @@ suite('dial', () => {
     await native.downTo(before)
   })
 
-  test('a dialled server may end its direction first and still receive bytes', async () => {
+  test('a server reached by `dial` may close its direction first, and still receives bytes', async () => {
     await using native = await NativeAgent.start()
     const heard = Promise.withResolvers<string>()
     await using server = await listen((socket) => {
@@ -51,7 +51,7 @@ suite('dial', () => {
     assert.equal(await heard.promise, 'late')
   })
 
-  test('dial connects to a server that listens only on ::1', async (t) => {
+  test('`dial` reaches a server that listens only on ::1', async (t) => {
     await using native = await NativeAgent.start()
     const server = await listen((socket) => socket.end('six'), '::1').catch(() => undefined)
     if (!server) return t.skip('no IPv6 here')
@@ -61,7 +61,7 @@ suite('dial', () => {
     stream.end()
   })
 
-  test('a connect to a closed port is refused with the errno', async () => {
+  test('`dial` to a closed port fails with ECONNREFUSED', async () => {
     await using native = await NativeAgent.start()
     const server = await listen(() => {})
     const port = portOf(server)
@@ -69,7 +69,7 @@ suite('dial', () => {
     await assert.rejects(native.agent.dial(port), { name: 'AgentRefused', stage: 'connect', errno: 'ECONNREFUSED' })
   })
 
-  test('when the client leaves, the dialled connection inside the sandbox is closed', async () => {
+  test('closing a stream of `dial` closes the connection inside the sandbox', async () => {
     await using native = await NativeAgent.start()
     const closed = Promise.withResolvers<void>()
     await using server = await listen((socket) => {
@@ -84,7 +84,7 @@ suite('dial', () => {
     await native.downTo(before)
   })
 
-  test('the agent drops a client that leaves while the server floods it', async () => {
+  test('a client that closes its stream of `dial` while the server floods it leaves no connection behind', async () => {
     await using native = await NativeAgent.start()
     const closed = Promise.withResolvers<void>()
     await using server = await listen((socket) => {
@@ -101,8 +101,8 @@ suite('dial', () => {
   })
 })
 
-suite('info and shutdown', () => {
-  test('info returns the version, and an identity that is new at each start', async () => {
+suite('`info` and `shutdown` of the agent', () => {
+  test('`info` returns the agent’s version, and an id that is new at each start', async () => {
     await using first = await NativeAgent.start()
     await using second = await NativeAgent.start()
     const { version, bootId } = await first.agent.info()
@@ -112,7 +112,7 @@ suite('info and shutdown', () => {
     assert.notEqual((await second.agent.info()).bootId, bootId)
   })
 
-  test('shutdown lets processes end by SIGTERM, kills the others, and reports the end of a running command', async () => {
+  test('`shutdown` sends SIGTERM, kills what is left, and reports the end of running commands', async () => {
     await using native = await NativeAgent.start()
     const spec = { env: {}, user: userInfo().username, mergeOutput: false }
     const polite = await native.agent.exec({ ...spec, argv: ['sleep', '1000'] })
@@ -130,7 +130,7 @@ suite('info and shutdown', () => {
     else assert.ok(end.reason instanceof AgentGone)
   })
 
-  test('an interactive shell, which ignores SIGTERM, ends by SIGHUP', { timeout: 120_000 }, async () => {
+  test('`shutdown` sends SIGHUP to an interactive shell, which ignores SIGTERM', { timeout: 120_000 }, async () => {
     await using native = await NativeAgent.start()
     const terminal = { cols: 80, rows: 24 }
     const argv = ['bash', '--norc', '-i']
@@ -146,7 +146,7 @@ suite('info and shutdown', () => {
     await native.agent.shutdown(600_000)
   })
 
-  test('a call to a missing agent fails with AgentGone, and an agent that is ending refuses calls', async () => {
+  test('a call to a missing agent throws AgentGone, and an agent that is shutting down refuses calls', async () => {
     await assert.rejects(agentAt('/tmp/no-such-agent.sock').info(), AgentGone)
     await using native = await NativeAgent.start()
     const deaf = await native.agent.exec({

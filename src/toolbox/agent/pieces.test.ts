@@ -12,7 +12,7 @@ import { BadFrame, encodeFrame, FieldWriter, kinds } from './frames.ts'
 
 const refused = encodeFrame(kinds.failed, new FieldWriter().u8(4).u32(111).done())
 
-suite('an answer in pieces', { timeout: 30_000 }, () => {
+suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-pieces-'))
   const path = join(directory, 'agent')
   const agent = agentAt(path)
@@ -39,7 +39,7 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
       }
     }
 
-  test('the answer to a dial may come in pieces, and the bytes after it belong to the dialled connection', async () => {
+  test('the answer to `dial` may arrive in pieces, and the bytes after it belong to the connection', async () => {
     for (const cut of [1, 2, 4]) {
       answer = async (socket) => {
         await inPieces(encodeFrame(kinds.ok), cut)(socket)
@@ -55,7 +55,7 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
     tunnel.destroy()
   })
 
-  test('a refusal is read whole, however its bytes are cut into pieces', async () => {
+  test('a refusal by the agent is read completely, wherever its bytes are cut into pieces', async () => {
     for (const cut of [2, 5, 7]) {
       answer = inPieces(refused, cut)
       await assert.rejects(agent.dial(80), AgentRefused)
@@ -63,7 +63,7 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
     }
   })
 
-  test('an agent that closes in the middle of an answer is AgentGone; a too long answer is refused', async () => {
+  test('an agent that closes in the middle of an answer causes AgentGone; a too long answer a BadFrame', async () => {
     for (const cut of [2, 7]) {
       answer = async (socket) => void socket.end(refused.subarray(0, cut))
       await assert.rejects(agent.dial(80), AgentGone)

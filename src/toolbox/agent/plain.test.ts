@@ -5,14 +5,14 @@ import { suite, test } from 'node:test'
 import { startToolbox } from '../testing/toolbox.ts'
 import { plainWordsOf } from './plain.ts'
 
-suite('a command that needs no shell', () => {
-  test('a plain command is a program and words that mean nothing special to a shell', () => {
+suite('commands that need no shell', () => {
+  test('a plain command is a program and words without a special meaning for a shell', () => {
     assert.deepEqual(plainWordsOf(' ls  -la\t/tmp ', {}), ['ls', '-la', '/tmp'])
     assert.deepEqual(plainWordsOf('./a/b --x=1,2 c@d:e+f%', {}), ['./a/b', '--x=1,2', 'c@d:e+f%'])
     for (const command of ['true', 'python3 -V', '/bin/echo a']) assert.ok(plainWordsOf(command, {}), command)
   })
 
-  test('a command gets a shell if a shell would interpret or prepare any part of it, or run it as a builtin', () => {
+  test('a command runs in a shell if it has shell syntax, is a shell builtin, or needs shell start files', () => {
     const meant = [
       'a;b',
       'a&',
@@ -38,7 +38,7 @@ suite('a command that needs no shell', () => {
       assert.equal(plainWordsOf('ls', { [name]: '' }), undefined, name)
   })
 
-  test('a plain command ends as from bash: with the same exit code, or the same message if it cannot start', async () => {
+  test('a plain command has the exit code, and the message if it cannot start, that bash would give', async () => {
     await using box = await startToolbox()
     const make = (name: string, text: string, mode = 0o755) => {
       writeFileSync(join(box.directory, name), text)
@@ -69,7 +69,7 @@ suite('a command that needs no shell', () => {
     }
   })
 
-  test('a plain command killed by a signal has the signal’s exit code; a shell would also print a line', async () => {
+  test('a plain command that a signal kills has the exit code 128 + N, and no line like bash’s "Killed"', async () => {
     await using box = await startToolbox()
     const killed = join(box.directory, 'killed')
     writeFileSync(killed, '#!/bin/sh\nkill -9 $$', { mode: 0o755 })

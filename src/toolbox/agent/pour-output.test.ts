@@ -48,8 +48,8 @@ const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
   return found
 }
 
-suite('parts of a stream of frames', () => {
-  test('all parts together are the whole stream, wherever its chunks were cut', () => {
+suite('parts in a stream of frames', () => {
+  test('`PartFinder` returns all bytes of the stream, wherever it is cut into chunks', () => {
     fc.assert(
       fc.property(fc.array(frame, { maxLength: 20 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, cuts) => {
         const stream = Buffer.concat(frames.map(({ kind, payload }) => encodeFrame(kind, payload)))
@@ -59,7 +59,7 @@ suite('parts of a stream of frames', () => {
     )
   })
 
-  test('there are as few parts as possible: consecutive output of one stream is one part, across frames', () => {
+  test('`PartFinder` joins consecutive frames of output of one stream into one part', () => {
     const said = [
       ...([
         [kinds.stdout, 'long begin'],
@@ -87,7 +87,7 @@ suite('parts of a stream of frames', () => {
     )
   })
 
-  test('random bytes become parts or a BadFrame', () => {
+  test('`PartFinder` turns any bytes into parts, or throws a BadFrame', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 5000 }), fc.array(fc.nat(), { maxLength: 9 }), (random, cuts) => {
         try {
@@ -99,11 +99,11 @@ suite('parts of a stream of frames', () => {
     )
   })
 
-  test('output without bytes is refused', () => {
+  test('`PartFinder` refuses a frame of output without bytes', () => {
     assert.throws(() => [...new PartFinder().parts(encodeFrame(kinds.stdout))], BadFrame)
   })
 
-  test('a frame above the limit is refused before its payload comes; only output may be longer', () => {
+  test('`PartFinder` refuses a frame above its limit before the payload arrives; output may be longer', () => {
     for (const [kind, most] of [[kinds.stdout, maxPayloadBytes] as const, [kinds.exit, 4096] as const]) {
       const header = Buffer.alloc(5)
       header.writeUInt32LE(most + 1)
@@ -113,7 +113,7 @@ suite('parts of a stream of frames', () => {
   })
 })
 
-suite('pouring output', () => {
+suite('passing on a command’s output with `pour`', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-pour-'))
   const path = join(directory, 'agent')
   let answer: (socket: Socket) => void
@@ -141,7 +141,7 @@ suite('pouring output', () => {
   const ok = encodeFrame(kinds.ok)
   const exit = encodeFrame(kinds.exit, Buffer.of(0, 7, 0, 0, 0))
 
-  test('a slow consumer gets every byte, with room before each piece, and the exit at the end', async () => {
+  test('`pour` gives a slow consumer every byte, waits for room before each piece, and returns the exit', async () => {
     const whole = Buffer.alloc(3 * 1024 * 1024, 'the quick brown fox ')
     answer = (socket) => {
       socket.write(ok)
@@ -171,7 +171,7 @@ suite('pouring output', () => {
     assert.ok(Buffer.concat(taken).equals(whole))
   })
 
-  test('lost output is a piece of its own; END ends the output without an exit', async () => {
+  test('`pour` reports lost output as a piece of its own; END ends the output without an exit', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(12).done())
     answer = (socket) => void socket.end(Buffer.concat([ok, lost, encodeFrame(kinds.end)]))
     const pieces: Piece[] = []
@@ -179,7 +179,7 @@ suite('pouring output', () => {
     assert.deepEqual(pieces, [{ type: 'truncated', lostBytes: 12 }])
   })
 
-  test('frames after EXIT or END are ignored', async () => {
+  test('`pour` ignores frames after EXIT or END', async () => {
     const more = encodeFrame(kinds.stdout, Buffer.from('more'))
     for (const end of [exit, encodeFrame(kinds.end)]) {
       answer = (socket) => {
@@ -193,7 +193,7 @@ suite('pouring output', () => {
     }
   })
 
-  test('a refusal, a lost agent and a wrong frame are thrown', async () => {
+  test('`pour` throws if the agent refuses, closes the connection or sends a wrong frame', async () => {
     const never = () => assert.fail('nothing was to be taken')
     answer = (socket) => void socket.end(encodeFrame(kinds.failed, Buffer.of(8, 3, 0, 0, 0)))
     await assert.rejects(pour(never), { name: 'AgentRefused', stage: 'job', errno: 'ESRCH' })
@@ -205,7 +205,7 @@ suite('pouring output', () => {
     await assert.rejects(pour(never), BadFrame)
   })
 
-  test('the signal ends the pouring, even while no output comes', async () => {
+  test('`pour` ends when its signal is aborted, even while no output arrives', async () => {
     answer = (socket) => void socket.write(ok)
     const gone = new AbortController()
     const pouring = pour(() => true, gone.signal)

@@ -9,7 +9,7 @@ import { until } from './testing/native-agent.ts'
 
 const MiB = 1024 * 1024
 
-suite('the agent as PID 1', { skip: needsRoot }, () => {
+suite('the agent as PID 1 of a sandbox', { skip: needsRoot }, () => {
   let box: TestHost
   let id: string
   let agent: Agent
@@ -35,7 +35,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     return seen
   }
 
-  test('root inside the sandbox can neither end the agent nor inspect it', async () => {
+  test('root in a sandbox can neither end the agent nor read its memory and environment', async () => {
     const { bootId } = await agent.info()
     await box.run(id, 'kill -TERM 1; kill -KILL 1; kill -INT 1; kill -STOP 1; kill -HUP 1')
     for (const look of [
@@ -51,13 +51,13 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     assert.equal((await agent.info()).bootId, bootId)
   })
 
-  test('if the sandbox runs out of memory, commands are killed before the agent', async () => {
+  test('if a sandbox runs out of memory, the kernel kills commands before the agent', async () => {
     const score = (pid: number | string) => Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'))
     const inside = Number((await box.run(id, 'cat /proc/self/oom_score_adj')).output)
     assert.ok(score(box.pidOf(id)) < inside)
   })
 
-  test('a terminal belongs to the user and is the job’s controlling terminal', async () => {
+  test('a terminal belongs to its user, and is the controlling terminal of its job', async () => {
     const script =
       'stat -c "%U %a" $(readlink /proc/self/fd/0 2>/dev/null || echo /dev/pts/0); echo word > /dev/tty; id -u'
     const spec = { ...job('terminal', script, 'daytona', MiB), terminal: { cols: 80, rows: 24 } }
@@ -67,7 +67,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     assert.deepEqual(last, { type: 'exit', exitCode: 0, signal: null })
   })
 
-  test('output larger than the sandbox’s memory is stored without using that memory', async () => {
+  test('a job’s output can be larger than the sandbox’s memory, because it is stored on the disk', async () => {
     const total = 320 * MiB
     await agent.jobs.spawn(job('large', `dd if=/dev/zero bs=65536 count=${total / 65536}`, 'daytona', 256 * MiB))
     const { lost, last } = await follow('large')
@@ -78,7 +78,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     await agent.jobs.remove('large')
   })
 
-  test('a full disk loses output and reports the loss; the job and the agent continue', async () => {
+  test('on a full disk a job loses output and reports the loss, and keeps running', async () => {
     await box.run(id, 'dd if=/dev/urandom of=/root/fill bs=1M count=3000', 'root')
     await agent.jobs.spawn(
       job('full', `dd if=/dev/zero bs=65536 count=${(64 * MiB) / 65536}; echo end`, 'root', 128 * MiB),
@@ -93,7 +93,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     await box.run(id, 'rm /root/fill')
   })
 
-  test('a disk that fills up under a command’s log loses output and reports it; earlier output is intact', async () => {
+  test('if the disk fills up, a session command loses output and reports it; earlier output stays intact', async () => {
     const { sessions } = agent
     const ringBytes = 16 * MiB
     await sessions.open({ id: 'disk', env: { PATH: '/bin' }, user: 'root', shell: 'sh', ringBytes })
@@ -128,7 +128,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     await sessions.remove('disk')
   })
 
-  test('a sandbox at its process limit reports EAGAIN, and works again when processes have ended', async () => {
+  test('a file call at the sandbox’s process limit fails with EAGAIN, and works again once processes end', async () => {
     const bomb = await agent.exec({
       argv: ['/bin/sh', '-c', 'while :; do sleep 1000 & done'],
       ...{ env: { PATH: '/bin' }, user: 'daytona', mergeOutput: true },
@@ -156,7 +156,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     )
   })
 
-  test('file calls see the sandbox’s files, with the rights of its user', async () => {
+  test('file calls see the sandbox’s files, with the permissions of their user', async () => {
     const files = agent.files('daytona')
     await box.run(id, 'mkdir -m 777 /notes')
     await files.write('/notes/note', [Buffer.from('mine')])
@@ -167,7 +167,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
   })
 
   // This test must be the last: it ends the sandbox.
-  test('SIGTERM from outside ends the sandbox in order', async () => {
+  test('SIGTERM from the host to the agent ends the sandbox and its processes', async () => {
     const pid = box.pidOf(id)
     await agent.jobs.spawn(job('polite', 'sleep 1000 & wait', 'daytona', MiB))
     process.kill(pid, 'SIGTERM')

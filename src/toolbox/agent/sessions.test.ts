@@ -8,7 +8,7 @@ import { queue, read, run, spec, untilSeen } from './testing/session-commands.ts
 
 for (const shell of ['bash', 'sh'] as const) {
   suite(`sessions of ${shell}`, () => {
-    test('state stays from one command to the next: directory, variables, functions, options', async () => {
+    test('a session keeps its directory, variables, functions and options from one command to the next', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell, env: { GIVEN: 'yes' } }))
@@ -19,7 +19,7 @@ for (const shell of ['bash', 'sh'] as const) {
       assert.deepEqual((await run(sessions, 's', 'sh -c "echo \\$Y"'))[0], '1\n')
     })
 
-    test('streams are separate, exit codes are reported, and a failing command does not end the session', async () => {
+    test('commands of a session have separate streams and exit codes, and a failing one does not end it', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -48,7 +48,7 @@ for (const shell of ['bash', 'sh'] as const) {
       })
     }
 
-    test('every kind of text runs unchanged: several lines, quotes, comments, here-documents, 1 MiB', async () => {
+    test('a session runs texts of every kind unchanged: several lines, quotes, here-documents, 1 MiB', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -63,7 +63,7 @@ for (const shell of ['bash', 'sh'] as const) {
       assert.deepEqual([listed.text, listed.isWholeText], [long.slice(0, 4096), false])
     })
 
-    test('exit N ends the session with that code; queued commands never run, and no more are accepted', async () => {
+    test('`exit N` ends a session with that code; its queued commands never run, and new ones are refused', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -88,7 +88,7 @@ for (const shell of ['bash', 'sh'] as const) {
       )
     })
 
-    test('a shell that is killed ends its command with 128 + N', async () => {
+    test('if a session’s shell is killed by signal N, its running command has the exit code 128 + N', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       for (const signal of [9, 15]) {
@@ -104,7 +104,7 @@ for (const shell of ['bash', 'sh'] as const) {
       }
     })
 
-    test('a background child that holds the pipes delays no command, and its output stays with its command', async () => {
+    test('a background child delays no later command of its session, and its output goes to its own command', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       const go = `${native.directory}/go`
@@ -120,7 +120,7 @@ for (const shell of ['bash', 'sh'] as const) {
       )
     })
 
-    test('input reaches its command, even if sent before the start; the next command gets no unread input', async () => {
+    test('input reaches its session command, even if sent before the start; later commands get none of it', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -135,7 +135,7 @@ for (const shell of ['bash', 'sh'] as const) {
       assert.deepEqual(await run(sessions, 's', 'cat; echo no input'), ['no input\n', '', 0])
     })
 
-    test('commands have descriptors 0 to 2 only, and none of the session’s own pipes', async () => {
+    test('a command of a session has only the descriptors 0 to 2', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -146,8 +146,8 @@ for (const shell of ['bash', 'sh'] as const) {
   })
 }
 
-suite('sessions', () => {
-  test('commands run one after the other in order of arrival, as their states show', async () => {
+suite('sessions of the agent', () => {
+  test('a session runs its commands one after the other in order of arrival, as their states show', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))
@@ -166,7 +166,7 @@ suite('sessions', () => {
     )
   })
 
-  test('another client finds the running commands and their output so far, and can continue', async () => {
+  test('another client finds a session’s running commands with their output so far, and can continue them', async () => {
     await using native = await NativeAgent.start()
     await native.agent.sessions.open(spec('über'))
     const id = await queue(native.agent.sessions, 'über', 'echo one; read x; echo "two $x"; exit 4', true)
@@ -193,7 +193,7 @@ suite('sessions', () => {
     assert.equal((await run(sessions, 's', `printf '${octal}'`))[0], every)
   })
 
-  test('a busy command leaves its follower enough time to get most of the output', async () => {
+  test('a busy session command is slowed enough that its follower gets most of its output', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     await sessions.open(spec('s', { ringBytes: 16 * 1024 * 1024 }))
@@ -209,7 +209,7 @@ suite('sessions', () => {
     assert.ok(lost < total / 2, `${lost} bytes were lost`)
   })
 
-  test('large output is whole and in order for followers and for later readers, both streams apart', async () => {
+  test('large output of a session command is complete and in order for a follower and for a later reader', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     // The ring holds all output, so that none is lost even on a slow machine.
@@ -236,7 +236,7 @@ suite('sessions', () => {
     }
   })
 
-  test('output never waits for a reader that does not read; lost output is counted', async () => {
+  test('a session command does not wait for a reader that does not read; its lost output is counted', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s', { ringBytes: 65_536 }))
@@ -250,7 +250,7 @@ suite('sessions', () => {
     assert.deepEqual([again.all.length, again.lost], [65_536, 8_000_009 - 65_536])
   })
 
-  test('echoed input is part of the output', async () => {
+  test('input that is echoed is part of the session command’s output', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))
@@ -259,7 +259,7 @@ suite('sessions', () => {
     assert.equal((await read(sessions.attach('s', 'c', 0))).stdout, 'hello\ngot hello\n')
   })
 
-  test('input for a slow command is buffered up to a limit, in order', async () => {
+  test('input for a slow session command is buffered up to a limit, and refused above it', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))
@@ -272,7 +272,7 @@ suite('sessions', () => {
     assert.equal((await read(sessions.attach('s', id, 0))).stdout, '3\n')
   })
 
-  test('a missing or ended command, an id that is in use and a failed start are reported', async () => {
+  test('calls for a missing session or command, an id in use or a failed start fail with stage and errno', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))

@@ -41,27 +41,27 @@ const isWhole = (cuts: { text: string | undefined; after: string }[]) => {
   for (const { text, after } of cuts) assert.equal(text, contents, after)
 }
 
-suite('an answered upload survives a power cut', { skip: needsRoot }, () => {
-  test('a new file exists under its name; before the answer there is nothing or the whole file', async () => {
+suite('uploads and power cuts', { skip: needsRoot }, () => {
+  test('a new file is complete after a power cut once the upload was answered; before, complete or absent', async () => {
     await using native = await NativeAgent.start('release')
     const { remains, answered } = await uploadAndCut(native, { name: 'new' })
     isWhole(answered)
     isWhole(remains.filter(({ text }) => text !== undefined))
   })
 
-  test('a new file in new directories exists after the power cut', async () => {
+  test('an uploaded file in new directories survives a power cut once it was answered', async () => {
     await using native = await NativeAgent.start('release')
     isWhole((await uploadAndCut(native, { name: 'some/new/file', makeParents: true })).answered)
   })
 
-  test('a file that is written in place has the new contents after the power cut', async () => {
+  test('an upload over an existing file in place survives a power cut once it was answered', async () => {
     await using native = await NativeAgent.start('release')
     const old = 'what was there before, and longer'
     writeFileSync(join(native.directory, 'old'), old)
     isWhole((await uploadAndCut(native, { name: 'old', old })).answered)
   })
 
-  test('after the answer a replaced program is the new program; before, it is the old or the new program', async () => {
+  test('a replaced program is the new one after a power cut once answered; before, the old or the new one', async () => {
     await using native = await NativeAgent.start('release')
     const program = join(native.directory, 'program')
     copyFileSync('/bin/sleep', program)

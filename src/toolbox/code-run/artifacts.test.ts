@@ -14,15 +14,15 @@ const sieved = (pieces: readonly (string | Buffer)[]) => {
   return { text: output.text(), charts: sieve.charts }
 }
 
-suite('chart lines', () => {
-  test('chart lines are removed from the output and collected; other lines keep their order', () => {
+suite('chart lines in the output of a program', () => {
+  test('chart lines are removed from the output and collected, and other lines keep their order', () => {
     assert.deepEqual(sieved([`a\n${chartLine({ n: 1 })}b\n${chartLine({ n: 2 })}c`]), {
       text: 'a\nb\nc',
       charts: [{ n: 1 }, { n: 2 }],
     })
   })
 
-  test('chart lines are found however the output is cut into pieces', () => {
+  test('chart lines are found wherever the output is cut into pieces', () => {
     const whole = Buffer.from(`dtn_\n${chartLine({ n: 'é' })}x dtn_artifact_k39fd2:{}\n\n${chartLine({ n: 2 })}dtn_art`)
     const expected = { text: 'dtn_\nx dtn_artifact_k39fd2:{}\n\ndtn_art', charts: [{ n: 'é' }, { n: 2 }] }
     fc.assert(
@@ -34,7 +34,7 @@ suite('chart lines', () => {
     )
   })
 
-  test('malformed chart lines are removed and ignored', () => {
+  test('chart lines that are malformed are removed and ignored', () => {
     const bad = [
       '',
       '{',
@@ -48,11 +48,11 @@ suite('chart lines', () => {
     assert.deepEqual(sieved(bad.map((text) => `${chartMark}${text}\n`)), { text: '', charts: [] })
   })
 
-  test('the newline of the last chart line may be missing', () => {
+  test('the last chart line may lack its newline', () => {
     assert.deepEqual(sieved([chartLine({ n: 1 }).trimEnd()]), { text: '', charts: [{ n: 1 }] })
   })
 
-  test('a chart line above the size limit is dropped, and so are lines after the total limit is reached', () => {
+  test('a chart line above the size limit is dropped, and so are all lines after the total limit', () => {
     const long = chartLine({ long: 'x'.repeat(9 * 1024 * 1024) })
     assert.deepEqual(sieved([long, 'text\n', chartLine({ n: 1 })]), { text: 'text\n', charts: [{ n: 1 }] })
     assert.equal(sieved(Array.from({ length: 100 }, (_, n) => chartLine({ n }))).charts.length, 64)

@@ -43,8 +43,8 @@ const plane = {
   y_scale: 'log',
 }
 
-suite('charts of python code', needsPython, () => {
-  test('line charts have points with their label; a number that is not finite is null', async () => {
+suite('charts of Python code', needsPython, () => {
+  test('a line chart has its points and labels, with null for a number that is not finite', async () => {
     assert.deepEqual(
       await chartOf(
         'ax = plt.axes(); ax.title = "T"; ax.plot([1, 2.5], [3, float("nan")], label="a"); ax.plot([1], [1])',
@@ -67,14 +67,14 @@ suite('charts of python code', needsPython, () => {
     )
   })
 
-  test('dates on an axis make its scale datetime', async () => {
+  test('a chart with dates on an axis has the scale datetime', async () => {
     const chart = await chartOf(
       'import datetime; from matplotlib.axes import DateConverter\nax = plt.axes(); ax.xaxis.converter = DateConverter(); ax.plot([datetime.date(2024, 1, 2)], [1])',
     )
     assert.deepEqual([chart.x_scale, chart.elements[0].points], ['datetime', [['2024-01-02', 1]]])
   })
 
-  test('scatter charts have points, with or without a fitted line', async () => {
+  test('a scatter chart has its points, with or without a fitted line', async () => {
     assert.deepEqual(await chartOf('ax = plt.axes(); ax.scatter([(1, 2)], label="s"); ax.plot([0], [0])'), {
       type: 'scatter',
       ...plane,
@@ -82,7 +82,7 @@ suite('charts of python code', needsPython, () => {
     })
   })
 
-  test('bar charts have a label, group and value per bar', async () => {
+  test('a bar chart has a label, a group and a value for each bar', async () => {
     assert.deepEqual(await chartOf('plt.axes().bar(["u", "v"], [3, 4.5], label="g")'), {
       type: 'bar',
       ...plane,
@@ -95,7 +95,7 @@ suite('charts of python code', needsPython, () => {
     })
   })
 
-  test('pie charts have a label, angle and radius per slice', async () => {
+  test('a pie chart has a label, an angle and a radius for each slice', async () => {
     assert.deepEqual(await chartOf('plt.axes().pie([1, 3], ["p", "q"])'), {
       type: 'pie',
       elements: [
@@ -105,7 +105,7 @@ suite('charts of python code', needsPython, () => {
     })
   })
 
-  test('box_and_whisker charts have the five numbers and the outliers', async () => {
+  test('a box_and_whisker chart has the five numbers and the outliers', async () => {
     const stats = '[{"label": "b", "whislo": 1, "q1": 2, "med": 3, "q3": 4, "whishi": 5, "fliers": [9]}]'
     assert.deepEqual(await chartOf(`plt.axes().bxp(${stats})`), {
       type: 'box_and_whisker',
@@ -114,7 +114,7 @@ suite('charts of python code', needsPython, () => {
     })
   })
 
-  test('composite_chart holds the charts of several axes', async () => {
+  test('a figure with several axes is a composite_chart with a chart for each', async () => {
     const { elements, ...chart } = await chartOf(
       'f = plt.figure(); a = plt.axes(f); a.title = "A"; a.plot([1], [2]); plt.axes(f).pie([1], ["p"])\nfrom matplotlib.axes import Text\nf._suptitle = Text("both")',
     )
@@ -128,12 +128,12 @@ suite('charts of python code', needsPython, () => {
     )
   })
 
-  test('a chart of an unknown kind has a picture and no elements', async () => {
+  test('a figure of an unknown kind is a chart of type unknown, without elements', async () => {
     assert.deepEqual(await chartOf('plt.axes().title = "picture"'), { type: 'unknown', title: 'picture' })
     assert.deepEqual(await chartOf('plt.axes().lines = None'), { type: 'unknown' })
   })
 
-  test('each open figure is one artifact and is then closed; printed output keeps its order', async () => {
+  test('plt.show() returns each open figure as a chart and closes it, and printed output keeps its order', async () => {
     const { result, artifacts } = await run(
       'import matplotlib.pyplot as plt\nprint("a")\nplt.axes(plt.figure(1)); plt.axes(plt.figure(2))\nplt.show()\nprint("b", plt.get_fignums(), plt.backend)\nplt.show()',
     )
@@ -141,7 +141,7 @@ suite('charts of python code', needsPython, () => {
     assert.equal(artifacts.charts.length, 2)
   })
 
-  test('a program that draws is the main module, and its errors show the lines of its own code', async () => {
+  test('Python code that imports matplotlib is the main module, and its errors show its own lines', async () => {
     const { exitCode, result } = await run(
       '"""matplotlib"""\nfrom __future__ import annotations\nimport sys\nprint(__name__, __doc__, sys.argv)\ndef f():\n  raise ValueError("x")\nf()',
     )
@@ -153,21 +153,21 @@ suite('charts of python code', needsPython, () => {
     )
   })
 
-  test('a syntax error in a program that draws names the line of its own code', async () => {
+  test('a syntax error in Python code that imports matplotlib has the line of that code', async () => {
     const { exitCode, result } = await run('import matplotlib\n\nx = = 1')
     assert.equal(exitCode, 1)
     assert.match(result, /^ {2}File "<stdin>", line 3\n/)
     assert.match(result, /SyntaxError/)
   })
 
-  test('sys.exit sets the exit code, and a missing module is reported as the program’s own error', async () => {
+  test('Python code that imports matplotlib can call sys.exit, and reports a missing module as its own error', async () => {
     assert.equal((await run('import matplotlib, sys\nsys.exit(5)')).exitCode, 5)
     const { result } = await run('import matplotlib.nothing')
     assert.match(result, /line 1, in <module>\n(?:.*\n)*ModuleNotFoundError/)
   })
 })
 
-test('charts of the real matplotlib', needsMatplotlib, async () => {
+test('figures of the real matplotlib become charts', needsMatplotlib, async () => {
   await using box = await startToolbox()
   const code = 'import matplotlib.pyplot as plt\nplt.boxplot([1, 2, 3]); plt.title("t"); plt.show()'
   const { body } = await box.post('/process/code-run', { code, language: 'python' })

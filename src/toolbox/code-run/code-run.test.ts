@@ -19,13 +19,13 @@ const has = (program: string) => {
 const needsPython = has('python3') ? {} : { skip: 'needs python3' }
 
 suite('POST /process/code-run', () => {
-  test('the answer has no artifacts field if there are no charts', needsPython, async () => {
+  test('POST /process/code-run answers without an artifacts field if there are no charts', needsPython, async () => {
     await using box = await startToolbox()
     const reply = await box.post(codeRun, { code: 'print(1 + 1)', language: 'python' })
     assert.deepEqual(reply, { status: 200, body: { exitCode: 0, result: '2\n' } })
   })
 
-  test('400 for no code, an unknown language, wrong types, bad variable names', async () => {
+  test('POST /process/code-run answers 400 for no code, an unknown language, wrong types or variable names', async () => {
     await using box = await startToolbox()
     for (const body of [
       { code: '', language: 'python' },
@@ -43,34 +43,34 @@ suite('POST /process/code-run', () => {
     }
   })
 
-  test('the default language is the sandbox’s own, or python if that is not one of the three', async () => {
+  test('POST /process/code-run uses the sandbox’s language by default, or python if it cannot run that one', async () => {
     await using script = await startToolbox({ language: 'javascript' })
     assert.equal((await script.post(codeRun, { code: 'console.log(typeof require)' })).body.result, 'function\n')
     await using other = await startToolbox({ language: 'ruby' })
     if (has('python3')) assert.equal((await other.post(codeRun, { code: 'print(None)' })).body.result, 'None\n')
   })
 
-  test('the status is 200 even if the program fails', async () => {
+  test('POST /process/code-run answers 200 even if the program fails', async () => {
     await using box = await startToolbox()
     const { status, body } = await box.post(codeRun, { code: 'process.exit(3)', language: 'javascript' })
     assert.deepEqual([status, body], [200, { exitCode: 3, result: '' }])
   })
 
-  test('the exit code is -1, with the reason, if the image lacks the interpreter', async () => {
+  test('POST /process/code-run answers 200 with exit code -1 and the reason if the image lacks the interpreter', async () => {
     await using box = await startToolbox()
     const { status, body } = await box.post(codeRun, { code: 'x', language: 'python', envs: { PATH: box.directory } })
     assert.deepEqual([status, body.exitCode], [200, -1])
     assert.match(body.result, /python3 could not be started/)
   })
 
-  test('408 when the call’s timeout passes; there is no default timeout', needsPython, async () => {
+  test('POST /process/code-run answers 408 after the call’s timeout', needsPython, async () => {
     await using box = await startToolbox()
     const { status, body } = await box.post(codeRun, { code: 'while True: pass', language: 'python', timeout: 1 })
     assert.deepEqual([status, body.code], [408, 'PROCESS_EXECUTION_TIMEOUT'])
     assert.match(body.message, /timeout/)
   })
 
-  test('every call is a fresh process, which starts in the user’s home', needsPython, async () => {
+  test('POST /process/code-run starts a new process in the user’s home for each call', needsPython, async () => {
     await using box = await startToolbox()
     await box.post(codeRun, { code: 'x = 1', language: 'python' })
     const { body } = await box.post(codeRun, { code: 'import os\nprint(os.getcwd())\nprint(x)', language: 'python' })
@@ -81,21 +81,21 @@ suite('POST /process/code-run', () => {
 })
 
 suite('POST /process/code-run: python', needsPython, () => {
-  test('argv holds the real arguments after "-"', async () => {
+  test('Python code gets its arguments unchanged, after "-" as the first of sys.argv', async () => {
     await using box = await startToolbox()
     const argv = ['a b', '"quoted"', '$HOME', '--flag', '']
     const { body } = await box.post(codeRun, { code: 'import sys; print(sys.argv)', language: 'python', argv })
     assert.equal(body.result, `['-', 'a b', '"quoted"', '$HOME', '--flag', '']\n`)
   })
 
-  test('both streams are combined in order', async () => {
+  test('the output of Python code has standard output and standard error in their order', async () => {
     await using box = await startToolbox()
     const code = 'import sys\nfor i in range(3):\n  print("o", i)\n  print("e", i, file=sys.stderr)'
     const { body } = await box.post(codeRun, { code, language: 'python', envs: { LANG: 'C.UTF-8' } })
     assert.equal(body.result, 'o 0\ne 0\no 1\ne 1\no 2\ne 2\n')
   })
 
-  test('multiprocessing can spawn, inspect finds the source, and `__file__` is defined', async () => {
+  test('Python code can use multiprocessing with spawn, inspect.getsource and `__file__`', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python' })).body
     const spawn =
@@ -107,7 +107,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.equal((await run(source)).result, 'def f():\n  pass  # here\n\nimport inspect\n')
   })
 
-  test('a Python program without a main guard can spawn children, and they do not run the program again', async () => {
+  test('Python code without a main guard can spawn processes, which do not run it again', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python', timeout: 20 })).body
     const builtIn = 'import multiprocessing as m; print(m.get_context("spawn").Pool(2).map(abs, [-1]), __file__[:6])'
@@ -118,7 +118,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.deepEqual(await run(otherGuard), { exitCode: 0, result: '[2]\n' })
   })
 
-  test('an encoding line has no effect, because the code is text already', async () => {
+  test('an encoding line in Python code has no effect, because the code is sent as text', async () => {
     await using box = await startToolbox()
     for (const encoding of ['utf-8', 'utf8', 'latin-1', 'cp1252'])
       for (const rest of ['print("é")', 'import os\nprint("é")']) {
@@ -128,7 +128,7 @@ suite('POST /process/code-run: python', needsPython, () => {
       }
   })
 
-  test('the program is the main module, sees nothing of our wrapper code, and its input is empty', async () => {
+  test('Python code is the main module, sees no names of Alcove’s wrapper, and has an empty input', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python' })).body
     const names = await run('print(sorted(n for n in dir() if not n.startswith("__")), __name__)')
@@ -139,7 +139,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.match((await run('import os, signal; os.kill(os.getpid(), signal.SIGTERM)')).result, /^$/)
   })
 
-  test('a program of 1 MiB runs, with its own variables', async () => {
+  test('Python code of 1 MiB runs, and can read the call’s variables', async () => {
     await using box = await startToolbox()
     const code = `import os\nx = "${'y'.repeat(1024 * 1024)}"\nprint(len(x), os.environ["MINE"])`
     const { body } = await box.post(codeRun, { code, language: 'python', envs: { MINE: 'é' } })
@@ -148,14 +148,14 @@ suite('POST /process/code-run: python', needsPython, () => {
 })
 
 suite('POST /process/code-run: javascript', () => {
-  test('the code runs as CommonJS, with its arguments from index 1 on', async () => {
+  test('JavaScript code runs as CommonJS, with its arguments from process.argv[1] on', async () => {
     await using box = await startToolbox()
     const code = 'const { sep } = require("node:path"); console.log(sep, process.argv.slice(1), typeof module)'
     const { body } = await box.post(codeRun, { code, language: 'javascript', argv: ['a b', '--c'] })
     assert.equal(body.result, "/ [ 'a b', '--c' ] object\n")
   })
 
-  test('the code is the main module, and an error quotes only the line of the code', async () => {
+  test('JavaScript code is the main module, and its errors quote its own line', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'javascript' })).body
     assert.equal((await run('if (require.main === module) console.log("main")')).result, 'main\n')
@@ -163,7 +163,7 @@ suite('POST /process/code-run: javascript', () => {
     assert.equal((await run('console.log(process.execArgv)')).result, '[]\n')
   })
 
-  test('strict mode, a hash-bang line and line numbers stay as written', async () => {
+  test('JavaScript code keeps strict mode, a hash-bang line and its line numbers', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'javascript' })).body
     assert.equal(
@@ -187,25 +187,25 @@ suite('POST /process/code-run: javascript modules', () => {
     return (await box.post(codeRun, { code, language: 'javascript', ...more })).body
   }
 
-  test('import, top-level await and require work in one program, with arguments from index 1 on', async () => {
+  test('JavaScript with import and top-level await can also use require, and gets its arguments', async () => {
     const code =
       'import fs from "node:fs"\nconst one = await Promise.resolve(1)\n' +
       'console.log(one, typeof fs.statSync, typeof require("os").cpus, process.argv.slice(1))'
     assert.deepEqual(await run(code, { argv: ['a b'] }), { exitCode: 0, result: "1 function function [ 'a b' ]\n" })
   })
 
-  test('`await` at the beginning of a line is a top-level await, even before a parenthesis', async () => {
+  test('`await` at the beginning of a JavaScript line is a top-level await, even before a parenthesis', async () => {
     assert.equal((await run('await (async () => console.log("in"))()\nconsole.log("out")')).result, 'in\nout\n')
     assert.equal((await run('const x = await (Promise.resolve(3))\nconsole.log(x)')).result, '3\n')
   })
 
-  test('a script that only mentions module keywords stays a script', async () => {
+  test('JavaScript that only mentions module keywords runs as a script', async () => {
     const code = 'undeclared = "import x; await y"; const f = async () => { await 1; return import("node:os") }\n'
     const { result } = await run(`${code}f().then((os) => console.log(undeclared.length, typeof os.cpus))`)
     assert.equal(result, '17 function\n')
   })
 
-  test('the program has the error and the exit code of its module', async () => {
+  test('JavaScript with import reports its own error and exit code', async () => {
     assert.equal((await run('import "node:fs"; process.exit(4)')).exitCode, 4)
     const { exitCode, result } = await run('import "node:fs"\n\nthrow new Error("here")')
     assert.equal(exitCode, 1)
@@ -247,14 +247,14 @@ suite('POST /process/code-run: the file of the code', () => {
     ['typescript', imported, '__filename'],
     ['typescript', `await 1\n${imported}`, 'new URL(import.meta.url)'],
   ] as const) {
-    test(`the file of the code can be its own worker: ${language}, ${self}`, async () => {
+    test(`code can start its own file as a worker: ${language}, ${self}`, async () => {
       await using box = await startToolbox()
       const { body } = await box.post(codeRun, { code: head + roles.replace('SELF', self), language })
       assert.deepEqual(body, { exitCode: 0, result: 'got 21\n' })
     })
   }
 
-  test('workers from text and from other files still work', async () => {
+  test('JavaScript code can start workers from text and from other files', async () => {
     using made = await make()
     writeFileSync(join(made.directory, 'w.js'), 'console.log("file")')
     await using box = await startToolbox()
@@ -264,7 +264,7 @@ suite('POST /process/code-run: the file of the code', () => {
     assert.equal((await box.post(codeRun, { code, language: 'javascript' })).body.result, 'text\nfile\n')
   })
 
-  test('TypeScript code can import TypeScript files in every notation, and these files can import others', async () => {
+  test('TypeScript code can import TypeScript files by all usual paths, and these can import others', async () => {
     using made = await make()
     const put = (name: string, text: string) => {
       mkdirSync(dirnameOf(join(made.directory, name)), { recursive: true })
@@ -327,7 +327,7 @@ suite('POST /process/code-run: typescript', () => {
     return (await box.post(codeRun, { code, language: 'typescript', ...more })).body
   }
 
-  test('types, enums, namespaces, parameter properties and imports work without a compiler in the sandbox', async () => {
+  test('TypeScript with enums, namespaces, parameter properties and imports runs without a compiler inside', async () => {
     const code = `
 import { join } from 'node:path'
 import type { Stats } from 'node:fs'
@@ -342,13 +342,13 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.deepEqual(await run(code), { exitCode: 0, result: 'a/b function 2 3 4 {} 5\n' })
   })
 
-  test('arguments begin at index 1, require works, and the program is the main module', async () => {
+  test('TypeScript code gets its arguments from process.argv[1] on, can use require, and is the main module', async () => {
     const code = 'console.log(process.argv.slice(1), typeof require("fs").statSync, require.main === module)'
     const { result } = await run(code, { argv: ['x y'] })
     assert.equal(result, "[ 'x y' ] function true\n")
   })
 
-  test('an error names the line of the source as it was written', async () => {
+  test('an error in TypeScript code has the line of the code as it was sent', async () => {
     const { exitCode, result } = await run(
       'interface A { a: number }\n\nfunction boom(): never {\n  throw new Error("x")\n}\nboom()',
     )
@@ -356,18 +356,18 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.match(result, /code\.ts:4/)
   })
 
-  test('the answer has the program’s own exit code', async () => {
+  test('TypeScript code sets its own exit code', async () => {
     assert.equal((await run('const n: number = 9; process.exit(n)')).exitCode, 9)
   })
 
-  test('a syntax error is exit code 1 with its line, and nothing runs', async () => {
+  test('TypeScript code with a syntax error is not run, and answers exit code 1 and the line', async () => {
     const { exitCode, result } = await run('console.log("ran")\nconst x: = 3')
     assert.equal(exitCode, 1)
     assert.match(result, /Unexpected "="[\s\S]*code\.ts:2:9/)
     assert.doesNotMatch(result, /^ran/m)
   })
 
-  test('top-level await works, with imports, types and require', async () => {
+  test('TypeScript code can use top-level await together with imports, types and require', async () => {
     const code =
       'import { join } from "node:path"\nconst n: number = await Promise.resolve(1)\n' +
       'console.log(n, join("a", "b"), typeof require("os").cpus)'
@@ -378,14 +378,14 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.match(failed.result, /code\.ts:4/)
   })
 
-  test('code made to exhaust the compiler is refused, and the toolbox keeps serving', async () => {
+  test('TypeScript code made to exhaust the compiler is refused, and the next call is answered', async () => {
     const { exitCode, result } = await run('('.repeat(1_000_000))
     assert.equal(exitCode, 1)
     assert.match(result, /gave up/)
     assert.equal((await run('console.log(1)')).result, '1\n')
   })
 
-  test('413 for code above 1 MiB, which is not compiled', async () => {
+  test('POST /process/code-run answers 413 for TypeScript code above 1 MiB', async () => {
     await using box = await startToolbox()
     const code = `console.log(1) // ${'x'.repeat(1024 * 1024)}`
     const { status, body } = await box.post('/process/code-run', { code, language: 'typescript' })
@@ -393,7 +393,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.equal((await box.post('/process/code-run', { code, language: 'javascript' })).body.result, '1\n')
   })
 
-  test('the compiler is not root', { skip: needsRoot }, async () => {
+  test('the TypeScript compiler does not run as root', { skip: needsRoot }, async () => {
     const { transpile } = await import('./typescript.ts')
     const { compile } = await import('#src/runner/gate-link/compiler.ts')
     const compiler = { compile, typeRemover: async () => '' }

@@ -22,7 +22,7 @@ const start = (atOnce: number) => {
 }
 
 suite('the queue of TypeScript compilations', () => {
-  test('the owner with the fewest running compilations is next, however many compilations of others wait', async () => {
+  test('the organization with the fewest running compilations is next, however many others’ wait', async () => {
     const { take, endOne, order } = start(2)
     await Promise.all([take('a'), take('a')])
     const waiting = [take('a'), take('a'), take('b'), take('c')]
@@ -31,7 +31,7 @@ suite('the queue of TypeScript compilations', () => {
     assert.deepEqual(order, ['a', 'a', 'b', 'a', 'c', 'a'])
   })
 
-  test('429 if too many compilations of one owner or in total wait; each owner may always have one waiting', async () => {
+  test('a compilation is refused with 429 if too many wait, but each organization may have one waiting', async () => {
     const { take } = start(1)
     await take('a')
     for (let call = 0; call < 3; call++) take('a')
@@ -42,7 +42,7 @@ suite('the queue of TypeScript compilations', () => {
     await assert.rejects(take('c'), { status: 429 })
   })
 
-  test('a caller that stops waiting frees its place at once, and its code is not compiled', async () => {
+  test('a caller that stops waiting frees its place in the compiler queue, and its code is not compiled', async () => {
     const { take, endOne, order } = start(1)
     await take('a')
     const calls = new AbortController()

@@ -27,7 +27,7 @@ const pidIn = async (file: string) => {
 }
 
 suite('POST /process/execute', () => {
-  test('200 with exit code and output', async () => {
+  test('POST /process/execute answers 200 with the exit code and the output', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.post(execute, { command: 'echo hello' }), {
       status: 200,
@@ -35,78 +35,78 @@ suite('POST /process/execute', () => {
     })
   })
 
-  test('the status is 200 even if the command fails', async () => {
+  test('POST /process/execute answers 200 even if the command fails', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.post(execute, { command: 'exit 7' }), { status: 200, body: { exitCode: 7, result: '' } })
     assert.equal((await box.post(execute, { command: 'kill -9 $$' })).body.exitCode, 137)
   })
 
-  test('both streams are combined in order of arrival, byte for byte', async () => {
+  test('a command’s standard output and standard error are combined in order of arrival, byte for byte', async () => {
     await using box = await startToolbox()
     const { body } = await box.post(execute, { command: 'echo 1; echo 2 >&2; printf " 3\\t\\n\\n"; printf 4 >&2' })
     assert.equal(body.result, '1\n2\n 3\t\n\n4')
   })
 
-  test('the shell gets the text unchanged: several lines, quotes, here-documents', async () => {
+  test('the shell gets the command’s text unchanged, with several lines, quotes and here-documents', async () => {
     await using box = await startToolbox()
     const command = `x="a  'b'"\nfor i in 1 2; do\n  echo "$i $x"\ndone\ncat <<'END'\n$x\nEND`
     assert.equal((await box.post(execute, { command })).body.result, "1 a  'b'\n2 a  'b'\n$x\n")
   })
 
-  test('`pkill -f` of a word in the command does not end the call: the shell’s arguments lack the text', async () => {
+  test('`pkill -f WORD` as a command does not kill its own shell, whose arguments do not contain the text', async () => {
     await using box = await startToolbox()
     const name = `nothing-is-called-so-${process.pid}`
     const command = `pkill -f "${name}"; pgrep -af ${name} || echo "after, exit $?"`
     assert.deepEqual((await box.post(execute, { command })).body, { exitCode: 0, result: 'after, exit 1\n' })
   })
 
-  test('programs of the command inherit no variable that passed the text to the shell', async () => {
+  test('programs that a command starts do not inherit a variable with the command’s text', async () => {
     await using box = await startToolbox()
     const { body } = await box.post(execute, { command: 'env | grep -i "command" || echo "$# $-"', envs: { A: 'b' } })
     assert.match(body.result, /^0 [a-zA-Z]+\n$/)
   })
 
-  test('the shell is bash if the image has it', async () => {
+  test('a command runs in bash if the image has it', async () => {
     await using box = await startToolbox()
     assert.match((await box.post(execute, { command: 'echo $BASH_VERSION' })).body.result, /^\d/)
   })
 
-  test('the shell is sh if the image has no bash', async () => {
+  test('a command runs in sh if the image has no bash', async () => {
     await using box = await startToolbox()
     symlinkSync('/bin/sh', join(box.directory, 'sh'))
     const { body } = await box.post(execute, { command: 'echo "[$BASH_VERSION]"', envs: { PATH: box.directory } })
     assert.deepEqual(body, { exitCode: 0, result: '[]\n' })
   })
 
-  test('the answer is exit code -1 if there is no shell at all', async () => {
+  test('POST /process/execute answers 200 with exit code -1 if the image has neither bash nor sh', async () => {
     await using box = await startToolbox()
     const { status, body } = await box.post(execute, { command: 'echo', envs: { PATH: box.directory } })
     assert.deepEqual([status, body.exitCode], [200, -1])
     assert.match(body.result, /neither bash nor sh/)
   })
 
-  test('standard input is empty', async () => {
+  test('a command’s standard input is empty', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: 'cat; read x || echo end' })).body.result, 'end\n')
   })
 
-  test('a command of 1 MiB runs, and its standard input is empty too', async () => {
+  test('a command of 1 MiB runs with an empty standard input', async () => {
     await using box = await startToolbox()
     const command = `x='${'y'.repeat(1024 * 1024)}'; echo \${#x}; cat; echo done`
     assert.equal((await box.post(execute, { command })).body.result, '1048576\ndone\n')
   })
 
-  test('413 for a body above the limit', async () => {
+  test('POST /process/execute answers 413 for a body above the limit', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: 'x'.repeat(9 * 1024 * 1024) })).status, 413)
   })
 
-  test('invalid UTF-8 in output is replaced', async () => {
+  test('POST /process/execute replaces invalid UTF-8 in the output', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: "printf 'a\\377b\\0c'" })).body.result, 'a\ufffdb\0c')
   })
 
-  test('of 1 GiB of output, beginning and end are returned with a note about the gap; memory stays small', async () => {
+  test('1 GiB of output is cut to its beginning and end with a note about the gap, and memory stays small', async () => {
     await using box = await startToolbox()
     const before = process.memoryUsage.rss()
     const { status, body } = await box.post(execute, {
@@ -119,7 +119,7 @@ suite('POST /process/execute', () => {
     assert.ok(process.memoryUsage.rss() - before < 400 * 1024 * 1024, 'the memory of the runner stays bounded')
   })
 
-  test('a background child does not delay the answer', async () => {
+  test('POST /process/execute does not wait for a background child of the command', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'pid')
     const { body } = await box.post(execute, { command: `sleep 300 & echo $! > ${file}; echo started`, timeout: 0 })
@@ -129,7 +129,7 @@ suite('POST /process/execute', () => {
 })
 
 suite('POST /process/execute: timeout', () => {
-  test('408 PROCESS_EXECUTION_TIMEOUT with the word timeout, and the whole process group is killed', async () => {
+  test('POST /process/execute answers 408 after the timeout, and kills the command’s whole process group', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'pid')
     const command = `trap '' TERM; sh -c 'trap "" TERM; echo $$ > ${file}; sleep 300; sleep 300'; sleep 300`
@@ -141,7 +141,7 @@ suite('POST /process/execute: timeout', () => {
     await until(() => !isAlive(pid), 'the end of the group')
   })
 
-  test('408 carries the output so far, also when the command is sent again with its Idempotency-Key', async () => {
+  test('POST /process/execute answers 408 with the output so far, also if repeated with its Idempotency-Key', async () => {
     await using box = await startToolbox()
     const again = { 'idempotency-key': 'same' }
     for (const headers of [{}, again, again]) {
@@ -150,7 +150,7 @@ suite('POST /process/execute: timeout', () => {
     }
   })
 
-  test('POST /process/execute ends a command without a timeout after 10 seconds', async (t) => {
+  test('POST /process/execute ends a command after 10 seconds if the call has no timeout', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const { deadlineOf } = await import('#src/toolbox/running/deadline.ts')
     const { defaultExecuteTimeoutSeconds } = await import('#src/gate/config.ts')
@@ -164,7 +164,7 @@ suite('POST /process/execute: timeout', () => {
     assert.equal(deadline.signal.reason.code, 'execution_timeout')
   })
 
-  test('the 408 at the default limit says that the limit was the default, and how to change it', async () => {
+  test('POST /process/execute answers 408 at the default timeout, and says how to change the timeout', async () => {
     await using box = await startToolbox({}, { executeTimeoutSeconds: 1 })
     const { status, body } = await box.post(execute, { command: 'sleep 300' })
     assert.equal(status, 408)
@@ -173,26 +173,26 @@ suite('POST /process/execute: timeout', () => {
     assert.doesNotMatch(asked.body.message, /default/)
   })
 
-  test('200 and no default limit for calls with an SDK’s version header, as SDKs promise', async () => {
+  test('POST /process/execute has no default timeout for calls with an SDK’s version header', async () => {
     await using box = await startToolbox({}, { executeTimeoutSeconds: 1 })
     const sdk = { 'x-daytona-sdk-version': '0.216.0' }
     assert.equal((await box.post(execute, { command: 'sleep 1.5; echo done' }, sdk)).body.result, 'done\n')
     assert.equal((await box.post(execute, { command: 'sleep 300', timeout: 1 }, sdk)).status, 408)
   })
 
-  test('a timeout of 0, or one that no timer can hold, means no timeout', async () => {
+  test('POST /process/execute has no timeout for a timeout of 0, null or more than a timer can hold', async () => {
     await using box = await startToolbox()
     for (const timeout of [0, 1e12, null]) {
       assert.equal((await box.post(execute, { command: 'sleep 0.1; echo ok', timeout })).body.result, 'ok\n')
     }
   })
 
-  test('400 for a timeout that is negative or not a number', async () => {
+  test('POST /process/execute answers 400 for a timeout that is negative or not a number', async () => {
     await using box = await startToolbox()
     for (const timeout of [-1, '5', {}]) assert.equal((await box.post(execute, { command: 'ls', timeout })).status, 400)
   })
 
-  test('a caller who hangs up ends the command', async () => {
+  test('POST /process/execute ends the command if the caller closes the connection', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'pid')
     const call = box.call(execute, { command: `echo $$ > ${file}; sleep 300; sleep 300`, timeout: 0 })
@@ -207,7 +207,7 @@ suite('POST /process/execute: timeout', () => {
 suite('POST /process/execute: Idempotency-Key', () => {
   const key = (name: string) => ({ 'idempotency-key': name })
 
-  test('200 with the first answer, and the command runs once, however often the call is repeated', async () => {
+  test('POST /process/execute runs a command once per Idempotency-Key, and repeats the first answer', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'ran')
     const body = { command: `echo x >> ${file}; sleep 0.2; wc -l < ${file}; exit 3` }
@@ -217,7 +217,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
     assert.equal((await box.post(execute, body, key('again'))).body.result, '2\n')
   })
 
-  test('a caller who hangs up gets the answer when sending the call again', async () => {
+  test('POST /process/execute repeated with its Idempotency-Key after a lost connection returns the answer', async () => {
     await using box = await startToolbox()
     const [begun, goOn] = [join(box.directory, 'begun'), join(box.directory, 'go-on')]
     const body = { command: `echo $$ > ${begun}; until [ -e ${goOn} ]; do sleep 0.02; done; echo done`, timeout: 60 }
@@ -229,7 +229,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
     assert.deepEqual((await box.post(execute, body, key('lost'))).body, { exitCode: 0, result: 'done\n' })
   })
 
-  test('a repeated call gets 408 again if the command timed out; each sandbox has its own keys', async () => {
+  test('POST /process/execute repeated with its Idempotency-Key answers 408 again after a timeout', async () => {
     await using box = await startToolbox()
     const body = { command: 'sleep 60', timeout: 0.1 }
     for (let call = 0; call < 2; call++) assert.equal((await box.post(execute, body, key('late'))).status, 408)
@@ -237,7 +237,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
     assert.equal(answersOf('box-of-another').isEmpty, true)
   })
 
-  test('422 if another body has the same key, 400 for an invalid key', async () => {
+  test('POST /process/execute answers 422 for a used Idempotency-Key with another body, 400 for an invalid key', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: 'true' }, key('used'))).status, 200)
     assert.equal((await box.post(execute, { command: 'false' }, key('used'))).status, 422)
@@ -250,7 +250,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
 suite('stored answers of commands with an Idempotency-Key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('stored answers are limited: the oldest are evicted first; 409 for repeating a call with a huge one', async () => {
+  test('stored answers above their limit are evicted, oldest first; repeating a call with a huge one is 409', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0
@@ -266,7 +266,7 @@ suite('stored answers of commands with an Idempotency-Key', () => {
     await assert.rejects(answers.once('long', 'long', rerun), { status: 409 })
   })
 
-  test('the memory of evicted answers is freed', async () => {
+  test('the memory of an evicted answer is freed', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     const answers = new Answers()
@@ -277,7 +277,7 @@ suite('stored answers of commands with an Idempotency-Key', () => {
     assert.equal(first.deref(), undefined)
   })
 
-  test('429 above the limit of running commands with a key; a command that did not run may be sent again', async () => {
+  test('more than 256 commands with an Idempotency-Key at the same time are refused with 429', async () => {
     const answers = new Answers()
     const going = Promise.withResolvers<{ exitCode: number; result: string }>()
     for (let key = 0; key < 256; key++) answers.once(String(key), key, () => going.promise)
@@ -289,19 +289,19 @@ suite('stored answers of commands with an Idempotency-Key', () => {
 })
 
 suite('POST /process/execute: cwd', () => {
-  test('the default cwd is the user’s home, also for an empty cwd', async () => {
+  test('POST /process/execute runs the command in the user’s home if cwd is missing, null or empty', async () => {
     await using box = await startToolbox()
     for (const cwd of [undefined, null, '']) {
       assert.equal((await box.post(execute, { command: 'pwd -P', cwd })).body.result, `${homedir()}\n`)
     }
   })
 
-  test('a cwd that begins with a slash is absolute', async () => {
+  test('POST /process/execute uses a cwd that begins with a slash as it is', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: 'pwd', cwd: box.directory })).body.result, `${box.directory}\n`)
   })
 
-  test('a relative cwd counts from the user’s home', async () => {
+  test('POST /process/execute resolves a relative cwd from the user’s home', async () => {
     await using box = await startToolbox()
     mkdirSync(join(box.directory, 'deep'))
     const cwd = relative(homedir(), join(box.directory, 'deep'))
@@ -310,7 +310,7 @@ suite('POST /process/execute: cwd', () => {
     assert.equal(body.result, `${box.directory}/deep\n`)
   })
 
-  test('400 says why a cwd cannot be used', async () => {
+  test('POST /process/execute answers 400 for a cwd that cannot be used, and says why', async () => {
     await using box = await startToolbox()
     writeFileSync(join(box.directory, 'file'), '')
     const ask = (cwd: string) => box.post(execute, { command: 'ls', cwd })
@@ -324,20 +324,20 @@ suite('POST /process/execute: cwd', () => {
 })
 
 suite('POST /process/execute: user and environment', () => {
-  test('400 for a user that the sandbox does not have', async () => {
+  test('POST /process/execute answers 400 if the sandbox does not have its user', async () => {
     await using box = await startToolbox({ user: 'nobody-of-that-name' })
     const { status, body } = await box.post(execute, { command: 'ls' })
     assert.equal(status, 400)
     assert.match(body.message, /"nobody-of-that-name" does not exist/)
   })
 
-  test('the environment is the sandbox’s, overridden by the call’s variables', async () => {
+  test('a command’s environment is the sandbox’s, and variables of the call override it', async () => {
     await using box = await startToolbox({ env: { PATH: '/usr/bin:/bin', A: 'sandbox', B: 'sandbox' } })
     const { body } = await box.post(execute, { command: 'echo "$A $B $C"', envs: { B: 'call', C: 'a "b" $c\nd' } })
     assert.equal(body.result, 'sandbox call a "b" $c\nd\n')
   })
 
-  test('the base variables name the sandbox, and the telemetry endpoint if one is set', async () => {
+  test('a command’s base variables have the ids of the sandbox, and the telemetry endpoint if one is set', async () => {
     await using box = await startToolbox({ otelEndpoint: 'http://collector.test:4318' })
     const { body } = await box.post(execute, { command: 'env | grep ^DAYTONA_ | sort' })
     assert.deepEqual(body.result.trimEnd().split('\n'), [
@@ -350,7 +350,7 @@ suite('POST /process/execute: user and environment', () => {
     ])
   })
 
-  test('400 for an invalid variable name', async () => {
+  test('POST /process/execute answers 400 for an invalid name of a variable', async () => {
     await using box = await startToolbox()
     for (const name of ['', '1A', 'A-B', 'A=B', 'A B', 'é']) {
       const { status, body } = await box.post(execute, { command: 'ls', envs: { [name]: 'x' } })
@@ -359,7 +359,7 @@ suite('POST /process/execute: user and environment', () => {
     }
   })
 
-  test('400 for an environment that is too large for the kernel', async () => {
+  test('POST /process/execute answers 400 for an environment that is too large for the kernel', async () => {
     await using box = await startToolbox()
     const one = await box.post(execute, { command: 'ls', envs: { A: 'x'.repeat(200_000) } })
     const all = await box.post(execute, { command: 'ls', envs: { A: 'x'.repeat(7_000_000), B: 'x'.repeat(1_300_000) } })
@@ -369,12 +369,12 @@ suite('POST /process/execute: user and environment', () => {
 })
 
 suite('POST /process/execute: bad bodies', () => {
-  test('400 for a blank command', async () => {
+  test('POST /process/execute answers 400 for a blank command', async () => {
     await using box = await startToolbox()
     for (const command of ['', '  ', '\n\t']) assert.equal((await box.post(execute, { command })).status, 400)
   })
 
-  test('400 INVALID_REQUEST_BODY for invalid JSON, or an empty body', async () => {
+  test('POST /process/execute answers 400 INVALID_REQUEST_BODY for invalid JSON and for an empty body', async () => {
     await using box = await startToolbox()
     for (const text of ['{"command":', '']) {
       const { status, body } = await box.post(execute, text)
@@ -382,7 +382,7 @@ suite('POST /process/execute: bad bodies', () => {
     }
   })
 
-  test('400 for values of wrong types', async () => {
+  test('POST /process/execute answers 400 for values of wrong types', async () => {
     await using box = await startToolbox()
     for (const body of [{}, { command: 5 }, { command: 'ls', cwd: 5 }, { command: 'ls', envs: ['A'] }, [], '"ls"']) {
       assert.equal((await box.post(execute, body)).status, 400, JSON.stringify(body))
@@ -393,14 +393,14 @@ suite('POST /process/execute: bad bodies', () => {
 })
 
 suite('states of the sandbox of a call', () => {
-  test('404 for a sandbox that is not on this host, 409 for a sandbox that is not started', async () => {
+  test('POST /process/execute answers 404 for a sandbox not on this host, 409 for one that is not started', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post('/toolbox/box-2/process/execute', { command: 'ls' })).status, 404)
     box.held.status = 'stopped'
     assert.equal((await box.post(execute, { command: 'ls' })).status, 409)
   })
 
-  test('409 when the sandbox has stopped before the call', async () => {
+  test('POST /process/execute answers 409 if the sandbox’s agent has ended', async () => {
     await using box = await startToolbox()
     await box.native.agent.shutdown(100)
     assert.equal((await box.post(execute, { command: 'ls' })).status, 409)

@@ -27,7 +27,7 @@ const requestThatFails = (begin: string, failure: Error, type: string): Incoming
   return Object.assign(body, { headers: { 'content-type': type } }) as unknown as IncomingMessage
 }
 
-suite('upload of a file whose body does not arrive whole', () => {
+suite('an upload whose body does not arrive completely', () => {
   const tooSlow = new Problem('timeout', 'The body has come too slowly, or not at all.')
   const cases = [
     ['a body without a form', 'half', 'application/octet-stream', upload.bind(undefined, files, '/a')],
@@ -35,7 +35,7 @@ suite('upload of a file whose body does not arrive whole', () => {
     ['a form of many files', form, 'multipart/form-data; boundary=b', bulkUpload.bind(undefined, files)],
   ] as const
   for (const [what, begin, type, receive] of cases) {
-    test(`an upload is 408 if ${what} came too slowly, and 400 if ${what} was cut short`, async () => {
+    test(`an upload is refused with 408 if ${what} came too slowly, and with 400 if ${what} was cut short`, async () => {
       await assert.rejects(receive(requestThatFails(begin, tooSlow, type)), {
         code: 'timeout',
         message: tooSlow.message,

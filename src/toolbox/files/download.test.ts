@@ -17,7 +17,7 @@ const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms'
 const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
 suite('GET /files/download', () => {
-  test('200 with the contents, their length and a file name', async () => {
+  test('GET /files/download answers 200 with the contents, their length and a file name', async () => {
     await using room = await FilesRoom.start()
     const bytes = Buffer.from([0, 255, 13, 10, 128])
     writeFileSync(room.at('bin é".dat'), bytes)
@@ -37,7 +37,7 @@ suite('GET /files/download', () => {
     assert.match((await room.get('/download', { path: '/proc/self/status' })).text, /alcove-agent/)
   })
 
-  test('206 for one range, 416 for a range after the end, 200 for any other Range header', async () => {
+  test('GET /files/download answers 206 for one range, 416 for one after the end, 200 for other Range headers', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('ten'), '0123456789')
     const ask = (range: string) => room.get('/download', { path: room.at('ten') }, { range })
@@ -66,7 +66,7 @@ suite('GET /files/download', () => {
     }
   })
 
-  test('HEAD reports the size without contents', async () => {
+  test('HEAD /files/download answers with the size and without contents', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('ten'), '0123456789')
     const { status, headers, bytes } = await room.settle(
@@ -75,7 +75,7 @@ suite('GET /files/download', () => {
     assert.deepEqual([status, headers['content-length'], bytes.length], [200, '10', 0])
   })
 
-  test('a sysfs file is reported with the size of its contents, also for HEAD and for a range from its end', async () => {
+  test('a download of a sysfs file has the size of its contents, also for HEAD and for a range from the end', async () => {
     await using room = await FilesRoom.start()
     const text = readFileSync(loopbackMtu, 'utf8')
     const whole = await room.get('/download', { path: loopbackMtu })
@@ -88,14 +88,14 @@ suite('GET /files/download', () => {
     assert.equal((await room.get('/download', { path: '/proc/version' }, { range: 'bytes=-1' })).text, '\n')
   })
 
-  test('422 for a file whose size is reported as 0 and that holds more than 1 MiB', sizeless, async () => {
+  test('GET /files/download answers 422 for a file above 1 MiB whose size is reported as 0', sizeless, async () => {
     await using room = await FilesRoom.start()
     const reply = await room.get('/download', { path: '/proc/kallsyms' })
     assert.deepEqual(refusal(reply), [422, 'UNPROCESSABLE_ENTITY'])
     assert.match(reply.body.message, /too large/)
   })
 
-  test('when the caller leaves, the process that reads the file ends', async () => {
+  test('closing a download ends the process that reads the file', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('large'), '')
     truncateSync(room.at('large'), 256 * 1024 * 1024)
@@ -111,7 +111,7 @@ suite('GET /files/download', () => {
 })
 
 suite('POST /files/bulk-download', () => {
-  test('when the caller leaves before a file is sent, that file is closed', async () => {
+  test('closing a bulk download closes a file that was opened and not yet sent', async () => {
     const stream = Readable.from([Buffer.from('x')])
     const files = { read: async () => ({ length: 1, stream }) } as unknown as Files
     const reply = { header: () => reply } as unknown as FastifyReply
@@ -122,7 +122,7 @@ suite('POST /files/bulk-download', () => {
     assert.equal(stream.destroyed, true)
   })
 
-  test('200 with one part per path, in order, with lengths; an error is a part too', async () => {
+  test('POST /files/bulk-download answers 200 with a part for each path, in order, also for errors', async () => {
     await using room = await FilesRoom.start()
     const [one, missing, odd, empty] = ['one', 'missing', 'odd é.txt', 'empty'].map((name) => room.at(name)) as [
       string,
@@ -155,7 +155,7 @@ suite('POST /files/bulk-download', () => {
     )
   })
 
-  test('a file with a wrong reported size does not break off the answer: the other files arrive', async () => {
+  test('a bulk download with a file of wrong reported size still contains all files', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('behind'), 'behind')
     const { headers, bytes } = await room.send('/bulk-download', { paths: [loopbackMtu, room.at('behind')] })
@@ -168,7 +168,7 @@ suite('POST /files/bulk-download', () => {
     ])
   })
 
-  test('the name of a part is the requested path, in a form that can hold every name', async () => {
+  test('each part of a bulk download is named by its requested path, with any characters in it', async () => {
     await using room = await FilesRoom.start()
     const path = room.at('o"d\\d é\r\n\'(*).txt')
     writeFileSync(path, 'x')
@@ -178,7 +178,7 @@ suite('POST /files/bulk-download', () => {
     assert.equal(simple, `${room.directory}/o\\"d\\\\d é__'(*).txt`)
   })
 
-  test('400 without paths', async () => {
+  test('POST /files/bulk-download answers 400 without paths', async () => {
     await using room = await FilesRoom.start()
     assert.equal((await room.send('/bulk-download', { paths: [] })).status, 400)
     assert.equal((await room.send('/bulk-download', {})).status, 400)

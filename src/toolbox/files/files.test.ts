@@ -23,7 +23,7 @@ import { FilesRoom, type Reply, refusal } from './testing/files-room.ts'
 const names = ({ body }: Reply): string[] => body.map(({ name }: { name: string }) => name)
 
 suite('GET /files', () => {
-  test('200 describes the entries of a directory, sorted, links as links', async () => {
+  test('GET /files answers 200 with the entries of a directory, sorted, and describes links as links', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'hello')
     chmodSync(room.at('file'), 0o4640)
@@ -49,7 +49,7 @@ suite('GET /files', () => {
     assert.deepEqual([reply.body[2].isDir, reply.body[2].mode], [false, 'Lrwxrwxrwx'])
   })
 
-  test('the parameter depth limits the listing, which never follows a link', async () => {
+  test('GET /files lists down to the parameter depth, and follows no link', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('a', 'b', 'c'), { recursive: true })
     symlinkSync('/etc', room.at('a', 'etc'))
@@ -65,7 +65,7 @@ suite('GET /files', () => {
     }
   })
 
-  test('a missing or relative path starts at the home; `~` is an ordinary name', async () => {
+  test('GET /files starts at the home for a missing or relative path; `~` has no special meaning', async () => {
     await using room = await FilesRoom.start()
     const inHome = mkdtempSync(join(homedir(), 'alcove-files-'))
     try {
@@ -81,7 +81,7 @@ suite('GET /files', () => {
     }
   })
 
-  test('at most 20000 entries are listed, and a header says that the list is cut', async () => {
+  test('GET /files lists at most 20000 entries, and then sets the header X-Alcove-Truncated', async () => {
     await using room = await FilesRoom.start()
     for (let at = 0; at < 20_001; at++) writeFileSync(room.at(String(at)), '')
     const { body, headers } = await room.get('', { path: room.directory })
@@ -93,7 +93,7 @@ suite('GET /files', () => {
 })
 
 suite('GET /files/info', () => {
-  test('200 follows a link, and also describes directories and special files', async () => {
+  test('GET /files/info answers 200 for files, directories and special files, and follows links', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), '123')
     symlinkSync('file', room.at('link'))
@@ -109,7 +109,7 @@ suite('GET /files/info', () => {
 })
 
 suite('POST /files/folder', () => {
-  test('201 makes the folder and its missing parents; an existing folder is not an error', async () => {
+  test('POST /files/folder answers 201 for a new folder with its parents, and for an existing folder', async () => {
     await using room = await FilesRoom.start()
     for (const [mode, wanted] of [
       ['700', 0o700],
@@ -128,7 +128,7 @@ suite('POST /files/folder', () => {
 })
 
 suite('POST /files/move', () => {
-  test('200 moves files and directories', async () => {
+  test('POST /files/move answers 200 for a file and for a directory', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('one'), '1')
     assert.equal((await room.post('/move', { source: room.at('one'), destination: room.at('two') })).status, 200)
@@ -139,7 +139,7 @@ suite('POST /files/move', () => {
     assert.deepEqual(readdirSync(room.directory), ['renamed', 'two'])
   })
 
-  test('409 if the destination exists, even as a dangling link; both stay unchanged', async () => {
+  test('POST /files/move answers 409 if the destination exists, even as a dangling link, and changes nothing', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('one'), '1')
     mkdirSync(room.at('directory'))
@@ -151,7 +151,7 @@ suite('POST /files/move', () => {
     assert.deepEqual(readdirSync(room.directory), ['dangling', 'directory', 'one'])
   })
 
-  test('404 for a missing source or destination directory, 400 for a move into itself', async () => {
+  test('POST /files/move answers 404 for a missing source or parent, and 400 for a move into itself', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory'))
     const move = (source: string, destination: string) => room.post('/move', { source, destination })
@@ -162,7 +162,7 @@ suite('POST /files/move', () => {
     assert.equal((await room.post('/move', { source: room.at('directory') })).status, 400)
   })
 
-  test('200 between file systems, with all contents, and still 409 and 404', {
+  test('POST /files/move between file systems answers 200 and moves all contents; 409 and 404 stay the same', {
     skip: statSync('/dev/shm').dev === statSync('/tmp').dev && 'needs two file systems',
   }, async () => {
     await using room = await FilesRoom.start()
@@ -186,7 +186,7 @@ suite('POST /files/move', () => {
 })
 
 suite('POST /files/permissions', () => {
-  test('200 sets mode, owner and group', { skip: needsRoot }, async () => {
+  test('POST /files/permissions answers 200 and sets mode, owner and group', { skip: needsRoot }, async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), '')
     const change = { path: room.at('file'), mode: '755', owner: 'nobody', group: '4242' }
@@ -197,7 +197,7 @@ suite('POST /files/permissions', () => {
     assert.deepEqual([owner, group], ['nobody', '4242'])
   })
 
-  test('400 for an unknown owner or an invalid mode', async () => {
+  test('POST /files/permissions answers 400 for an unknown owner or group, or an invalid mode', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), '')
     const change = (query: Record<string, string>) => room.post('/permissions', { path: room.at('file'), ...query })
@@ -209,7 +209,7 @@ suite('POST /files/permissions', () => {
 })
 
 suite('DELETE /files', () => {
-  test('204 deletes a file, a link but not its target, and a directory only if recursive', async () => {
+  test('DELETE /files answers 204 for a file, for a link without its target, and for a directory if recursive', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory', 'below'), { recursive: true })
     writeFileSync(room.at('file'), '')

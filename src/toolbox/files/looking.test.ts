@@ -24,7 +24,7 @@ const busybox = '/bin/busybox'
 const needsBusybox = existsSync(busybox) ? false : 'needs busybox-static'
 
 suite('GET /files/find', () => {
-  test('200 with file, line number and content, sorted; the text is literal', async () => {
+  test('GET /files/find answers 200 with file, line number and content, sorted; the text is no pattern', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('src'))
     writeFileSync(room.at('src', 'b.ts'), 'first\nsome TODO: a.b* é\r\nlast')
@@ -43,7 +43,7 @@ suite('GET /files/find', () => {
     assert.deepEqual(await ask('$(touch x); `id` \'"'), [])
   })
 
-  test('binary files, fifos, links and unreadable files are skipped', async () => {
+  test('GET /files/find skips binary files, fifos and links', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('binary'), Buffer.from('word\0word'))
     execFileSync('mkfifo', [room.at('fifo')])
@@ -57,7 +57,9 @@ suite('GET /files/find', () => {
     )
   })
 
-  test('200 with the same result if the image has BusyBox’s tools', { skip: needsBusybox }, async (t) => {
+  test('GET /files/find and search give the same results with the tools of BusyBox', {
+    skip: needsBusybox,
+  }, async (t) => {
     const tools = mkdtempSync(join(tmpdir(), 'alcove-busybox-'))
     for (const name of ['cmp', 'find', 'grep', 'sh', 'tr']) symlinkSync(busybox, join(tools, name))
     t.after(() => rmSync(tools, { recursive: true }))
@@ -89,7 +91,7 @@ suite('GET /files/find', () => {
     assert.deepEqual(await answersOf(busy), expected)
   })
 
-  test('at most 10000 matches are returned, and a header says that the list is cut; long lines are cut', async () => {
+  test('GET /files/find returns at most 10000 matches and cuts long lines, and sets X-Alcove-Truncated', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('many'), 'match\n'.repeat(10_001))
     const { body, headers } = await room.get('/find', { path: room.directory, pattern: 'match' })
@@ -100,14 +102,14 @@ suite('GET /files/find', () => {
     assert.deepEqual([short.line, short.content], [2, 'match'])
   })
 
-  test('400 for an empty text and for a text of several lines', async () => {
+  test('GET /files/find answers 400 for an empty text and for a text of several lines', async () => {
     await using room = await FilesRoom.start()
     for (const pattern of ['', 'a\nb']) {
       assert.equal((await room.get('/find', { path: room.directory, pattern })).status, 400)
     }
   })
 
-  test('422 for find and search in a sandbox whose image lacks the programs grep and find', async () => {
+  test('GET /files/find and GET /files/search answer 422 if the image lacks grep and find', async () => {
     await using room = await FilesRoom.start({ env: { PATH: '/nowhere' } })
     for (const call of ['/find', '/search']) {
       const reply = await room.get(call, { path: room.directory, pattern: 'x' })
@@ -117,7 +119,7 @@ suite('GET /files/find', () => {
 })
 
 suite('GET /files/search', () => {
-  test('200 with matching names at any depth, sorted', async () => {
+  test('GET /files/search answers 200 with the matching names at any depth, sorted', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('src', 'deep.ts'), { recursive: true })
     for (const name of ['a.ts', 'src/b.ts', 'src/c.js', 'src/-x.ts', 'src/new\nline.ts'])
@@ -145,21 +147,21 @@ suite('GET /files/search', () => {
     assert.deepEqual(await ask('*.ts; touch /tmp/x'), [])
   })
 
-  test('400 for a pattern with more than six **/', async () => {
+  test('GET /files/search answers 400 for a pattern with more than six `**/`', async () => {
     await using room = await FilesRoom.start()
     const ask = (pattern: string) => room.get('/search', { path: room.directory, pattern })
     assert.deepEqual((await ask(`${'**/a/'.repeat(6)}b`)).body, { files: [] })
     assert.equal((await ask(`${'**/a/'.repeat(7)}b`)).status, 400)
   })
 
-  test('at most 10000 names are returned, and a header says that the list is cut', async () => {
+  test('GET /files/search returns at most 10000 names, and then sets the header X-Alcove-Truncated', async () => {
     await using room = await FilesRoom.start()
     for (let at = 0; at < 10_001; at++) writeFileSync(room.at(`${at}.x`), '')
     const { body, headers } = await room.get('/search', { path: room.directory, pattern: '*.x' })
     assert.deepEqual([body.files.length, headers['x-alcove-truncated']], [10_000, 'true'])
   })
 
-  test('results of find, search and listing are cut at 16 MiB of JSON, and a header says so', async () => {
+  test('GET /files, GET /files/find and GET /files/search cut results at 16 MiB and set X-Alcove-Truncated', async () => {
     await using room = await FilesRoom.start()
     const deep = room.at(...Array<string>(15).fill('\x01'.repeat(250)))
     mkdirSync(deep, { recursive: true })
@@ -176,7 +178,7 @@ suite('GET /files/search', () => {
 })
 
 suite('POST /files/replace', () => {
-  test('200 with one result per file, in order; the text is literal and the mode stays', async () => {
+  test('POST /files/replace answers 200 with a result for each file, in order; the text is no pattern', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('one'), 'a.b a.b axb $&')
     chmodSync(room.at('one'), 0o750)
@@ -198,7 +200,7 @@ suite('POST /files/replace', () => {
     assert.deepEqual(readdirSync(room.directory).sort(), ['one', 'two'])
   })
 
-  test('a binary file stays unchanged, even if the text comes before its first NUL', async () => {
+  test('POST /files/replace leaves a binary file unchanged, even if the text comes before its first NUL', async () => {
     await using room = await FilesRoom.start()
     const bytes = Buffer.concat([Buffer.from('word '.repeat(100_000)), Buffer.of(0)])
     writeFileSync(room.at('binary'), bytes)
@@ -209,7 +211,7 @@ suite('POST /files/replace', () => {
     assert.deepEqual(readdirSync(room.directory), ['binary'])
   })
 
-  test('a large file is replaced as a stream', async () => {
+  test('POST /files/replace replaces a text in a file of 2 MB', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('large'), 'old words '.repeat(200_000))
     const [result] = (await room.send('/replace', { files: [room.at('large')], pattern: 'old', newValue: 'newer' }))
@@ -218,7 +220,7 @@ suite('POST /files/replace', () => {
     assert.equal(readFileSync(room.at('large'), 'utf8'), 'newer words '.repeat(200_000))
   })
 
-  test('400 for an empty text, for no files and for too many files', async () => {
+  test('POST /files/replace answers 400 for an empty text, for no files and for too many files', async () => {
     await using room = await FilesRoom.start()
     for (const body of [
       { files: ['x'], pattern: '', newValue: 'y' },

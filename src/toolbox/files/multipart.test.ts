@@ -35,8 +35,8 @@ const write = (parts: readonly Read[], boundary: string): Buffer =>
     Buffer.from(`--${boundary}--\r\n`),
   ])
 
-suite('multipart bodies', () => {
-  test('every body is read correctly, wherever its chunks are cut', async () => {
+suite('multipart bodies of uploads', () => {
+  test('`readParts` returns the parts of every multipart body, wherever its chunks are cut', async () => {
     // These contents consist of the characters of the boundary.
     const contents = fc
       .array(fc.constantFrom('\r', '\n', '-', '--', 'b', 'bo', '\r\n--b', 'x'), { maxLength: 20 })
@@ -54,7 +54,7 @@ suite('multipart bodies', () => {
     )
   })
 
-  test('bytes before the first part, after the last part, and unread contents are skipped', async () => {
+  test('`readParts` skips bytes before the first and after the last part, and contents that nobody reads', async () => {
     const body = Buffer.from(
       'preamble\r\n--b  \r\nContent-Type: text/plain\r\ncontent-disposition: FORM-DATA; filename="name=x"; name=plain\r\n\r\n1\r\n--b\r\n\r\nnameless\r\n--b--epilogue\r\n--b\r\n',
     )
@@ -67,7 +67,7 @@ suite('multipart bodies', () => {
     assert.deepEqual(names, ['plain', ''])
   })
 
-  test('a header without an end is refused before it fills the memory', async () => {
+  test('`readParts` refuses a header without an end before it fills the memory', async () => {
     let given = 0
     const endless = async function* () {
       yield Buffer.from('--b\r\n')
@@ -80,7 +80,7 @@ suite('multipart bodies', () => {
     assert.ok(given < 32 * 1024)
   })
 
-  test('the boundary is read from a content type', () => {
+  test('`boundaryOf` returns the boundary in a content type, and refuses an unusable one', () => {
     assert.equal(boundaryOf('multipart/form-data; boundary=abc'), 'abc')
     assert.equal(boundaryOf('Multipart/Form-Data; charset=x; Boundary="a b"'), 'a b')
     assert.equal(boundaryOf('application/json'), undefined)

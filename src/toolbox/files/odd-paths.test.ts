@@ -28,7 +28,7 @@ suite('paths that are not ordinary files', () => {
   const wrong = [400, 'INVALID_FILE_PATH']
   const fine = [200, undefined]
 
-  test('calls that need contents refuse fifos, sockets and devices at once', async () => {
+  test('file calls that need contents refuse fifos, sockets and devices without waiting', async () => {
     await using room = await FilesRoom.start()
     execFileSync('mkfifo', [room.at('fifo')])
     const server = createServer().listen(room.at('socket'))
@@ -46,7 +46,7 @@ suite('paths that are not ordinary files', () => {
     assert.equal((await room.delete({ path: room.at('fifo') })).status, 204)
   })
 
-  test('each kind of bad path has its error: missing, below a file, too long, empty, NUL, half a surrogate', async () => {
+  test('file calls answer 400 or 404 for paths that are missing, below a file, too long, empty or have a NUL', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), '')
     const { upload, ...reading } = await answers(room, room.at('missing', 'x'))
@@ -61,7 +61,7 @@ suite('paths that are not ordinary files', () => {
     assert.equal((await room.send('/bulk-download', { paths: ['\ud800'] })).status, 400)
   })
 
-  test('a name that is not UTF-8 is listed; such a name in a query does not cause a server error', async () => {
+  test('a file name that is not UTF-8 is listed, and in a query it causes no server error', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(Buffer.concat([Buffer.from(`${room.directory}/`), Buffer.of(0xff, 0x0a)]), 'odd')
     assert.deepEqual(names(await room.get('', { path: room.directory })), ['\ufffd\n'])
@@ -71,7 +71,7 @@ suite('paths that are not ordinary files', () => {
     assert.ok([400, 404].includes(reply.status), String(reply.status))
   })
 
-  test('the kernel resolves `..` and links: intermediate, final, circular, dangling', async () => {
+  test('file calls resolve `..` and links as the kernel does, and refuse circular and dangling links', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('a', 'b'), { recursive: true })
     writeFileSync(room.at('a', 'file'), 'found')
@@ -91,8 +91,8 @@ suite('paths that are not ordinary files', () => {
   })
 })
 
-suite('rights of a file call', () => {
-  test('every call has the rights of the sandbox’s user, also through links', { skip: needsRoot }, async () => {
+suite('permissions of file calls', () => {
+  test('file calls have the permissions of the sandbox’s user, also through links', { skip: needsRoot }, async () => {
     await using room = await FilesRoom.start({ user: 'nobody' })
     writeFileSync(room.at('shadow'), 'root:secret\n')
     chmodSync(room.at('shadow'), 0o600)
@@ -133,7 +133,7 @@ suite('rights of a file call', () => {
     assert.equal(readFileSync(room.at('closed', 'file'), 'utf8'), 'secret\n')
   })
 
-  test('400 for a user that the sandbox does not have', async () => {
+  test('file calls answer 400 if the sandbox does not have its user', async () => {
     await using room = await FilesRoom.start({ user: 'no-such-user' })
     for (const reply of [
       await room.get('', { path: '/' }),

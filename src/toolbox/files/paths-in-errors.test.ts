@@ -108,9 +108,9 @@ const everyCall: readonly Call[] = [
   ],
 ]
 
-suite('An error about a file names its path', () => {
+suite('errors about files name the path', () => {
   for (const [what, call, message] of everyCall) {
-    test(`an error names the path as the caller wrote it: ${what}`, () =>
+    test(`an error of a file call names the path as the caller wrote it: ${what}`, () =>
       withPlace(async (place) => {
         const { status, body } = await call(place)
         assert.ok(status >= 400)
@@ -118,7 +118,7 @@ suite('An error about a file names its path', () => {
       }))
   }
 
-  test('each result of a replacement has an error with the path of its file', () =>
+  test('each failed result of POST /files/replace has an error with the path of its file', () =>
     withPlace(async (place) => {
       const { room, none, directory, file } = place
       writeFileSync(room.at('binary'), 'a\0b')
@@ -130,14 +130,14 @@ suite('An error about a file names its path', () => {
       )
     }))
 
-  test('each part of a bulk download has an error with the path of its file', () =>
+  test('each failed part of POST /files/bulk-download has an error with the path of its file', () =>
     withPlace(async ({ room, none, directory }) => {
       const { text } = await room.send('/bulk-download', { paths: [none, directory] })
       assert.ok(text.includes(JSON.stringify(missing(none))), text)
       assert.ok(text.includes(JSON.stringify(isDirectory(directory))), text)
     }))
 
-  test('an error names its path once, and cuts a very long path', () =>
+  test('an error of a file call names the path once, and cuts a very long path', () =>
     withPlace(async ({ room }) => {
       symlinkSync('loop', room.at('loop'))
       const { body } = await room.get('/info', { path: room.at('loop') })
@@ -146,26 +146,29 @@ suite('An error about a file names its path', () => {
       assert.deepEqual([long.status, long.body.message.length < 1200], [400, true])
     }))
 
-  test('an error names the path if the sandbox’s user has no permission', { skip: needsRoot }, () =>
-    withPlace(async (place) => {
-      const { room, inClosed, closed, file, directory } = place
-      for (const [call, path] of [
-        [room.get('', { path: closed }), closed],
-        [room.get('/info', { path: inClosed }), inClosed],
-        [room.get('/download', { path: inClosed }), inClosed],
-        [room.get('/search', { path: closed, pattern: 'x' }), closed],
-        [room.upload(inClosed, 'x'), inClosed],
-        [uploaded(place, inClosed, file), inClosed],
-        [room.post('/folder', { path: inClosed }), inClosed],
-        [room.delete({ path: inClosed }), inClosed],
-        [room.post('/permissions', { path: file, mode: '600' }), file],
-        [room.post('/move', { source: inClosed, destination: room.at('directory', 'x') }), inClosed],
-        [room.post('/move', { source: file, destination: `${closed}/x` }), `${closed}/x`],
-        [room.post('/move', { source: directory, destination: room.at('x') }), `${directory} to ${room.at('x')}`],
-      ] as const) {
-        const { status, body } = await call
-        assert.deepEqual([status, body.message], [403, forbidden(path)])
-      }
-    }, 'nobody'),
+  test(
+    'an error of a file call names the path if the sandbox’s user has no permission for it',
+    { skip: needsRoot },
+    () =>
+      withPlace(async (place) => {
+        const { room, inClosed, closed, file, directory } = place
+        for (const [call, path] of [
+          [room.get('', { path: closed }), closed],
+          [room.get('/info', { path: inClosed }), inClosed],
+          [room.get('/download', { path: inClosed }), inClosed],
+          [room.get('/search', { path: closed, pattern: 'x' }), closed],
+          [room.upload(inClosed, 'x'), inClosed],
+          [uploaded(place, inClosed, file), inClosed],
+          [room.post('/folder', { path: inClosed }), inClosed],
+          [room.delete({ path: inClosed }), inClosed],
+          [room.post('/permissions', { path: file, mode: '600' }), file],
+          [room.post('/move', { source: inClosed, destination: room.at('directory', 'x') }), inClosed],
+          [room.post('/move', { source: file, destination: `${closed}/x` }), `${closed}/x`],
+          [room.post('/move', { source: directory, destination: room.at('x') }), `${directory} to ${room.at('x')}`],
+        ] as const) {
+          const { status, body } = await call
+          assert.deepEqual([status, body.message], [403, forbidden(path)])
+        }
+      }, 'nobody'),
   )
 })

@@ -35,7 +35,7 @@ const formOf = (fields: readonly (readonly [string, string | Blob])[]) => {
 }
 
 suite('POST /files/upload-v2, POST /files/upload', () => {
-  test('200 for a raw body of any type; missing parent directories are created', async () => {
+  test('POST /files/upload-v2 answers 200 for a raw body of any type, and makes missing parent directories', async () => {
     await using room = await FilesRoom.start()
     for (const type of ['application/octet-stream', 'application/json', 'text/plain']) {
       assert.deepEqual(refusal(await room.upload(room.at('a', 'b', 'raw'), `{ ${type}`, type)), [200, undefined])
@@ -48,13 +48,13 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.equal(readFileSync(room.at('empty'), 'utf8'), '')
   })
 
-  test('/files/upload-v2 returns the description of the file that it has written', async () => {
+  test('POST /files/upload-v2 returns the name, path and type of the file that it has written', async () => {
     await using room = await FilesRoom.start()
     const { body } = await room.upload(room.at('a', 'written.txt'), 'x')
     assert.deepEqual(body, { name: 'written.txt', path: room.at('a', 'written.txt'), type: 'file' })
   })
 
-  test('200 for the field `file` of a form', async () => {
+  test('POST /files/upload answers 200 for the field `file` of a form, and 400 for a form without it', async () => {
     await using room = await FilesRoom.start()
     const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, at) => (at * 7) % 256))
     const form = formOf([
@@ -68,7 +68,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.ok(!existsSync(room.at('x')))
   })
 
-  test('a new file has mode 0644, an existing file keeps its mode', async () => {
+  test('an uploaded new file has mode 0644, and an existing file keeps its mode', async () => {
     await using room = await FilesRoom.start()
     await room.upload(room.at('new'), 'x')
     assert.equal(statSync(room.at('new')).mode & 0o7777, 0o644)
@@ -77,7 +77,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.equal(statSync(room.at('new')).mode & 0o7777, 0o750)
   })
 
-  test('a broken-off upload leaves the old file, and nothing beside it', async () => {
+  test('an upload that breaks off leaves the old file, and no other file beside it', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('old'), 'old')
     const boundary = 'cut'
@@ -97,7 +97,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     }
   })
 
-  test('400 for a form whose end is missing, and the old file stays', async () => {
+  test('an upload of a form whose end is missing is refused with 400, and the old file stays', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('old'), 'old')
     const type = 'multipart/form-data; boundary=b'
@@ -112,7 +112,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     await until(() => halfFiles(room).length === 0, 'what was begun is removed')
   })
 
-  test('200 for a mounted file such as /etc/hosts, whose contents are replaced', {
+  test('an upload to a mounted file such as /etc/hosts replaces its contents', {
     skip: needsRoot,
   }, async () => {
     await using room = await FilesRoom.start()
@@ -126,7 +126,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.deepEqual(readdirSync(room.directory), ['hosts', 'own'])
   })
 
-  test('a caller that is still sending receives the refusal', async () => {
+  test('a caller that is still sending an upload already receives the refusal', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory'))
     for (const type of ['application/octet-stream', 'multipart/form-data; boundary=b']) {
@@ -138,7 +138,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     }
   })
 
-  test('64 MiB arrive whole in an upload and in a download', async () => {
+  test('an upload and a download of 64 MiB are complete', async () => {
     await using room = await FilesRoom.start()
     const bytes = Buffer.alloc(64 * 1024 * 1024, 'what a large file holds, \r\n--b')
     assert.equal((await room.upload(room.at('large'), bytes)).status, 200)
@@ -152,7 +152,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
 })
 
 suite('POST /files/bulk-upload', () => {
-  test('200 writes every file, in directories that did not exist', async () => {
+  test('POST /files/bulk-upload answers 200 and writes every file, and makes missing directories', async () => {
     await using room = await FilesRoom.start()
     const form = formOf([
       ['files[0].path', room.at('x', 'one')],
@@ -180,7 +180,9 @@ suite('POST /files/bulk-upload', () => {
       ),
     )
 
-  test('each kind of failure has its own status and code', { skip: needsRoot }, async () => {
+  test('an upload fails with 400, 403, 404 or 422 by its reason: a directory, no permission, no path, full', {
+    skip: needsRoot,
+  }, async () => {
     await using room = await FilesRoom.start({ user: 'nobody' })
     mkdirSync(room.at('roots'))
     symlinkSync('/proc/nowhere/file', room.at('nowhere'))
@@ -201,7 +203,7 @@ suite('POST /files/bulk-upload', () => {
     assert.deepEqual(refusal(await upload(room, room.at('roots'), room.at('roots', 'file'))), [400, 'BAD_REQUEST'])
   })
 
-  test('600 uploads at once from one client all succeed', async () => {
+  test('600 uploads from one client at the same time all succeed', async () => {
     await using room = await FilesRoom.start()
     const names = Array.from({ length: 600 }, (_, at) => room.at(`many-${at}`))
     const replies = await Promise.all(names.map((name) => upload(room, name)))
@@ -210,7 +212,7 @@ suite('POST /files/bulk-upload', () => {
     assert.deepEqual(new Set(listed.map(({ status }) => status)), new Set([200]))
   })
 
-  test('400 lists all failures, and the other files are written', async () => {
+  test('POST /files/bulk-upload answers 400 with all failures, and writes all other files', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory'))
     const form = formOf([
@@ -236,7 +238,7 @@ suite('POST /files/bulk-upload', () => {
     assert.equal(readFileSync(room.at('good'), 'utf8'), 'good')
   })
 
-  test('400 for a form without files, for a body that is no form, and for too many parts', async () => {
+  test('POST /files/bulk-upload answers 400 without files, without a form, and for more than 2000 parts', async () => {
     await using room = await FilesRoom.start()
     assert.equal((await room.form('/bulk-upload', {}, formOf([['x', 'y']]))).status, 400)
     assert.equal((await room.send('/bulk-upload', {})).status, 400)
@@ -246,7 +248,7 @@ suite('POST /files/bulk-upload', () => {
     assert.deepEqual(refusal(await room.form('/bulk-upload', {}, long)), [400, 'BAD_REQUEST'])
   })
 
-  test('a bulk upload that breaks off in its second file stores the first and leaves the second unchanged', async () => {
+  test('a bulk upload that breaks off in its second file keeps the first, and leaves the second as it was', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('second'), 'old')
     const part = (name: string, value: string) =>
@@ -264,8 +266,8 @@ suite('POST /files/bulk-upload', () => {
   })
 })
 
-suite('an upload over an existing file', () => {
-  test('an upload keeps the inode, hard links and open readers of a file that becomes longer or shorter', async () => {
+suite('uploads over an existing file', () => {
+  test('an upload over an existing file keeps its inode, its hard links and its open readers', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'old '.repeat(50_000))
     linkSync(room.at('file'), room.at('other'))
@@ -281,7 +283,7 @@ suite('an upload over an existing file', () => {
     }
   })
 
-  test('an upload never shows another name in the directory, for a new file or an existing one', async () => {
+  test('an upload never shows a temporary name in the directory', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('old'), 'x')
     const seen = new Set<string | null>()
@@ -292,7 +294,7 @@ suite('an upload over an existing file', () => {
     assert.deepEqual([...seen].sort(), ['last', 'new', 'old'])
   })
 
-  test('a new file gets the group of a setgid directory', { skip: needsRoot }, async () => {
+  test('an uploaded new file gets the group of a setgid directory', { skip: needsRoot }, async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('shared'))
     chownSync(room.at('shared'), 0, 1234)
@@ -301,7 +303,7 @@ suite('an upload over an existing file', () => {
     assert.equal(statSync(room.at('shared', 'file')).gid, 1234)
   })
 
-  test('an upload gives a running program a new inode, because that program cannot be written to', async () => {
+  test('an upload over a running program succeeds, and gives the file a new inode', async () => {
     await using room = await FilesRoom.start()
     copyFileSync('/bin/sleep', room.at('program'))
     chmodSync(room.at('program'), 0o755)
@@ -313,7 +315,7 @@ suite('an upload over an existing file', () => {
     assert.deepEqual(readdirSync(room.directory), ['program'])
   })
 
-  test('many uploads of one file at once leave the contents of one upload, never a mixture', async () => {
+  test('24 uploads of one file at the same time leave the contents of one of them, never a mixture', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'x'.repeat(500_000))
     const contents = Array.from({ length: 24 }, (_, at) => String.fromCharCode(97 + at).repeat(1 + at * 11_000))
@@ -323,8 +325,8 @@ suite('an upload over an existing file', () => {
   })
 })
 
-suite('links and uploads', () => {
-  test('an upload follows a link, even if its target and the target’s directory do not exist yet', async () => {
+suite('uploads through symbolic links', () => {
+  test('an upload follows a symbolic link, even if its target and the target’s directory do not exist yet', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('target'), 'old')
     const links = [
@@ -343,7 +345,7 @@ suite('links and uploads', () => {
     }
   })
 
-  test('400 for circular links, and for links to a directory', async () => {
+  test('an upload through a circular link, or through a link to a directory, is refused with 400', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory'))
     for (const [name, to] of [

@@ -6,7 +6,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
 suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/checkout', () => {
-  test('a branch can be created, listed, checked out and deleted', async () => {
+  test('branches can be created, listed, checked out and deleted', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     assert.deepEqual(await room.post('/branches', { path, name: 'feature/ü' }), { status: 201, body: undefined })
@@ -17,7 +17,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.deepEqual((await room.get('/branches', { path })).body.branches, ['feature/ü'])
   })
 
-  test('a tag of the same name is not mistaken for the branch', async () => {
+  test('GET /git/branches and status name the branch, even if a tag has the same name', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'tag', 'main')
@@ -25,7 +25,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/status', { path })).body.currentBranch, 'main')
   })
 
-  test('a branch without a commit can be current; with a detached HEAD there is no current branch', async () => {
+  test('GET /git/branches shows a branch without a commit as current, and none for a detached HEAD', async () => {
     await using room = await GitRoom.start()
     const fresh = join(room.home, 'new')
     await room.done('/init', { path: fresh, initial_branch: 'trunk' })
@@ -35,7 +35,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.deepEqual((await room.get('/branches', { path })).body, { branches: ['main'], current: '' })
   })
 
-  test('checkout of a branch that only the remote has makes a local branch that tracks it', async () => {
+  test('POST /git/checkout of a branch that only the remote has makes a local branch that tracks it', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'next\n' }, 'next')
     const path = await room.clone()
@@ -44,7 +44,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.deepEqual([currentBranch, upstream], ['next', 'origin/next'])
   })
 
-  test('a branch is checked out even if a file has the same name', async () => {
+  test('POST /git/checkout checks out a branch even if a file has the same name', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/branches', { path, name: 'readme' })
@@ -54,7 +54,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/branches', { path })).body.current, 'readme')
   })
 
-  test('4xx for invalid, missing, existing and current branches, with the reason', async () => {
+  test('calls for invalid, missing, existing or current branches answer 4xx with the reason', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'next\n' }, 'next')
     const path = await room.clone()
@@ -76,7 +76,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/branches', { path })).body.current, 'main')
   })
 
-  test('calls for a repository of another user are refused, as git does', { skip: needsRoot }, async () => {
+  test('git calls in a repository of another user answer 403, as git refuses them', { skip: needsRoot }, async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     chownSync(path, 4242, 4242)
@@ -84,7 +84,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.deepEqual(refusal(await room.get('/branches', { path })), [403, 'FILE_ACCESS_DENIED'])
   })
 
-  test('409 while another git process holds the index lock', async () => {
+  test('POST /git/add answers 409 while another git process holds the index lock', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, '.git/index.lock'), '')

@@ -10,7 +10,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 import { account, GitServer } from './testing/git-server.ts'
 
 suite('POST /git/clone', () => {
-  test('200 clones the default branch and sets its upstream', async () => {
+  test('POST /git/clone answers 200, clones the default branch and sets its upstream', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new/place')
     const reply = await room.post('/clone', { url: `file://${room.upstream}`, path })
@@ -19,7 +19,7 @@ suite('POST /git/clone', () => {
     assert.equal((await room.get('/status', { path })).body.upstream, 'origin/main')
   })
 
-  test('a relative path starts at the home of the sandbox’s user', async () => {
+  test('POST /git/clone resolves a relative path from the home of the sandbox’s user', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'here')
     await room.done('/clone', { url: room.upstream, path: relative(homedir(), path) })
@@ -27,7 +27,7 @@ suite('POST /git/clone', () => {
     assert.equal((await room.get('/status', { path: relative(homedir(), path) })).body.currentBranch, 'main')
   })
 
-  test('200 clones a named branch with a limited depth', async () => {
+  test('POST /git/clone answers 200 for a named branch with a limited depth', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'two\n' })
     room.advance({ readme: 'three\n' }, 'next')
@@ -53,13 +53,13 @@ suite('POST /git/clone', () => {
     })
   }
 
-  test('null and empty text are treated as absent', async () => {
+  test('POST /git/clone treats null and empty texts as absent', async () => {
     await using room = await GitRoom.start()
     const nothing = { branch: '', commit_id: null, username: '', password: null, depth: null, insecure_skip_tls: null }
     await room.done('/clone', { url: room.upstream, path: join(room.home, 'work'), ...nothing })
   })
 
-  test('a clone that fails says what is missing, and leaves no files', async () => {
+  test('POST /git/clone answers 404 for a missing repository, branch or commit, and leaves no files', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const none = await room.post('/clone', { url: `file://${room.upstream}/no`, path })
@@ -72,7 +72,7 @@ suite('POST /git/clone', () => {
     assert.deepEqual(refusal(commit), [404, 'NOT_FOUND'])
   })
 
-  test('409 if the target directory exists, and it stays unchanged', async () => {
+  test('POST /git/clone answers 409 if the target directory exists, and leaves it unchanged', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'taken')
     mkdirSync(path)
@@ -81,13 +81,13 @@ suite('POST /git/clone', () => {
     assert.equal(readFileSync(join(path, 'file'), 'utf8'), 'mine')
   })
 
-  test('502 if the server cannot be reached', async () => {
+  test('POST /git/clone answers 502 if the server cannot be reached', async () => {
     await using room = await GitRoom.start()
     const reply = await room.post('/clone', { url: 'http://127.0.0.1:1/x.git', path: join(room.home, 'work') })
     assert.deepEqual(refusal(reply), [502, 'GIT_TRANSPORT_FAILED'])
   })
 
-  test('git takes no field of a clone request for an option or a program', async () => {
+  test('POST /git/clone answers 400 for fields that git could take for an option or a program', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const proof = join(room.home, 'proof')
@@ -105,7 +105,7 @@ suite('POST /git/clone', () => {
     await room.done('/clone', { url: room.upstream, path: `${room.home}/--upload-pack=x` })
   })
 
-  test('an untrusted certificate is refused, unless the call allows it', async () => {
+  test('POST /git/clone refuses a server with an untrusted certificate, unless the call allows it', async () => {
     await using room = await GitRoom.start()
     const [key, cert] = [join(room.directory, 'key'), join(room.directory, 'cert')]
     const made = ['-keyout', key, '-out', cert, '-newkey', 'rsa:2048', '-days', '2', '-subj', '/CN=127.0.0.1']
@@ -120,7 +120,7 @@ suite('POST /git/clone', () => {
     assert.deepEqual(refusal(await room.post('/pull', { path, ...account })), [502, 'GIT_TRANSPORT_FAILED'])
   })
 
-  test('a caller that hangs up ends the clone, and its files are removed', async () => {
+  test('a caller that closes its connection ends the clone, and its files are removed', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const asked = Promise.withResolvers<void>()
@@ -142,7 +142,7 @@ suite('POST /git/clone', () => {
 })
 
 suite('POST /git/init', () => {
-  test('200 makes a repository with the requested branch', async () => {
+  test('POST /git/init answers 200 and makes a repository with the requested branch', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'a/b')
     assert.equal((await room.done('/init', { path, initial_branch: 'trunk' })).status, 200)
@@ -151,13 +151,13 @@ suite('POST /git/init', () => {
     assert.deepEqual((await room.get('/history', { path })).body, [])
   })
 
-  test('a bare repository has no work tree', async () => {
+  test('POST /git/init with `bare` makes a repository without a work tree', async () => {
     await using room = await GitRoom.start()
     await room.done('/init', { path: join(room.home, 'bare'), bare: true })
     assert.ok(existsSync(join(room.home, 'bare/HEAD')))
   })
 
-  test('403 if the user has no permission to write', async () => {
+  test('POST /git/init answers 403 if the user has no permission to write', async () => {
     // Root may write anywhere, so the sandbox's user is not root here, even if the tests run as root.
     await using room = await (isRoot
       ? GitRoom.start({ HOME: '/', GIT_CONFIG_SYSTEM: '/dev/null' }, 'nobody')
@@ -166,13 +166,13 @@ suite('POST /git/init', () => {
   })
 })
 
-suite('git calls that cannot run in the directory', () => {
-  test('422 if the image has no git', async () => {
+suite('git calls that cannot run in their directory', () => {
+  test('git calls answer 422 if the image has no git', async () => {
     await using room = await GitRoom.start({ PATH: '/nowhere' })
     assert.deepEqual(refusal(await room.post('/init', { path: room.home })), [422, 'UNPROCESSABLE_ENTITY'])
   })
 
-  test('404 for a path that is missing, no directory or no repository', async () => {
+  test('git calls answer 404 for a path that is missing, no directory or no repository', async () => {
     await using room = await GitRoom.start()
     writeFileSync(join(room.home, 'file'), '')
     for (const path of [room.home, join(room.home, 'file'), join(room.home, 'none')]) {

@@ -8,7 +8,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 const author = { author: 'Ada Lovelace', email: 'ada@example.com' }
 
 suite('POST /git/add, POST /git/commit', () => {
-  test('commit stores the staged changes in the author’s name, and returns the hash', async () => {
+  test('POST /git/commit stores the staged changes in the author’s name, and returns the hash', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, 'a'), '1')
@@ -25,7 +25,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal(room.git(path, 'show', '--name-only', '--format=').trim(), 'a')
   })
 
-  test('a dot stages all changes, including deletions', async () => {
+  test('POST /git/add of a dot stages all changes, including deletions', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     rmSync(join(path, 'readme'))
@@ -44,7 +44,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.deepEqual(staged.sort(), odd.sort())
   })
 
-  test('POST /git/add may have more names than fit on a command line', async () => {
+  test('POST /git/add accepts more names than fit on a command line', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const files = Array.from({ length: 4000 }, (_, index) => `${'x'.repeat(200)}${index}`)
@@ -56,7 +56,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal(room.git(path, 'diff', '--cached', '--name-only').trim().split('\n').length, 4000)
   })
 
-  test('POST /git/add: 404 for a missing file, 400 for a call without files', async () => {
+  test('POST /git/add answers 404 for a missing file, and 400 for a call without files', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const reply = await room.post('/add', { path, files: ['nope'] })
@@ -66,7 +66,7 @@ suite('POST /git/add, POST /git/commit', () => {
       assert.equal((await room.post('/add', { path, files })).status, 400)
   })
 
-  test('POST /git/commit: 409 if there is nothing to commit, unless the call allows an empty commit', async () => {
+  test('POST /git/commit answers 409 if there is nothing to commit, unless the call allows an empty commit', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const message = 'empty'
@@ -78,7 +78,7 @@ suite('POST /git/add, POST /git/commit', () => {
     await room.done('/commit', { path, message, ...author, allow_empty: true })
   })
 
-  test('POST /git/commit: 400 without a message or an author', async () => {
+  test('POST /git/commit answers 400 without a message or an author', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     for (const wrong of [{ message: ' \n ' }, { author: ' ' }, { author: 'a\nb' }, { email: '' }, { author: '<>' }]) {
@@ -89,7 +89,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal((await room.get('/history', { path })).body.length, 1)
   })
 
-  test('a hook that refuses a commit is quoted in the error, without control characters', async () => {
+  test('POST /git/commit quotes a hook that refuses the commit, without control characters', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const hook = "#!/bin/sh\nprintf '\\033[31mno tests\\033[0m\\a\\n'; exit 1\n"
@@ -100,7 +100,7 @@ suite('POST /git/add, POST /git/commit', () => {
 })
 
 suite('a caller that hangs up during a commit', () => {
-  test('a caller that hangs up ends git and its hook, and no lock stays behind', async () => {
+  test('a caller that closes its connection during a commit ends git and its hook; no lock stays behind', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const pidFile = join(room.home, 'pid')
@@ -119,7 +119,7 @@ suite('a caller that hangs up during a commit', () => {
 })
 
 suite('GET /git/history', () => {
-  test('history lists commits newest first, with every line of the message and the time of the author', async () => {
+  test('GET /git/history lists commits newest first, with the whole message and the author’s time', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/commit', { path, message: 'subject\n\nline one\nline two', ...author, allow_empty: true })
@@ -139,7 +139,7 @@ suite('GET /git/history', () => {
 })
 
 suite('POST /git/reset', () => {
-  test('the default is a mixed reset to HEAD', async () => {
+  test('POST /git/reset does a mixed reset to HEAD by default', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, 'readme'), 'changed')
@@ -148,7 +148,7 @@ suite('POST /git/reset', () => {
     assert.equal(room.git(path, 'status', '--short'), ' M readme\n')
   })
 
-  test('a hard reset to a revision undoes all changes', async () => {
+  test('POST /git/reset to a revision undoes all changes with mode hard, and keeps them with mode soft', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'two\n' })
     const path = await room.clone()
@@ -158,7 +158,7 @@ suite('POST /git/reset', () => {
     assert.equal(room.git(path, 'status', '--short'), 'M  readme\n')
   })
 
-  test('a reset can be limited to some files', async () => {
+  test('POST /git/reset can be limited to named files', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     for (const name of ['a', '*']) writeFileSync(join(path, name), '1')
@@ -178,7 +178,7 @@ suite('POST /git/reset', () => {
     assert.equal(room.git(path, 'status', '--short'), '?? a\n')
   })
 
-  test('404 for an unknown revision, 400 for an option or an unknown mode', async () => {
+  test('POST /git/reset answers 404 for an unknown revision, and 400 for an option or an unknown mode', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     for (const target of ['nope', 'f'.repeat(40)]) {
@@ -194,7 +194,7 @@ suite('POST /git/reset', () => {
 })
 
 suite('POST /git/restore', () => {
-  test('the default is to restore the work tree', async () => {
+  test('POST /git/restore restores the work tree by default', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, 'readme'), 'changed')
@@ -202,7 +202,7 @@ suite('POST /git/restore', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'one\n')
   })
 
-  test('restore can restore the index alone, or index and work tree, from a revision', async () => {
+  test('POST /git/restore can restore the index alone, or index and work tree, from a revision', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'two\n', extra: '' })
     const path = await room.clone()
@@ -215,7 +215,7 @@ suite('POST /git/restore', () => {
     assert.ok(!existsSync(join(path, 'extra')))
   })
 
-  test('404 for a missing file or revision', async () => {
+  test('POST /git/restore answers 404 for a missing file or revision', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     assert.deepEqual(refusal(await room.post('/restore', { path, files: ['no'] })), [404, 'FILE_NOT_FOUND'])

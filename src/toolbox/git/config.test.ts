@@ -6,7 +6,7 @@ import { GitApi } from '@daytona/toolbox-api-client'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
 suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
-  test('the default scope is global; the value of a setting that is not set is null', async () => {
+  test('POST /git/config uses the scope global by default, and an unset setting reads as null', async () => {
     await using room = await GitRoom.start()
     assert.deepEqual(await room.get('/config', { key: 'user.name' }), { status: 200, body: { value: null } })
     assert.equal((await room.done('/config', { key: 'user.name', value: '-x "ü"\nz ' })).status, 200)
@@ -14,7 +14,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.match(readFileSync(join(room.home, '.gitconfig'), 'utf8'), /name/)
   })
 
-  test('a setting has a value of its own in each scope: global, local and system', async () => {
+  test('a git setting has a value of its own in each scope: global, local and system', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     for (const scope of ['global', 'local', 'system']) {
@@ -27,7 +27,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.equal(room.git(path, 'config', '--local', 'a.b'), 'local\n')
   })
 
-  test('a new value replaces several old values', async () => {
+  test('POST /git/config replaces several old values of a setting by the new one', async () => {
     await using room = await GitRoom.start()
     writeFileSync(join(room.home, '.gitconfig'), '[a "x.Y"]\n\tb = 1\n\tb = 2\n')
     assert.equal((await room.get('/config', { key: 'a.x.Y.b' })).body.value, '2')
@@ -35,7 +35,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.equal(readFileSync(join(room.home, '.gitconfig'), 'utf8'), '[a "x.Y"]\n\tb = 3\n')
   })
 
-  test('400 for local without a path, a bad key or an unknown scope; 404 if there is no repository', async () => {
+  test('POST /git/config answers 400 for local without a path, a bad key or scope; 404 without a repository', async () => {
     await using room = await GitRoom.start()
     const set = (more: object) => room.post('/config', { key: 'a.b', value: '1', ...more })
     for (const wrong of [
@@ -52,13 +52,13 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.deepEqual(refusal(read), [404, 'GIT_REPO_NOT_FOUND'])
   })
 
-  test('422 for a value that is too long for an answer', async () => {
+  test('GET /git/config answers 422 for a value that is too long for an answer', async () => {
     await using room = await GitRoom.start()
     writeFileSync(join(room.home, '.gitconfig'), `[a]\n\tb = ${'x'.repeat(17 * 1024 * 1024)}\n`)
     assert.deepEqual(refusal(await room.get('/config', { key: 'a.b' })), [422, 'UNPROCESSABLE_ENTITY'])
   })
 
-  test('one call sets the name and email of commits', async () => {
+  test('POST /git/config/user sets the name and the email of commits in one call', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/config/user', { name: 'Ada', email: 'ada@example.com' })
@@ -70,7 +70,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
 })
 
 suite('the public client of the git endpoints', () => {
-  test('the public client finds every endpoint, with the field names that it uses', async () => {
+  test('the public client can call every git endpoint, with the field names that it uses', async () => {
     await using room = await GitRoom.start()
     const git = new GitApi(undefined, room.url)
     const path = join(room.home, 'work')

@@ -22,8 +22,8 @@ const commandLines = () =>
 
 const forms = [password, encodeURIComponent(password), Buffer.from(`${username}:${password}`).toString('base64')]
 
-suite('credentials of one call', () => {
-  test('credentials work for clone, pull and push, and are in no file, argument or URL afterwards', async () => {
+suite('credentials of one git call', () => {
+  test('credentials of clone, pull and push calls are in no file, argument or URL afterwards', async () => {
     await using room = await GitRoom.start()
     // This sandbox is configured to store every password that git uses.
     writeFileSync(join(room.home, '.gitconfig'), '[credential]\n\thelper = store\n')
@@ -62,7 +62,7 @@ suite('credentials of one call', () => {
     assert.deepEqual(refusal(await room.post('/pull', { path })), [401, 'GIT_AUTH_FAILED'])
   })
 
-  test('credentials in the URL work for clone too, and are in no file or argument afterwards', async () => {
+  test('credentials in the URL of a clone are in no file or argument afterwards', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const url = `${room.http.url}/upstream.git`
@@ -80,7 +80,7 @@ suite('credentials of one call', () => {
     }
   })
 
-  test('401 for wrong or missing credentials, and git never waits for a terminal', async () => {
+  test('git calls answer 401 for wrong or missing credentials, and git never waits for a terminal', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     const path = join(room.home, 'work')
@@ -95,7 +95,7 @@ suite('credentials of one call', () => {
     assert.equal(room.http.admitted, 0)
   })
 
-  test('credentials are not sent to another host that git contacts during the call', async () => {
+  test('credentials of a git call are not sent to another host that git contacts during the call', async () => {
     await using room = await GitRoom.start()
     await using other = await GitServer.start(join(room.directory, 'served'))
     const path = join(room.home, 'work')
@@ -114,7 +114,7 @@ suite('credentials of one call', () => {
     assert.deepEqual(other.authorizations, [])
   })
 
-  test('a call may have only a password, or a token as user name', async () => {
+  test('a git call may have a password alone, or a token as its user name', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     await room.post('/clone', { url, path: join(room.home, 'a'), password: 'token' })
@@ -123,7 +123,7 @@ suite('credentials of one call', () => {
     assert.deepEqual(sent, ['git:token', 'token:'])
   })
 
-  test('400 for a line break in a credential, which would inject another field', async () => {
+  test('git calls answer 400 for a line break in a credential, which would inject another field', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     const path = join(room.home, 'work')
@@ -134,7 +134,7 @@ suite('credentials of one call', () => {
 })
 
 suite('POST /git/credentials', () => {
-  test('credentials are stored for every later call, in a file that only the user can read', async () => {
+  test('POST /git/credentials stores credentials for all later calls, in a file that only the user can read', async () => {
     await using room = await GitRoom.start()
     const host = new URL(room.http.url).host
     const url = `${room.http.url}/upstream.git`
@@ -147,7 +147,7 @@ suite('POST /git/credentials', () => {
     await room.done('/clone', { url, path: join(room.home, 'c') })
   })
 
-  test('400 for an invalid host', async () => {
+  test('POST /git/credentials answers 400 for an invalid host', async () => {
     await using room = await GitRoom.start()
     for (const host of ['a/b', 'a@b', 'a\nb', ' ']) {
       assert.equal((await room.post('/credentials', { username, password, host })).status, 400)
@@ -155,8 +155,8 @@ suite('POST /git/credentials', () => {
   })
 })
 
-suite('credentials in URLs', () => {
-  test('credentials are removed from HTTP URLs only', () => {
+suite('credentials in git URLs', () => {
+  test('credentials are removed from HTTP URLs and from no other text', () => {
     assert.deepEqual(splitUrl('https://a%20b:c%2Fd@host:8443/x y?z'), {
       url: 'https://host:8443/x%20y?z',
       credentials: { username: 'a b', password: 'c/d' },
@@ -166,7 +166,7 @@ suite('credentials in URLs', () => {
     }
   })
 
-  test('an origin is the scheme, host and port of an HTTP URL', () => {
+  test('the origin of a git URL is the scheme, host and port of an HTTP URL', () => {
     assert.equal(originOf('https://Host:443/a/b'), 'https://host')
     assert.equal(originOf('http://[::1]:80/a'), 'http://[::1]')
     assert.equal(originOf('ssh://host/a'), undefined)

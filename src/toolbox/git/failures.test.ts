@@ -6,7 +6,7 @@ import { problemOf } from './failures.ts'
 
 const failed = (stderr: string, stdout = '') => problemOf({ exitCode: 1, stderr, stdout: Buffer.from(stdout) })
 
-suite('failures of git', () => {
+suite('errors of git', () => {
   for (const [code, stderr] of [
     ['file_access_denied', "fatal: could not create work tree dir '/x': Permission denied"],
     ['file_access_denied', 'error: could not lock config file /etc/gitconfig: Permission denied'],
@@ -21,10 +21,11 @@ suite('failures of git', () => {
     ['conflict', 'fatal: refusing to merge unrelated histories'],
     ['bad_request', 'fatal: something that nobody has met'],
   ] as const) {
-    test(`${code}: ${stderr.split('\n')[0]}`, () => assert.equal(failed(stderr).code, code))
+    test(`an error has the code ${code} if git prints: ${stderr.split('\n')[0]}`, () =>
+      assert.equal(failed(stderr).code, code))
   }
 
-  test('failures are reported in git’s words, without hints, prefixes and control characters, and shortened', () => {
+  test('an error quotes git’s words, without hints, prefixes and control characters, and shortened', () => {
     assert.equal(failed('hint: try\nfatal: it \x1b[31mfailed\x1b[0m\x07\r\nhint: again\n').message, 'it failed')
     assert.equal(failed('', 'On branch main\n').message, 'On branch main')
     assert.equal(failed('').message, 'Git ended with exit code 1.')
@@ -32,12 +33,12 @@ suite('failures of git', () => {
     assert.ok(long.length <= 1000 && long.endsWith('the end'))
   })
 
-  test('failures are recognized only at the beginning of a line', () => {
+  test('git’s error messages are recognized only at the beginning of a line', () => {
     assert.equal(failed(`${"pathspec '".repeat(6000)}\nfatal: No space left on device`).code, 'unprocessable')
     assert.equal(failed(`fatal: ${'x'.repeat(2000)} No space left on device`).code, 'bad_request')
   })
 
-  test('a character that the length limit would cut in two is dropped', () => {
+  test('an error of git is shortened between two characters, never inside one', () => {
     assert.ok(failed(`${'😀'.repeat(501)}x`).message.isWellFormed())
   })
 })

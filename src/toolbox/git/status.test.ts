@@ -9,7 +9,7 @@ const row = (name: string, staging: string, worktree: string, extra = '') => ({ 
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1)
 
 suite('GET /git/status', () => {
-  test('a clean clone lists no changed files, and has no commits ahead or behind', async () => {
+  test('GET /git/status of a clean clone lists no changed files, and no commits ahead or behind', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     assert.deepEqual((await room.get('/status', { path })).body, {
@@ -23,7 +23,7 @@ suite('GET /git/status', () => {
     })
   })
 
-  test('each kind of change has its own word, in the index and in the work tree', async () => {
+  test('GET /git/status has a word for each kind of change, in the index and in the work tree', async () => {
     await using room = await GitRoom.start()
     room.advance({ changed: '1', deleted: '1', moved: 'a long text\nthat git knows again\n', link: '1', mode: '1' })
     const path = await room.clone()
@@ -53,7 +53,7 @@ suite('GET /git/status', () => {
     )
   })
 
-  test('a conflict is reported in the index and in the work tree', async () => {
+  test('GET /git/status reports a conflict in the index and in the work tree', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.advance({ readme: 'theirs\n', both: 'a' })
@@ -67,7 +67,7 @@ suite('GET /git/status', () => {
     ])
   })
 
-  test('the status counts commits ahead and behind; a branch without an upstream is not published', async () => {
+  test('GET /git/status counts commits ahead and behind; without an upstream the branch is not published', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.commit(path, { mine: '1' }, 'mine')
@@ -81,7 +81,7 @@ suite('GET /git/status', () => {
     assert.deepEqual([alone.ahead, alone.behind, alone.branchPublished, alone.upstream], [0, 0, false, ''])
   })
 
-  test('names may contain anything; invalid UTF-8 becomes U+FFFD and does not change other names', async () => {
+  test('GET /git/status lists names with any characters, and invalid UTF-8 as U+FFFD', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const names = [
@@ -104,7 +104,7 @@ suite('GET /git/status', () => {
     assert.deepEqual(fileStatus.map(({ name }: { name: string }) => name).sort(), [...names, 'bad-\ufffd\ufffd'].sort())
   })
 
-  test('an unusual git configuration of the sandbox changes nothing', async () => {
+  test('GET /git/status is the same with an unusual git configuration in the sandbox', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const settings =
@@ -123,8 +123,8 @@ suite('GET /git/status', () => {
   })
 })
 
-suite('parsing git’s output', () => {
-  test('unknown headers and records are skipped, and empty output is an empty status', () => {
+suite('reading the output of git status', () => {
+  test('`readStatus` skips unknown headers and records, and reads empty output as an empty status', () => {
     const empty = readStatus(Buffer.alloc(0))
     assert.deepEqual([empty.fileStatus, empty.currentBranch], [[], ''])
     const { currentBranch, fileStatus } = readStatus(Buffer.from('# stash 3\0# branch.head a\0! ignored\0x y z\0? b\0'))

@@ -7,7 +7,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 const mainOf = (room: GitRoom) => room.git(room.upstream, 'rev-parse', 'main').trim()
 
 suite('POST /git/pull', () => {
-  test('pull fetches and merges the upstream of the current branch', async () => {
+  test('POST /git/pull fetches and merges the upstream of the current branch', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.advance({ readme: 'two\n' })
@@ -15,7 +15,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'two\n')
   })
 
-  test('pull merges changes without conflicts, and does not ask for a message', async () => {
+  test('POST /git/pull merges changes without conflicts, and does not ask for a message', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/config/user', { name: 'A', email: 'a@b' })
@@ -26,7 +26,7 @@ suite('POST /git/pull', () => {
     assert.deepEqual((await room.get('/status', { path })).body.fileStatus, [])
   })
 
-  test('pull accepts a named branch and remote, even in a repository without a commit', async () => {
+  test('POST /git/pull accepts a named branch and remote, even in a repository without a commit', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path, initial_branch: 'main' })
@@ -35,7 +35,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'one\n')
   })
 
-  test('a branch without an upstream pulls the branch of the same name at origin', async () => {
+  test('POST /git/pull of a branch without an upstream pulls the branch of the same name at origin', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'branch', '--unset-upstream')
@@ -44,7 +44,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'two\n')
   })
 
-  test('409 for a conflict, which stays in the work tree, and 409 again until it is resolved', async () => {
+  test('POST /git/pull answers 409 for a conflict, leaves it in the work tree, and 409 until it is resolved', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/config/user', { name: 'A', email: 'a@b' })
@@ -62,7 +62,7 @@ suite('POST /git/pull', () => {
     await room.done('/pull', { path })
   })
 
-  test('409 if the pull would lose local changes', async () => {
+  test('POST /git/pull answers 409 if local changes would be lost', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.advance({ readme: 'theirs\n', other: '1' })
@@ -74,7 +74,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'other'), 'utf8'), 'mine\n')
   })
 
-  test('a pull that is refused says what is missing', async () => {
+  test('POST /git/pull answers 404 for a missing branch, remote or repository, and 400 for an option', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const pull = (more: object) => room.post('/pull', { path, ...more })
@@ -91,7 +91,7 @@ suite('POST /git/pull', () => {
 })
 
 suite('POST /git/push', () => {
-  test('push sends the current branch to the remote branch of the same name', async () => {
+  test('POST /git/push sends the current branch to the remote branch of the same name', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const hash = room.commit(path, { mine: '1' }, 'mine')
@@ -101,7 +101,7 @@ suite('POST /git/push', () => {
     await room.done('/push', { path })
   })
 
-  test('push accepts a named branch and remote, and sets the upstream on request', async () => {
+  test('POST /git/push accepts a named branch and remote, and sets the upstream if requested', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'remote', 'rename', 'origin', 'there')
@@ -113,7 +113,7 @@ suite('POST /git/push', () => {
     assert.equal(room.git(room.upstream, 'branch', '--list', 'feature').trim(), 'feature')
   })
 
-  test('409 if the remote has newer commits, or refuses the push', async () => {
+  test('POST /git/push answers 409 if the remote has newer commits, or refuses the push', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const theirs = room.advance({ readme: 'theirs\n' })
@@ -126,7 +126,7 @@ suite('POST /git/push', () => {
     assert.equal(mainOf(room), theirs)
   })
 
-  test('a push that is refused says what is missing; a refspec is not accepted', async () => {
+  test('POST /git/push answers 404 for a missing branch or remote, and does not accept a refspec', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const push = (more: object) => room.post('/push', { path, ...more })
@@ -143,7 +143,7 @@ suite('POST /git/push', () => {
 })
 
 suite('GET /git/remotes, POST /git/remotes', () => {
-  test('remotes are listed as they were added', async () => {
+  test('GET /git/remotes lists remotes as they were added', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path })
@@ -153,7 +153,7 @@ suite('GET /git/remotes, POST /git/remotes', () => {
     assert.deepEqual((await room.get('/remotes', { path })).body.remotes, [{ name: body.name, url: body.url }])
   })
 
-  test('an existing remote stays unchanged unless the call overwrites it', async () => {
+  test('POST /git/remotes answers 409 for an existing remote, unless the call overwrites it', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'config', 'remote.origin.pushurl', '/elsewhere')
@@ -163,7 +163,7 @@ suite('GET /git/remotes, POST /git/remotes', () => {
     assert.equal(room.git(path, 'remote', '--verbose'), 'origin\t/nowhere (fetch)\norigin\t/nowhere (push)\n')
   })
 
-  test('a new remote is fetched at once on request', async () => {
+  test('POST /git/remotes fetches the new remote immediately if requested', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path })
@@ -173,7 +173,7 @@ suite('GET /git/remotes, POST /git/remotes', () => {
     assert.deepEqual(refusal(await room.post('/remotes', gone)), [404, 'GIT_REPO_NOT_FOUND'])
   })
 
-  test('400 for an option, a bad name and a URL with a password', async () => {
+  test('POST /git/remotes answers 400 for an option, a bad name and a URL with a password', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     for (const wrong of [

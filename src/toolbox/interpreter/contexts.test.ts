@@ -7,7 +7,7 @@ import { startToolbox } from '../testing/toolbox.ts'
 import { contextPath, newContext, printed, start } from './testing/run.ts'
 
 suite('POST /process/interpreter/context, GET /process/interpreter/context, DELETE /process/interpreter/context/{contextId}', () => {
-  test('200 makes, lists and deletes contexts; the default context is not listed', async () => {
+  test('interpreter contexts can be made, listed and deleted; the default context is not listed', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get(contextPath), { status: 200, body: { contexts: [] } })
     const made = await box.post(contextPath, {})
@@ -26,7 +26,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.equal((await start(box, 'pass', { contextId: id }).outcome).code, 1008)
   })
 
-  test('400 for another language, an inaccessible directory, or deleting the default; no context is made', async () => {
+  test('interpreter context calls answer 400 for another language, a bad directory, and deleting the default', async () => {
     await using box = await startToolbox()
     for (const body of [{ language: 'r' }, { cwd: '/nowhere' }, { cwd: 'nowhere' }, { cwd: 7 }, { cwd: 'a\0' }, []]) {
       assert.equal((await box.post(contextPath, body)).status, 400, JSON.stringify(body))
@@ -36,7 +36,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.deepEqual(await box.native.agent.jobs.list(), [])
   })
 
-  test('each context has its own directory, variables and modules', async () => {
+  test('each interpreter context has its own directory, variables and modules', async () => {
     await using box = await startToolbox()
     const [one, other] = [await newContext(box, { cwd: '/tmp' }), await newContext(box)]
     assert.equal(await printed(box, 'import os; x = 1; print(os.getcwd())', { contextId: one }), '/tmp\n')
@@ -48,7 +48,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.equal(await printed(box, 'print(x)', { contextId: one }), '1\n')
   })
 
-  test('429 when the sandbox has 64 contexts already', async () => {
+  test('POST /process/interpreter/context answers 429 if the sandbox has 64 contexts', async () => {
     await using box = await startToolbox()
     const ids: string[] = []
     for (let i = 0; i < 64; i++) ids.push(await newContext(box))
@@ -57,7 +57,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.equal((await box.post(contextPath, {})).status, 200)
   })
 
-  test('422 with a clear error if the image has no python3', async () => {
+  test('POST /process/interpreter/context answers 422 if the image has no python3', async () => {
     await using box = await startToolbox()
     const nothing = join(box.directory, 'nothing')
     mkdirSync(nothing)
@@ -68,7 +68,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.deepEqual([code, reason], [1011, 'There is no python3 in this sandbox.'])
     assert.deepEqual(messages[0], { type: 'error', name: 'InterpreterUnavailable', value: reason, traceback: '' })
   })
-  test('a context whose Python cannot be restarted still exists, and starts when Python is available again', async () => {
+  test('a context whose Python cannot be started again still exists, and starts when that is possible', async () => {
     await using box = await startToolbox()
     const cwd = join(box.directory, 'cwd')
     mkdirSync(cwd)

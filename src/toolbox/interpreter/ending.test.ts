@@ -6,8 +6,8 @@ import { until } from '../agent/testing/native-agent.ts'
 import { startToolbox, type Toolbox } from '../testing/toolbox.ts'
 import { contextPath, newContext, printed, start, waitFor } from './testing/run.ts'
 
-suite('the timeout of an execution', () => {
-  test('the socket closes with 4008 at the timeout; the code is interrupted and the variables stay', async () => {
+suite('the timeout of interpreter code', () => {
+  test('interpreter code is interrupted at its timeout with close code 4008, and its variables stay', async () => {
     await using box = await startToolbox()
     const run = start(box, 'x = 1\nprint("out")\nimport time\nwhile True: time.sleep(0.01)', { timeout: 1 })
     const { code, messages } = await run.outcome
@@ -16,7 +16,7 @@ suite('the timeout of an execution', () => {
     assert.equal(await printed(box, 'print(x)'), '1\n')
   })
 
-  test('code that ignores the interrupt is killed; the context continues without its variables', async () => {
+  test('interpreter code that ignores the interrupt is killed, and its context continues without variables', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box, { cwd: '/tmp' })
     const code = 'import signal\nx = 1\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass'
@@ -30,14 +30,14 @@ suite('the timeout of an execution', () => {
     )
   })
 
-  test('the timeout interrupts child processes too', async () => {
+  test('the timeout of interpreter code also interrupts its child processes', async () => {
     await using box = await startToolbox()
     const code = 'import subprocess\nsubprocess.run(["sleep", "3600"])'
     assert.equal((await start(box, code, { timeout: 0.5 }).outcome).code, 4008)
     assert.equal(await printed(box, 'print(1)'), '1\n')
   })
 
-  test('the timeout ends the code even if the gate that set the timeout was killed, or if Python is blocked', async () => {
+  test('interpreter code ends at its deadline even if the gate that started it was killed', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent
@@ -49,14 +49,14 @@ suite('the timeout of an execution', () => {
     assert.equal(await printed(box, 'print("anew")', { contextId }), 'anew\n')
   })
 
-  test('a timeout of 0 means no timeout', async () => {
+  test('a timeout of 0 for interpreter code means no timeout', async () => {
     await using box = await startToolbox()
     assert.equal(await printed(box, 'print(1)', { timeout: 0 }), '1\n')
   })
 })
 
-suite('the end of a context’s Python', () => {
-  test('the end of Python is an error and close code 1011; the next run starts without the old variables', async () => {
+suite('the end of an interpreter context’s Python', () => {
+  test('if Python itself ends, the caller gets an error and close code 1011, and the next run starts anew', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box, { cwd: '/tmp' })
     for (const [code, words] of [
@@ -72,7 +72,7 @@ suite('the end of a context’s Python', () => {
     }
   })
 
-  test('the deletion of a context is reported to its running caller and to its waiting caller', async () => {
+  test('deleting a context ends its running call and its waiting call with that reason', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const run = start(box, 'print("runs")\nimport time\ntime.sleep(3600)', { contextId })
@@ -86,7 +86,7 @@ suite('the end of a context’s Python', () => {
     assert.equal((await waiting.outcome).code, 1008)
   })
 
-  test('code that forks leaves one Python, and the forked child sends no messages when it ends', async () => {
+  test('interpreter code that forks goes on in one Python, and its child sends no messages', async () => {
     await using box = await startToolbox()
     const code = 'import os\npid = os.fork()\nif pid: _ = os.waitpid(pid, 0)\nprint("parent" if pid else "child")'
     assert.deepEqual((await printed(box, code)).split('\n').sort(), ['', 'child', 'parent'])
@@ -94,7 +94,7 @@ suite('the end of a context’s Python', () => {
   })
 })
 
-suite('runs that a killed gate left behind', () => {
+suite('interpreter runs that a killed gate left behind', () => {
   /** Sends a request directly to the worker, as an earlier gate would have done. The present gate does not know of the run. */
   const askAsBefore = async (box: Toolbox, code: string, deadline: number | null) => {
     await printed(box, 'pass')
@@ -102,7 +102,7 @@ suite('runs that a killed gate left behind', () => {
     await box.native.agent.jobs.input('python.default', Buffer.from(`\n${request}\n`))
   }
 
-  test('an unfinished run continues, and the next run waits for it', async () => {
+  test('a run that a killed gate left behind continues, and the next run waits for it', async () => {
     await using box = await startToolbox()
     const [begun, go] = [join(box.directory, 'begun'), join(box.directory, 'go')]
     await askAsBefore(box, `open(${JSON.stringify(begun)}, "w").close()\n${waitFor(go)}print("theirs")\nx = 42`, null)
@@ -116,7 +116,7 @@ suite('runs that a killed gate left behind', () => {
     assert.equal(run.text(), '42\n')
   })
 
-  test('the deadline that the killed gate had set is still enforced', async () => {
+  test('the deadline that a killed gate had set for a run is still enforced', async () => {
     await using box = await startToolbox()
     const begun = join(box.directory, 'begun')
     const code = `x = 7\nopen(${JSON.stringify(begun)}, "w").close()\nimport time\ntime.sleep(3600)`
@@ -132,7 +132,7 @@ suite('runs that a killed gate left behind', () => {
     assert.equal(await printed(box, 'print(x)'), '1\n')
   })
 
-  test('messages that the code itself writes to the worker’s output are not trusted', async () => {
+  test('lines that interpreter code itself writes to the worker’s output are not taken for messages', async () => {
     await using box = await startToolbox()
     const code = [
       'import os',
@@ -145,14 +145,14 @@ suite('runs that a killed gate left behind', () => {
   })
 })
 
-suite('a lost end message', () => {
+suite('a lost end message of interpreter code', () => {
   /** Stops the follower, lets the run end, and then fills the ring so that the end message is overwritten. */
   const loseEnd = (file: string) => `import subprocess
 print("x" * 40_000_000)
 fill = "head -c 40000000 /dev/zero | tr '\\\\0' x; touch " + ${JSON.stringify(file)}
 subprocess.Popen(["sh", "-c", fill], start_new_session=True)`
 
-  test('if the end message is lost, the run still ends, the loss is reported, and the next run works', async () => {
+  test('a run whose end message is lost still ends, the loss is reported, and the next run works', async () => {
     await using box = await startToolbox()
     const [begun, filled] = [join(box.directory, 'begun'), join(box.directory, 'filled')]
     const run = start(box, `print("runs", flush=True)\n${waitFor(begun)}${loseEnd(filled)}`)

@@ -10,12 +10,12 @@ import { startToolbox } from '../testing/toolbox.ts'
 import { completed, newContext, printed, Run, start, waitFor } from './testing/run.ts'
 
 suite('GET /process/interpreter/execute', () => {
-  test('400 for a request without an upgrade', async () => {
+  test('GET /process/interpreter/execute answers 400 to a request without an upgrade', async () => {
     await using box = await startToolbox()
     assert.equal((await box.get('/process/interpreter/execute')).status, 400)
   })
 
-  test('the client gets all printed output, then the message `completed`, then close code 1000', async () => {
+  test('an interpreter run sends all printed output, then the message `completed`, then close code 1000', async () => {
     await using box = await startToolbox()
     const run = start(box, 'import sys\nprint("out")\nsys.stdout.flush()\nprint("err", file=sys.stderr)\n6 * 7')
     const { messages, code } = await run.outcome
@@ -24,7 +24,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(messages.at(-1), completed)
   })
 
-  test('output is sent while the code still runs', async () => {
+  test('an interpreter run sends output while its code still runs', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const run = start(box, `print("first")\n${waitFor(file)}print("second")`)
@@ -35,7 +35,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(run.text(), 'first\nsecond\n')
   })
 
-  test('output of child processes is sent too, and their input is empty', async () => {
+  test('an interpreter run sends the output of child processes, and its standard input is empty', async () => {
     await using box = await startToolbox()
     assert.equal(await printed(box, 'import subprocess; _ = subprocess.run("echo child; cat", shell=True)'), 'child\n')
     assert.equal(await printed(box, 'import sys; print([sys.stdin.read()], list(sys.stdin))'), "[''] []\n")
@@ -45,7 +45,7 @@ suite('GET /process/interpreter/execute', () => {
     }
   })
 
-  test('top-level await works, and the tasks of one run still exist in the next run', async () => {
+  test('interpreter code can use top-level await, and its tasks still exist in the next run', async () => {
     await using box = await startToolbox()
     const first =
       'import asyncio\nevent = asyncio.Event()\nawait asyncio.sleep(0)\nasync def f():\n  return await asyncio.sleep(0, 5)'
@@ -58,14 +58,14 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(asyncio.run(f()), x)'), '5 1\n')
   })
 
-  test('an await at the deadline is cancelled, and the context keeps its variables', async () => {
+  test('an await in interpreter code is cancelled at the deadline, and its context keeps its variables', async () => {
     await using box = await startToolbox()
     const code = 'import asyncio\ntry:\n  await asyncio.sleep(300)\nfinally:\n  ended = True'
     assert.equal((await start(box, code, { timeout: 1 }).outcome).code, 4008)
     assert.equal(await printed(box, 'await asyncio.sleep(0)\nprint(ended)'), 'True\n')
   })
 
-  test('modules in the working directory and in /tmp are found, even if they are created later', async () => {
+  test('interpreter code finds modules in the working directory and in /tmp, even if created later', async () => {
     await using box = await startToolbox()
     const name = `alcove_test_${process.pid}`
     const context = await newContext(box, { cwd: box.directory })
@@ -84,7 +84,7 @@ suite('GET /process/interpreter/execute', () => {
     }
   })
 
-  test('notebook commands are refused, with a hint at the alternative', async () => {
+  test('notebook commands such as `%pip` and `!ls` are refused in interpreter code, with an alternative', async () => {
     await using box = await startToolbox()
     const lines = [
       '%pip install x',
@@ -105,7 +105,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.doesNotMatch(messages[0]!['value']!, /IPython/)
   })
 
-  test('the message completed has the rich display of the last expression, if there is one', async () => {
+  test('the message `completed` of an interpreter run has the rich display of the last expression', async () => {
     await using box = await startToolbox()
     const shown = async (code: string) => {
       const { messages } = await start(box, code).outcome
@@ -124,27 +124,27 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(await shown(broken), completed)
   })
 
-  test('the program of a context is not in its arguments, nor in the environment of its children', async () => {
+  test('the interpreter’s own program is not in its arguments or in the environment of its children', async () => {
     await using box = await startToolbox()
     const code =
       'import subprocess; print(open("/proc/self/cmdline").read().count("def "), subprocess.run("env", capture_output=True, text=True, shell=True).stdout.count("_ALCOVE"))'
     assert.equal(await printed(box, code), '0 0\n')
   })
 
-  test('a context keeps its state: variables, functions, imports, directory, environment', async () => {
+  test('an interpreter context keeps variables, functions, imports, directory and environment between runs', async () => {
     await using box = await startToolbox()
     await printed(box, 'import os\nx = 1\ndef f(): return x + 1\nos.chdir("/tmp")\nos.environ["MINE"] = "kept"')
     assert.equal(await printed(box, 'print(f(), os.getcwd(), os.environ["MINE"])'), '2 /tmp kept\n')
   })
 
-  test('environment variables of a run apply to that run only', async () => {
+  test('environment variables given to an interpreter run apply to that run only', async () => {
     await using box = await startToolbox({ env: { PATH: process.env['PATH']!, OLD: 'old' } })
     const show = 'import os; print(os.environ.get("NEW"), os.environ["OLD"], os.environ["DAYTONA_SANDBOX_ID"])'
     assert.equal(await printed(box, show, { envs: { NEW: 'ü', OLD: 'changed' } }), 'ü changed box-1\n')
     assert.equal(await printed(box, show), 'None old box-1\n')
   })
 
-  test('an error has a name, a value and a traceback of the code’s own lines; the variables stay', async () => {
+  test('an error in interpreter code has a name, a value and a traceback of the code’s own lines', async () => {
     await using box = await startToolbox()
     await printed(box, 'def f():\n    raise ValueError("nö")')
     const { messages, code } = await start(box, 'x = 5\nprint("before")\nf()').outcome
@@ -164,7 +164,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(x)'), '5\n')
   })
 
-  test('invalid Python is an error too, but SystemExit completes the run', async () => {
+  test('invalid Python in interpreter code is an error, and SystemExit completes the run', async () => {
     await using box = await startToolbox()
     const { messages } = await start(box, 'print(1').outcome
     assert.deepEqual(
@@ -193,7 +193,7 @@ suite('GET /process/interpreter/execute', () => {
     ['a variable with a NUL', '{"code":"1","envs":{"x":"a\\u0000"}}', 1008],
     ['a frame beyond 4 MiB', `{"code":"${'x'.repeat(5 * 1024 * 1024)}"}`, 1009],
   ] as const) {
-    test(`close code ${code} for ${what}, and nothing runs`, async () => {
+    test(`an interpreter socket closes with ${code} for ${what}, and nothing runs`, async () => {
       await using box = await startToolbox()
       const outcome = await new Run(box, frame).outcome
       assert.deepEqual([outcome.code, outcome.messages], [code, []])
@@ -202,7 +202,7 @@ suite('GET /process/interpreter/execute', () => {
     })
   }
 
-  test('close code 1002 for a client that sends no request within a minute', async () => {
+  test('an interpreter socket closes with 1002 if its client sends no request within a minute', async () => {
     await using box = await startToolbox()
     using timers = holdLongTimers()
     const socket = box.socket('/process/interpreter/execute')
@@ -216,13 +216,13 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(await box.native.agent.jobs.list(), [])
   })
 
-  test('a null field counts as absent, and code of 3 MiB runs', async () => {
+  test('an interpreter request treats a null field as absent, and may have 3 MiB of code', async () => {
     await using box = await startToolbox()
     const more = { contextId: null, timeout: null, envs: null }
     assert.equal(await printed(box, `x = '${'y'.repeat(3 * 1024 * 1024)}'; print(len(x))`, more), '3145728\n')
   })
 
-  test('frames after the first are ignored', async () => {
+  test('an interpreter socket ignores all frames after the first', async () => {
     await using box = await startToolbox()
     const run = start(box, 'print("one")')
     run.socket.on('open', () => {
@@ -233,7 +233,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(run.text(), 'one\n')
   })
 
-  test('executions in one context run in order of arrival; other contexts do not wait', async () => {
+  test('runs in one interpreter context are in order of arrival; runs in other contexts do not wait', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const order: number[] = []
@@ -253,7 +253,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(order, [1, 2, 3, 4, 5])
   })
 
-  test('1013 if 16 MiB of code already wait in the contexts of one sandbox', async () => {
+  test('an interpreter socket closes with 1013 if 16 MiB of code wait in the sandbox’s contexts', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const contexts = [undefined, await newContext(box)].map((contextId) => (contextId ? { contextId } : {}))
@@ -269,7 +269,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, comment), 'long\n')
   })
 
-  test('1013 if other sandboxes use all the memory; the first 64 KiB of a sandbox run anyway', async (t) => {
+  test('an interpreter socket closes with 1013 if all memory is in use; each sandbox still has 64 KiB', async (t) => {
     await using box = await startToolbox()
     const most = 16 * 1024 * 1024
     for (let other = 0; other < 16; other++) {
@@ -281,7 +281,7 @@ suite('GET /process/interpreter/execute', () => {
       assert.equal(await printed(box, `print("short") # ${'x'.repeat(40_000)}`), 'short\n')
   })
 
-  test('1013 if 64 executions wait for the context already', async () => {
+  test('an interpreter socket closes with 1013 if 64 runs already wait for its context', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const blocking = start(box, `print("runs")\n${waitFor(file)}n = 0`)
@@ -294,7 +294,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(n)'), '64\n')
   })
 
-  test('a running execution continues when its client leaves; a waiting execution is dropped', async () => {
+  test('an interpreter run continues if its client closes the socket, and a waiting run is dropped', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const run = start(box, `print("runs")\n${waitFor(file)}print("x" * 100000)\ndone = True`)
@@ -309,7 +309,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(done, "waited" in dir())'), 'True False\n')
   })
 
-  test('40 MB of output for a client that does not read do not fill memory, and the loss is reported', async () => {
+  test('40 MB of output for an interpreter client that does not read fill no memory; the loss is reported', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'done')
     const run = start(
@@ -327,7 +327,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.match(run.text(), /end\n$/)
   })
 
-  test('exceptions that are huge, or whose text cannot be made, are still reported as errors', async () => {
+  test('interpreter code that raises a huge exception, or one without a text, still gets an error', async () => {
     await using box = await startToolbox()
     const { messages } = await start(box, 'raise ValueError("x" * 10_000_000)').outcome
     assert.match(messages[0]!['value']!, /^x{16384}… \(10000000 characters\)$/)

@@ -5,8 +5,8 @@ import { lastMessage, lineBytes, MessageReader } from './messages.ts'
 const lines = (...texts: string[]) => Buffer.from(texts.map((text) => `${text}\n`).join(''))
 const done = '{"id": null, "type": "done"}'
 
-suite('the output of a worker', () => {
-  test('a worker’s output is read line by line, wherever its chunks are cut; other lines are skipped', () => {
+suite('the output of an interpreter’s worker', () => {
+  test('`MessageReader` reads a worker’s output line by line, wherever it is cut, and skips other lines', () => {
     const all = lines('', '{}', 'x'.repeat(30), '{"id"'.padEnd(30, 'x'), done, '{"id": 7, "type": "done"}', done)
     const expected = [
       { id: null, type: 'done' },
@@ -21,7 +21,7 @@ suite('the output of a worker', () => {
     assert.deepEqual(lastMessage(Buffer.concat([all, lines('', '{}')])), { id: null, type: 'done' })
   })
 
-  test('a line that is too long or has a gap is not a message; the next line is read again', () => {
+  test('`MessageReader` skips a line that is too long or has a gap, and reads the line after it', () => {
     const torn = new MessageReader()
     assert.deepEqual(torn.push(Buffer.from('{"id": 7, ')), [])
     torn.skip()
@@ -31,9 +31,7 @@ suite('the output of a worker', () => {
     assert.deepEqual(endless.push(lines(done, done)), [{ id: null, type: 'done' }])
   })
 
-  test('a line that cannot be a message is skipped without parsing, because hostile code may write a million', ({
-    mock,
-  }) => {
+  test('`MessageReader` skips a line that cannot be a message without parsing it', ({ mock }) => {
     const { mock: parsing } = mock.method(JSON, 'parse')
     const hostile = lines('', '{', '{}', '[{"id": null, "type": "done"}]', 'x'.repeat(100), '')
     assert.deepEqual(new MessageReader().push(hostile), [])

@@ -7,7 +7,7 @@ const range = { start: at(1, 2), end: at(1, 5) }
 const nowhere = { start: at(0, 0), end: at(0, 0) }
 
 suite('answers of language servers in the shapes of the API', () => {
-  test('completions are returned as a list, whether the server sends a list, an array or null', () => {
+  test('`completionsOf` returns a list, whether the language server sends a list, an array or null', () => {
     const item = {
       label: 'greet',
       kind: 2,
@@ -22,7 +22,7 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.deepEqual(completionsOf(null), { isIncomplete: false, items: [] })
   })
 
-  test('the documentation of a completion is an object with kind and value', () => {
+  test('`completionsOf` returns the documentation of a completion as an object with kind and value', () => {
     const documentationIn = (documentation: unknown) =>
       completionsOf([{ label: 'a', documentation }]).items[0]?.documentation
     assert.deepEqual(documentationIn('text'), { kind: 'plaintext', value: 'text' })
@@ -30,7 +30,7 @@ suite('answers of language servers in the shapes of the API', () => {
     for (const wrong of [1, null, [], { value: {} }]) assert.equal(documentationIn(wrong), undefined)
   })
 
-  test('symbols are returned as a flat list, even if the server nests symbols or leaves out the range', () => {
+  test('`symbolsOf` returns a flat list, even if the language server nests symbols or sends no range', () => {
     const uri = 'file:///a.py'
     const nested = { name: 'A', kind: 5, range, children: [{ name: 'b', kind: 6, range, selectionRange: range }] }
     assert.deepEqual(symbolsOf([nested], uri), [
@@ -42,7 +42,7 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.deepEqual(symbolsOf(null), [])
   })
 
-  test('422 if the answer would be huge because it repeats the file name for each symbol of a small message', () => {
+  test('`symbolsOf` refuses a small message if the answer would be huge because of its long file name', () => {
     const symbols = (count: number) => [{ name: 'A', children: Array.from({ length: count }, () => ({ name: 'b' })) }]
     const uri = `file:///${'a'.repeat(12_000)}`
     assert.throws(() => symbolsOf(symbols(100_000), uri), { code: 'unprocessable' })
@@ -50,7 +50,7 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.equal(symbolsOf(symbols(1000), uri).length, 1001)
   })
 
-  test('a field of a wrong type is dropped, or becomes zero if the API requires it', () => {
+  test('a language server’s field of a wrong type is dropped, or zero if the API requires it', () => {
     for (const wrong of [1, 'x', true, {}, { items: {} }, { items: [1, null, {}, { label: 2 }] }]) {
       assert.deepEqual(completionsOf(wrong).items, [])
     }

@@ -9,7 +9,7 @@ const read = (...pieces: (string | Buffer)[]) => {
 const framed = (body: string) => `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 
 suite('messages of a language server', () => {
-  test('messages are cut out of the stream wherever its pieces end', () => {
+  test('`MessageReader` cuts a language server’s messages out of the stream, wherever its pieces end', () => {
     const stream = Buffer.concat([encodeMessage({ id: 1, result: 'ä\r\n\r\n' }), encodeMessage({ id: 2 })])
     const expected = [
       { jsonrpc: '2.0', id: 1, result: 'ä\r\n\r\n' },
@@ -24,12 +24,12 @@ suite('messages of a language server', () => {
     }
   })
 
-  test('other fields of the header are ignored, and its names may be in any case', () => {
+  test('`MessageReader` ignores other header fields of a language server, and the case of their names', () => {
     const header = 'content-type: application/vscode-jsonrpc; charset=utf-8\r\ncontent-LENGTH:  2 \r\n\r\n{}'
     assert.deepEqual(read(header), [{}])
   })
 
-  test('a length that is missing, invalid, repeated or too large is refused before the body is read', () => {
+  test('a language server’s message with an invalid or too large length is refused before its body arrives', () => {
     for (const length of ['', '-1', '+1', '1e3', '0x10', '1.0', '99999999999', 'NaN', `${messageBytes + 1}`]) {
       assert.throws(() => read(`Content-Length: ${length}\r\n\r\n`), { name: 'BadServer' }, length)
     }
@@ -37,13 +37,13 @@ suite('messages of a language server', () => {
     assert.throws(() => read('Other: 2\r\n\r\n{}'), { name: 'BadServer' })
   })
 
-  test('a header without end is refused after 4096 bytes', () => {
+  test('a language server’s header without an end is refused after 4096 bytes', () => {
     const reader = new MessageReader()
     assert.deepEqual(reader.push(Buffer.alloc(4000, 'x')), [])
     assert.throws(() => reader.push(Buffer.alloc(200, 'x')), { name: 'BadServer' })
   })
 
-  test('a body that is no JSON object, or has too many or too deep values, is refused', () => {
+  test('a language server’s body that is no JSON object, or too large or too deep, is refused', () => {
     const deep = '['.repeat(20_000) + ']'.repeat(20_000)
     const many = `[${'1,'.repeat(300_000)}1]`
     for (const body of ['', '{', 'null', '1', '"text"', deep, many]) {

@@ -62,7 +62,7 @@ suite('language servers', () => {
 
   const label = ({ body }: Reply) => body.items[0]?.label
 
-  test('POST /lsp/start: 200 for repeated and parallel calls, which start one server; POST /lsp/stop ends it', async () => {
+  test('POST /lsp/start answers 200 to repeated and parallel calls and starts one server; POST /lsp/stop ends it', async () => {
     const work = project('one server')
     const replies = await Promise.all(Array.from({ length: 4 }, () => work.call('start')))
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200])
@@ -77,7 +77,7 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
-  test('400 LSP_SERVER_NOT_INITIALIZED for each call before the start and after the end', async () => {
+  test('language server calls answer 400 LSP_SERVER_NOT_INITIALIZED before the start and after the stop', async () => {
     const work = await started('not started')
     const calls = () => [
       work.call('stop'),
@@ -93,7 +93,7 @@ suite('language servers', () => {
     }
   })
 
-  test('POST /lsp/did-open, POST /lsp/did-close, POST /lsp/completions: the server gets the file’s current text', async () => {
+  test('POST /lsp/did-open, POST /lsp/did-close, POST /lsp/completions give the server the file’s current text', async () => {
     const work = await started('documents')
     assert.equal(label(await work.complete()), 'closed 1')
     assert.equal((await work.call('did-open', { uri: work.uri })).status, 200)
@@ -107,7 +107,7 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
-  test('GET /lsp/document-symbols, GET /lsp/workspacesymbols: 200 with symbols', async () => {
+  test('GET /lsp/document-symbols, GET /lsp/workspacesymbols answer 200 with symbols', async () => {
     const work = await started('symbols')
     await work.call('did-open', { uri: work.uri })
     const nowhere = { start: { line: 0, character: 0 }, end: { line: 0, character: 0 } }
@@ -119,7 +119,7 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
-  test('a file is named by file:// with a path, or by a URI; 404 for a missing file, 422 for a large one', async () => {
+  test('language server calls accept file:// paths and URIs; 404 for a missing file, 422 for a large one', async () => {
     const work = await started('names of files')
     const name = join(work.pathToProject, 'ä 100%.py')
     writeFileSync(name, 'odd')
@@ -145,7 +145,7 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
-  test('a relative path names a file of the working directory, and otherwise one of the project', async () => {
+  test('a language server call reads a relative path from the working directory, else from the project', async () => {
     const work = await started('relative paths')
     const workdir = join(box.directory, 'workdir')
     mkdirSync(join(workdir, 'sub'), { recursive: true })
@@ -174,7 +174,7 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
-  test('400 for an unknown language, missing project or invalid position; 422 names the program to install', async () => {
+  test('POST /lsp/start answers 400 for an unknown language or project, 422 if a program must be installed', async () => {
     const work = project('refused')
     for (const languageId of ['ruby', '', 'Python', '__proto__']) {
       assert.equal((await work.call('start', { languageId })).status, 400, languageId)
@@ -218,7 +218,7 @@ suite('language servers', () => {
     ['endless questions', /too many messages/],
     ['endless stderr', /writes more than 16777216 bytes/],
   ] as const) {
-    test(`422 for a call whose server ${name.includes(' ') ? `sends: ${name}` : name}; another server answers`, async () => {
+    test(`a call answers 422 if its server ${name.includes(' ') ? `sends: ${name}` : name}; another server answers`, async () => {
       const other = await started('beside it')
       const work = await started(name)
       const [pid] = work.pids()
@@ -232,14 +232,14 @@ suite('language servers', () => {
     })
   }
 
-  test('a server that sends too much output without any call is ended', async () => {
+  test('a language server that sends too much output without any call is ended', async () => {
     const work = await started('floods alone')
     const [pid] = work.pids()
     await until(() => !isAlive(pid!), 'the server is ended')
     assert.equal((await work.complete()).status, 400)
   })
 
-  test('422 with the server’s reason if it refuses a call; answers with wrong ids or types are dropped', async () => {
+  test('a call that its language server refuses answers 422 with the reason; wrong answers are dropped', async () => {
     const refusing = await started('refuses')
     const { status, body } = await refusing.complete()
     assert.deepEqual(
@@ -256,7 +256,7 @@ suite('language servers', () => {
     await odd.call('stop')
   })
 
-  test('422 for a server that does not speak the protocol or does not start; none of its processes is left', async () => {
+  test('POST /lsp/start answers 422 for a server that does not speak the protocol, and ends its processes', async () => {
     for (const name of ['speaks no protocol', 'does not start']) {
       const work = project(name)
       const { status, body } = await work.call('start')
@@ -266,7 +266,7 @@ suite('language servers', () => {
     }
   })
 
-  test(`429 for more than ${mostServers} servers of one sandbox, until one is stopped`, async () => {
+  test(`POST /lsp/start answers 429 above ${mostServers} servers of one sandbox, until one is stopped`, async () => {
     const all = []
     for (let n = 0; n < mostServers; n += 1) all.push(await started(`many ${n}`))
     const more = project('one too many')
@@ -276,7 +276,7 @@ suite('language servers', () => {
     for (const each of [...all.slice(1), more]) assert.equal((await each.call('stop')).status, 200)
   })
 
-  test('a server ends 15 minutes after its last call', async (t) => {
+  test('a language server ends 15 minutes after its last call', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const work = await started('idle')
     const [pid] = work.pids()
@@ -290,7 +290,7 @@ suite('language servers', () => {
     assert.equal((await work.complete()).body.code, 'LSP_SERVER_NOT_INITIALIZED')
   })
 
-  test('a server ends with its sandbox, and the next call is refused', async () => {
+  test('a language server ends with its sandbox, and the next call is refused', async () => {
     const work = await started('ends with the sandbox')
     const [pid] = work.pids()
     await box.native[Symbol.asyncDispose]()
@@ -316,7 +316,7 @@ suite('a language server with small limits', () => {
   }
   const completion = { textDocument: { uri: 'file:///a' }, context: {} }
 
-  test('408 if a server does not answer; 429 for too many open requests; the server continues', async () => {
+  test('a language server without an answer causes 408, too many open requests 429, and it continues', async () => {
     await using box = await startToolbox()
     const server = await run(box, 'hangs', { answerMs: 300, mostWaiting: 2 })
     const waiting = [
@@ -332,7 +332,7 @@ suite('a language server with small limits', () => {
     server.end()
   })
 
-  test('422 if the server does not read its requests, which are held up to a limit', async () => {
+  test('a call answers 422 if its language server does not read its requests', async () => {
     await using box = await startToolbox()
     const server = await run(box, 'reads nothing', { unsentBytes: 1024 * 1024 })
     assert.throws(

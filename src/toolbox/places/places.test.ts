@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { startToolbox } from '../testing/toolbox.ts'
 
 suite('GET /user-home-dir, GET /work-dir, GET /version', () => {
-  test('GET /user-home-dir and /work-dir return {dir}', async () => {
+  test('GET /user-home-dir and GET /work-dir return {dir}', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get('/user-home-dir'), { status: 200, body: { dir: homedir() } })
     assert.deepEqual(await box.get('/work-dir'), { status: 200, body: { dir: homedir() } })
@@ -17,7 +17,7 @@ suite('GET /user-home-dir, GET /work-dir, GET /version', () => {
     assert.match(body.version, /^\d+\.\d+\.\d+/)
   })
 
-  test('422 if the image has no shell, 404 for a path that is not an endpoint', async () => {
+  test('GET /user-home-dir answers 422 if the image has no shell; a path that is no endpoint is 404', async () => {
     await using box = await startToolbox({ env: { PATH: '/nowhere' } })
     assert.equal((await box.get('/user-home-dir')).status, 422)
     const { status, body } = await box.get('/nothing-here')

@@ -19,7 +19,7 @@ const listening = async (host: string) => {
 }
 
 suite('GET /port, GET /port/{port}/in-use', () => {
-  test('GET /port lists listeners on 127.0.0.1 and on all addresses', async () => {
+  test('GET /port lists ports with listeners on 127.0.0.1 and on all addresses', async () => {
     await using box = await startToolbox()
     await using local = await listening('127.0.0.1')
     await using open = await listening('0.0.0.0')
@@ -37,7 +37,7 @@ suite('GET /port, GET /port/{port}/in-use', () => {
     assert.deepEqual(await ask(), { status: 200, body: { isInUse: false } })
   })
 
-  test('400 for an invalid port, 409 for a sandbox that has stopped', async () => {
+  test('GET /port and GET /port/{port}/in-use answer 409 if the sandbox has stopped, 400 for an invalid port', async () => {
     await using box = await startToolbox()
     for (const port of ['0', '65536', '-1', '1.5', 'http', '1e3']) {
       assert.equal((await box.get(`/port/${port}/in-use`)).status, 400, port)
@@ -47,7 +47,7 @@ suite('GET /port, GET /port/{port}/in-use', () => {
     assert.equal((await box.get('/port')).status, 409)
   })
 
-  test('only listening sockets count, and each port once', () => {
+  test('`listeningPorts` counts only listening sockets, and each port once', () => {
     const table = `  sl  local_address rem_address   st tx_queue rx_queue
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1
    1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1

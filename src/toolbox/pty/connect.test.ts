@@ -17,13 +17,13 @@ import {
 } from './testing/terminal.ts'
 
 suite('GET /process/pty/{sessionId}/connect', () => {
-  test('400 without an upgrade', async () => {
+  test('GET /process/pty/{sessionId}/connect answers 400 without an upgrade', async () => {
     await using box = await startBox()
     assert.equal((await box.get(`${pty}/a/connect`)).status, 400)
     assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
   })
 
-  test('the answer has the subprotocol for exit messages if it is offered, else another offer, else none', async () => {
+  test('a terminal’s socket selects the subprotocol for exit messages if offered, else another offer', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     for (const [offered, selected] of [
@@ -39,7 +39,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     }
   })
 
-  test('101 also for an unknown or ended terminal, followed by an error message and a close', async () => {
+  test('a connection to an unknown or ended terminal gets 101, then an error message and a close', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -65,7 +65,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     ['exit 143', 143, 'SIGTERM'],
     ['kill -HUP $$', 129, 'signal 1'],
   ] as const) {
-    test(`after ${how} a client gets all output, then the exit message if it knows that, then the close`, async () => {
+    test(`after ${how} a terminal client gets all output, an exit message if it asked for it, and the close`, async () => {
       await using box = await startBox()
       await box.post(pty, { id: 'a' })
       const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]
@@ -80,7 +80,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     })
   }
 
-  test('byte 3 is Ctrl-C, and text frames are input too', async () => {
+  test('byte 3 typed into a terminal is Ctrl-C, and text frames are input as well as binary frames', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -93,7 +93,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     client.hangUp()
   })
 
-  test('bytes pass unchanged in binary frames, even if a character is cut in two', async () => {
+  test('bytes of a terminal pass unchanged in binary frames, even if a character is cut in two', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -106,7 +106,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     client.hangUp()
   })
 
-  test('every client sees all output and may type, and a client that leaves ends nothing', async () => {
+  test('every client of a terminal sees all output and may type, and may leave without ending it', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const clients = await Promise.all([1, 2, 3, 4].map(() => connect(box, 'a')))
@@ -119,7 +119,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     late.hangUp()
   })
 
-  test('a terminal has at most 32 clients; another client is refused with a reason until one leaves', async () => {
+  test('a terminal has at most 32 clients; one more is refused with a reason until one leaves', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     await box.post(pty, { id: 'b' })
@@ -138,7 +138,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     for (const client of clients) client.hangUp()
   })
 
-  test('a new client gets the last 64 KiB, from the beginning of a line', async () => {
+  test('a new client of a terminal gets its last 64 KiB of output, from the beginning of a line', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const first = await connect(box, 'a')
@@ -152,7 +152,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     second.hangUp()
   })
 
-  test('a frame of 1 MiB arrives whole at a program that reads slowly', async () => {
+  test('a frame of 1 MiB of input arrives completely at a program that reads slowly', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -164,7 +164,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     client.hangUp()
   })
 
-  test('1009 for a frame above 4 MiB, which does not reach the shell', async () => {
+  test('a terminal client that sends a frame above 4 MiB is closed with 1009, and the shell gets none of it', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -177,7 +177,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     next.hangUp()
   })
 
-  test('1008 for a client that reads too slowly: its output is not buffered without limit, others continue', async () => {
+  test('a terminal client that reads too slowly is closed with 1008, and other clients continue', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const [slow, quick] = [await connect(box, 'a'), await connect(box, 'a')]
@@ -205,7 +205,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     quick.hangUp()
   })
 
-  test('a background job of an ended shell continues until a new terminal uses the id', async () => {
+  test('a background job of an ended terminal continues until a new terminal uses the id', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -223,7 +223,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
 suite('GET /process/pty/create-connect', () => {
   const path = (query: Record<string, string>) => `${pty}/create-connect?${new URLSearchParams(query)}`
 
-  test('create-connect makes the terminal and connects to it, with variables from the subprotocol', async () => {
+  test('GET /process/pty/create-connect makes a terminal with variables from the subprotocol, and connects to it', async () => {
     await using box = await startBox()
     const query = { id: 'a', cols: '91', rows: '19', cwd: '/tmp' }
     const client = new Terminal(box.socket(path(query), [envsToken({ GREETING: 'grüß dich' }), exitControl]))
@@ -234,7 +234,7 @@ suite('GET /process/pty/create-connect', () => {
     assert.deepEqual(await client.end, { code: 1011, reason: '{"exitCode":3,"exitReason":"non-zero exit"}' })
   })
 
-  test('create-connect refuses a bad id, size or variables token before the upgrade, and makes nothing', async () => {
+  test('GET /process/pty/create-connect refuses a bad id, size or variables before the upgrade, makes nothing', async () => {
     await using box = await startBox()
     for (const [query, offered, status] of [
       [{}, [], 400],
@@ -257,7 +257,7 @@ suite('GET /process/pty/create-connect', () => {
     assert.deepEqual(await listed(box), [])
   })
 
-  test('an id that is in use is an error message after the upgrade, and its shell is not affected', async () => {
+  test('GET /process/pty/create-connect with an id in use sends an error, and the existing shell is unaffected', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'taken' })
     const client = new Terminal(box.socket(path({ id: 'taken' }), [exitControl]))
@@ -267,7 +267,7 @@ suite('GET /process/pty/create-connect', () => {
     assert.deepEqual(await listed(box), ['taken'])
   })
 
-  test('101 comes after the new terminal appears in the list', async () => {
+  test('GET /process/pty/create-connect answers 101 only after the new terminal appears in the list', async () => {
     await using box = await startBox()
     for (const id of ['a', 'b', 'c', 'd', 'e']) {
       const socket = box.socket(path({ id }), [exitControl])
@@ -276,7 +276,7 @@ suite('GET /process/pty/create-connect', () => {
     }
   })
 
-  test('a shell that cannot start is an error message after the upgrade', async () => {
+  test('GET /process/pty/create-connect sends an error after the upgrade if the shell cannot start', async () => {
     await using box = await startBox()
     const client = new Terminal(box.socket(path({ id: 'a', cwd: '/nowhere' }), [exitControl]))
     assert.equal((await client.end).code, 1011)

@@ -7,7 +7,7 @@ import { until } from '#src/toolbox/agent/testing/native-agent.ts'
 import { connect, connectedMessage, listed, pty, startBox } from './testing/terminal.ts'
 
 suite('POST /process/pty', () => {
-  test('201 with all fields of the terminal, with defaults, and with the id also as sessionId for clients', async () => {
+  test('POST /process/pty answers 201 with all fields of the terminal and their defaults', async () => {
     await using box = await startBox()
     const { status, body } = await box.post(pty, { id: 'one' })
     const { createdAt, ...rest } = body
@@ -19,7 +19,7 @@ suite('POST /process/pty', () => {
     })
   })
 
-  test('the shell gets what was requested: size, directory, variables, a login shell, TERM', async () => {
+  test('the shell of a terminal gets the requested size, directory and variables, and is a login shell', async () => {
     await using box = await startBox({ env: { PATH: process.env['PATH']!, OWN: 'sandbox' } })
     const { body } = await box.post(pty, { id: 'a', cwd: '/tmp', cols: 132, rows: 50, envs: { GREETING: 'über' } })
     assert.deepEqual([body.cwd, body.cols, body.rows, body.envs], ['/tmp', 132, 50, { GREETING: 'über' }])
@@ -31,12 +31,12 @@ suite('POST /process/pty', () => {
     client.hangUp()
   })
 
-  test('a relative directory starts at the home, and the answer has the absolute path', async () => {
+  test('POST /process/pty resolves a relative directory from the home, and answers with the absolute path', async () => {
     await using box = await startBox()
     assert.equal((await box.post(pty, { id: 'a', cwd: '.' })).body.cwd, homedir())
   })
 
-  test('the caller can choose TERM', async () => {
+  test('POST /process/pty uses the caller’s TERM', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a', envs: { TERM: 'vt100' } })
     const client = await connect(box, 'a')
@@ -45,7 +45,7 @@ suite('POST /process/pty', () => {
     client.hangUp()
   })
 
-  test('400 for an invalid id, size, variable or directory, and no terminal is made', async () => {
+  test('POST /process/pty answers 400 for an invalid id, size, variable or directory, and makes no terminal', async () => {
     await using box = await startBox()
     for (const body of [
       ...[{}, { id: '' }, { id: 'a/b' }, { id: 'x'.repeat(256) }, { id: 'a\nb' }, { id: 'a\0b' }, { id: 7 }],
@@ -82,7 +82,7 @@ suite('POST /process/pty', () => {
     assert.deepEqual(await box.native.agent.jobs.list(), [])
   })
 
-  test('an id may have 255 characters of any kind, and a field that is null counts as absent', async () => {
+  test('POST /process/pty accepts an id of 255 characters of any kind, and treats a null field as absent', async () => {
     await using box = await startBox()
     const id = `ü ?#%&"'\\${'x'.repeat(246)}`
     assert.equal(id.length, 255)
@@ -93,7 +93,7 @@ suite('POST /process/pty', () => {
     assert.equal((await box.delete(`${pty}/${encodeURIComponent(id)}`)).status, 200)
   })
 
-  test('409 for an id that is in use, also for parallel requests; the existing shell is not affected', async () => {
+  test('POST /process/pty answers 409 for an id in use, also to parallel calls; the shell is unaffected', async () => {
     await using box = await startBox()
     const replies = await Promise.all([1, 2, 3, 4].map(() => box.post(pty, { id: 'a' })))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [201, 409, 409, 409])
@@ -105,7 +105,7 @@ suite('POST /process/pty', () => {
     client.hangUp()
   })
 
-  test('the shell is sh if the image has no bash, and POST /process/pty is 422 if it has neither', async () => {
+  test('POST /process/pty starts sh if the image has no bash, and answers 422 if it has neither', async () => {
     await using box = await startBox()
     mkdirSync(join(box.directory, 'none'))
     symlinkSync('/bin/sh', join(box.directory, 'sh'))
@@ -120,7 +120,7 @@ suite('POST /process/pty', () => {
     assert.deepEqual(await listed(box), ['a'])
   })
 
-  test('variables that are too large for the stored record still reach the shell', async () => {
+  test('variables that are too large for a terminal’s stored record still reach its shell', async () => {
     await using box = await startBox()
     const envs = { SMALL: 's', LARGE: 'x'.repeat(50_000) }
     assert.deepEqual((await box.post(pty, { id: 'a', envs })).body.envs, { SMALL: 's' })
@@ -130,7 +130,7 @@ suite('POST /process/pty', () => {
     client.hangUp()
   })
 
-  test('429 if there are 128 terminals already', async () => {
+  test('POST /process/pty answers 429 if the sandbox has 128 terminals', async () => {
     await using box = await startBox()
     for (let i = 0; i < 128; i++) assert.equal((await box.post(pty, { id: `p${i}`, lazyStart: true })).status, 201)
     assert.equal((await box.post(pty, { id: 'more' })).status, 429)
@@ -140,7 +140,7 @@ suite('POST /process/pty', () => {
 })
 
 suite('POST /process/pty with lazyStart', () => {
-  test('the shell starts with its first client; before that, the terminal can be resized and listed', async () => {
+  test('a lazy terminal’s shell starts with its first client; before that it can be resized and listed', async () => {
     await using box = await startBox()
     const { body } = await box.post(pty, { id: 'a', lazyStart: true, envs: { A: 'b' } })
     assert.deepEqual([body.active, body.lazyStart], [false, true])
@@ -156,7 +156,7 @@ suite('POST /process/pty with lazyStart', () => {
     other.hangUp()
   })
 
-  test('a terminal that never started can be deleted', async () => {
+  test('a lazy terminal whose shell never started can be deleted', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a', lazyStart: true })
     assert.equal((await box.delete(`${pty}/a`)).status, 200)
@@ -165,7 +165,7 @@ suite('POST /process/pty with lazyStart', () => {
 })
 
 suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sessionId}, POST /process/pty/{sessionId}/resize', () => {
-  test('200 lists all terminals and returns one; 404 for an unknown id', async () => {
+  test('GET /process/pty lists all terminals, and GET /process/pty/{sessionId} returns one, or answers 404', async () => {
     await using box = await startBox()
     assert.deepEqual(await box.get(pty), { status: 200, body: { sessions: [] } })
     const made = (await box.post(pty, { id: 'a' })).body
@@ -180,7 +180,7 @@ suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sess
     }
   })
 
-  test('DELETE kills all processes of the shell, and clients receive exit code 137 with SIGKILL', async () => {
+  test('DELETE /process/pty/{sessionId} kills all processes of the shell, and clients get 137 with SIGKILL', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]
@@ -204,7 +204,7 @@ suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sess
     assert.equal((await box.post(pty, { id: 'a' })).status, 201)
   })
 
-  test('resize returns the new size, and programs get SIGWINCH and see it at once', async () => {
+  test('POST /process/pty/{sessionId}/resize returns the new size, and programs get SIGWINCH and see it', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -217,7 +217,7 @@ suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sess
     client.hangUp()
   })
 
-  test('400 for a size outside 1..1000 or no size, 404 for an unknown id, 410 for an ended shell', async () => {
+  test('POST /process/pty/{sessionId}/resize answers 400 for a bad size, 404 if unknown, 410 after the end', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const resize = `${pty}/a/resize`

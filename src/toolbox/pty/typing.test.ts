@@ -53,7 +53,7 @@ const start = (bound?: Budget, sandboxId = 'box') => {
 }
 
 suite('typing into a terminal that accepts nothing', () => {
-  test('a client is paused after a megabyte of input, whether in one frame or in thousands', async () => {
+  test('a client that types more than a megabyte is paused, whether in one frame or in thousands', async () => {
     for (const [size, most] of [
       [1024 * 1024, 1],
       [1024, 1024],
@@ -69,7 +69,7 @@ suite('typing into a terminal that accepts nothing', () => {
     }
   })
 
-  test('1013 if the input for one sandbox, or for all, exceeds its limit; input before that still arrives', async () => {
+  test('a client is closed with 1013 if typed input of its sandbox, or of all, exceeds its limit', async () => {
     const bound = new Budget({ each: 10_000, all: 15_000, sure: 2000 })
     const [one, two, three] = [start(bound, 'a'), start(bound, 'a'), start(bound, 'b')]
     for (const { find } of [one, two, three]) find()
@@ -86,7 +86,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(next.closed(), undefined)
   })
 
-  test('a sandbox can always buffer some input, even if the input for other sandboxes fills the limit', () => {
+  test('some typed input of a sandbox is always buffered, even if other sandboxes fill the limit', () => {
     const bound = new Budget({ each: 10_000, all: 10_000, sure: 2000 })
     start(bound, 'a').type(Buffer.alloc(9000), 1)
     const little = start(bound, 'b')
@@ -96,7 +96,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(little.closed(), 1013)
   })
 
-  test('1013 if a piece of input is lost, and later input does not reach the terminal', async () => {
+  test('a client is closed with 1013 if a piece of its typed input is lost, and later input is not typed', async () => {
     const bound = new Budget({ each: 10_000, all: 10_000 })
     const { type, takeAll, fail, find, closed } = start(bound)
     find()
@@ -109,7 +109,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(bound.has('box'), false)
   })
 
-  test('input for an ended shell is dropped silently, because the end was already reported', async () => {
+  test('typed input for an ended shell is dropped without an error, because the end was already reported', async () => {
     const { type, takeAll, fail, find, closed } = start()
     find()
     type(Buffer.alloc(100), 1)
@@ -119,7 +119,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(await takeAll(), 110)
   })
 
-  test('input for a terminal that was never found stops counting towards the limit', () => {
+  test('typed input for a terminal that was never found stops counting towards the limit', () => {
     const bound = new Budget({ each: 1000, all: 1000 })
     for (let round = 0; round < 3; round++) {
       const client = start(bound)

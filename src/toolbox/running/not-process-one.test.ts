@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { wantedToBeFirst } from './not-process-one.ts'
 
 suite('programs that must run as process 1', () => {
-  test('programs that must be process 1 are recognized by the message with which they fail', () => {
+  test('`wantedToBeFirst` recognizes programs that must be process 1 by their error messages', () => {
     for (const words of [
       's6-overlay-suexec: fatal: can only run as pid 1\n',
       'init: must be run as PID 1\n',
@@ -15,7 +15,7 @@ suite('programs that must run as process 1', () => {
     }
   })
 
-  test('programs that only mention process 1, or fail for another reason, are not mistaken for them', () => {
+  test('`wantedToBeFirst` is false for programs that only mention process 1 or fail for another reason', () => {
     for (const words of [
       '[WARN  tini (7)] Tini is not running as PID 1 and isn’t registered as a child subreaper.\n',
       'only the owner may do that\nprocess 12 ended\n',

@@ -30,8 +30,8 @@ const failsWith = async (exec: Agent['exec'], code: string) => {
   )
 }
 
-suite('a command run to its end', () => {
-  test('409 if the sandbox ends during the command', async () => {
+suite('a command that runs to its end', () => {
+  test('a command fails with `not_started` if the sandbox ends during it', async () => {
     const { command, heard } = commandThat(async function* () {
       yield { stream: 'stdout', data: Buffer.from('a') }
       throw new AgentGone('gone')
@@ -40,7 +40,7 @@ suite('a command run to its end', () => {
     assert.deepEqual(heard, ['kill 9', 'close'])
   })
 
-  test('refusals of the agent become the caller’s errors, never a 500', async () => {
+  test('a refusal of the agent becomes an error for the caller, never a 500', async () => {
     const refusing = (error: Error) => async () => {
       throw error
     }
@@ -57,7 +57,7 @@ suite('a command run to its end', () => {
     await assert.rejects(noProcesses, (error) => error instanceof StartFailed && error.errno === 'EAGAIN')
   })
 
-  test('a command that starts after the deadline is killed', async () => {
+  test('a command that starts only after its deadline is killed', async () => {
     const { command, heard } = commandThat(async function* () {})
     const started = Promise.withResolvers<RunningCommand>()
     const controller = new AbortController()

@@ -32,7 +32,7 @@ const seen = (box: Toolbox, wanted: RegExp) =>
   until(async () => wanted.test((await box.get(`${session}/logs`)).body.output), String(wanted))
 
 suite('GET /process/session/entrypoint', () => {
-  test('200 with the session and its one command while it runs, and its exit code afterwards', async () => {
+  test('GET /process/session/entrypoint has the entrypoint’s one command, and its exit code after the end', async () => {
     await using box = await boxWith(script(`${untilLetGo}; exit 7`))
     const expected = { id: 'entrypoint_command', command: `/bin/sh -c '${untilLetGo}; exit 7'` }
     assert.deepEqual(await box.get(session), {
@@ -45,7 +45,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.deepEqual((await box.get(session)).body.commands, [{ ...expected, exitCode: 7 }])
   })
 
-  test('200 without commands if the image has no entrypoint: a command is 404, and logs are empty and end', async () => {
+  test('GET /process/session/entrypoint has no commands if the image has no entrypoint, and empty logs', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get(session), { status: 200, body: { sessionId: 'entrypoint', commands: [] } })
     assert.equal((await box.get(command)).status, 404)
@@ -56,7 +56,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.equal(await refusalOf(box.socket(`${command}/logs?follow=true`)), 404)
   })
 
-  test('the session is not listed, and it cannot be changed: 400', async () => {
+  test('the session of the entrypoint is not listed, and calls that would change it answer 400', async () => {
     await using box = await boxWith(script('sleep 1000'))
     assert.deepEqual((await box.get('/process/session')).body, [])
     assert.equal((await box.post('/process/session', { sessionId: 'entrypoint' })).status, 400)
@@ -67,21 +67,21 @@ suite('GET /process/session/entrypoint', () => {
     assert.equal((await box.get('/process/pty')).body.sessions.length, 0)
   })
 
-  test('the command has the sandbox’s user and environment, the given directory, and no input', async () => {
+  test('the entrypoint has the sandbox’s user and environment, the given directory, and no input', async () => {
     await using box = await boxWith(script('id -un; echo $OWN $DAYTONA_SANDBOX_ID; pwd; cat; echo end'), '/tmp')
     await ended(box)
     const { stdout } = (await box.get(`${session}/logs`)).body
     assert.equal(stdout, `${box.assignment.user}\nsandbox box-1\n/tmp\nend\n`)
   })
 
-  test('arguments of the entrypoint stay separate, and are shown as a person would type them', async () => {
+  test('the entrypoint’s arguments stay separate, and are shown as they would be typed in a shell', async () => {
     await using box = await boxWith(['printf', '<%s>', 'a b', '', "it's", '$HOME'])
     await ended(box)
     assert.equal((await box.get(command)).body.command, `printf '<%s>' 'a b' '' 'it'\\''s' '$HOME'`)
     assert.equal((await box.get(`${session}/logs`)).body.stdout, "<a b><><it's><$HOME>")
   })
 
-  test('a long entrypoint is shown up to 4 KiB, and no character is cut in two', async () => {
+  test('a long entrypoint is shown up to 4 KiB, without cutting a character in two', async () => {
     await using box = await boxWith(['true', 'ü'.repeat(4000)])
     await ended(box)
     const shown: string = (await box.get(command)).body.command
@@ -100,7 +100,7 @@ suite('GET /process/session/entrypoint', () => {
     ['a program that is not there', ['/nowhere'], undefined],
     ['a directory that is not there', ['/bin/true'], '/nowhere'],
   ] as const) {
-    test(`${what}: the exit code is 127, and the log has the reason`, async () => {
+    test(`an entrypoint with ${what} has exit code 127, and its log has the reason`, async () => {
       await using box = await boxWith([...argv], cwd)
       await ended(box)
       assert.equal((await box.get(command)).body.exitCode, 127)
@@ -110,7 +110,7 @@ suite('GET /process/session/entrypoint', () => {
 })
 
 suite('GET /process/session/entrypoint/logs', () => {
-  test('200 with stdout, stderr and both in order, during and after the run, also at the command’s path', async () => {
+  test('GET /process/session/entrypoint/logs has stdout, stderr and both in order, during and after the run', async () => {
     await using box = await boxWith(script('echo out; sleep 0.05; echo err >&2; exec sleep 1000'))
     await seen(box, /err/)
     const expected = { status: 200, body: { output: 'out\nerr\n', stdout: 'out\n', stderr: 'err\n' } }
@@ -156,7 +156,7 @@ suite('GET /process/session/entrypoint/logs', () => {
       }
     })
 
-  test('above 16 MiB the beginning and the end of the log are stored, and the gap is reported', async () => {
+  test('an entrypoint’s log above 16 MiB keeps its beginning and end, and reports the gap', async () => {
     await using box = await boxWith(script("echo BEGIN; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the-end"))
     await ended(box)
     const { body } = await box.get(`${session}/logs`)
@@ -165,7 +165,7 @@ suite('GET /process/session/entrypoint/logs', () => {
     assert.ok(body.stdout.length < 17 * 1024 * 1024)
   })
 
-  test('400 for an invalid `follow`, also before an upgrade', async () => {
+  test('GET /process/session/entrypoint/logs answers 400 for an invalid `follow`, also to an upgrade', async () => {
     await using box = await startToolbox()
     assert.equal((await box.get(`${session}/logs?follow=maybe`)).status, 400)
     assert.equal(await refusalOf(box.socket(`${session}/logs?follow=maybe`)), 400)

@@ -42,7 +42,7 @@ suite('sessions', () => {
   const codeOf = ({ status, body }: Reply) => [status, body.code]
 
   suite('POST /process/session, GET /process/session, GET /process/session/{sessionId}, DELETE /process/session/{sessionId}', () => {
-    test('201 with the empty session, which is listed and found until it is deleted', async () => {
+    test('POST /process/session makes an empty session, which is listed until it is deleted', async () => {
       const id = await open()
       assert.deepEqual((await box.get(`/process/session/${id}`)).body, { sessionId: id, commands: [] })
       const { body } = await box.get('/process/session')
@@ -53,7 +53,7 @@ suite('sessions', () => {
       assert.equal((await box.delete(`/process/session/${id}`)).status, 404)
     })
 
-    test('400 for an id that is empty, blank, too long, reserved, missing or has a slash; 409 if in use', async () => {
+    test('POST /process/session answers 400 for an invalid or reserved id, and 409 for an id in use', async () => {
       for (const sessionId of ['', '  ', 'x'.repeat(256), 'a/b', '..', 'entrypoint', 'a\nb', 7, undefined]) {
         assert.equal((await box.post('/process/session', { sessionId })).status, 400, String(sessionId))
       }
@@ -61,7 +61,7 @@ suite('sessions', () => {
       assert.deepEqual(codeOf(await box.post('/process/session', { sessionId: id })), [409, 'CONFLICT'])
     })
 
-    test('session ids may contain letters of any script', async () => {
+    test('a session’s id may have letters of any script', async () => {
       const sessionId = 'große 部屋 %2F?'
       assert.equal((await box.post('/process/session', { sessionId })).status, 201)
       const path = `/process/session/${encodeURIComponent(sessionId)}`
@@ -69,13 +69,13 @@ suite('sessions', () => {
       assert.equal((await box.delete(path)).status, 204)
     })
 
-    test('the shell has the sandbox’s environment, user and home', async () => {
+    test('a session’s shell has the sandbox’s environment, user and home', async () => {
       const id = await open()
       const { body } = await exec(id, 'echo $DAYTONA_SANDBOX_ID; id -un; [ "$PWD" = ~ ] && echo home')
       assert.equal(body.stdout, `box-1\n${box.assignment.user}\nhome\n`)
     })
 
-    test('deleting ends the running command and tells its followers', async () => {
+    test('DELETE /process/session/{sessionId} ends the running command, and closes the sockets that follow it', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo ready; sleep 1000')
       await seen(id, command, /ready/)
@@ -89,7 +89,7 @@ suite('sessions', () => {
   })
 
   suite('POST /process/session/{sessionId}/exec', () => {
-    test('200 with both streams apart and together, and the exit code', async () => {
+    test('POST /process/session/{sessionId}/exec answers 200 with both streams and the exit code', async () => {
       const id = await open()
       const { status, body } = await exec(id, 'echo out; echo err >&2; (exit 3)')
       const { cmdId, ...rest } = body
@@ -101,7 +101,7 @@ suite('sessions', () => {
       })
     })
 
-    test('200 or 202 with the first answer for a repeated Idempotency-Key; 422 for another command', async () => {
+    test('a session command repeated with its Idempotency-Key gets the first answer; another command 422', async () => {
       const id = await open()
       const key = { 'idempotency-key': 'only once' }
       const send = (body: object, headers = { 'idempotency-key': 'only-once' }) =>
@@ -130,13 +130,13 @@ suite('sessions', () => {
       assert.equal(there.body.stdout, 'new\n')
     })
 
-    test('the state of the shell stays from one command to the next: directory, variables, functions', async () => {
+    test('a session’s shell keeps its directory, variables and functions from one command to the next', async () => {
       const id = await open()
       await exec(id, 'cd /tmp; X=1; export Y=2; f() { echo "f$1"; }')
       assert.equal((await exec(id, 'pwd; echo $X; sh -c "echo \\$Y"; f 3')).body.stdout, '/tmp\n1\n2\nf3\n')
     })
 
-    test('a synchronous command has no input; sending input to it is 409', async () => {
+    test('a session command without runAsync has no input, and sending input to it answers 409', async () => {
       const id = await open()
       assert.equal((await exec(id, 'cat; echo end')).body.stdout, 'end\n')
       const busy = exec(id, 'sleep 1000')
@@ -147,7 +147,7 @@ suite('sessions', () => {
       assert.equal((await busy).body.exitCode, 143)
     })
 
-    test('commands run in order: a synchronous command waits for earlier ones', async () => {
+    test('a session’s commands run in order: a command without runAsync waits for earlier ones', async () => {
       const id = await open()
       const first = await execAsync(id, 'read x; echo $x > order; echo 1 >> order')
       const second = await execAsync(id, 'echo 2 >> order')
@@ -166,13 +166,13 @@ suite('sessions', () => {
       )
     })
 
-    test('`async`, the older name of runAsync, still works, and a field that is null counts as absent', async () => {
+    test('a session command accepts `async`, the older name of runAsync, and treats null as absent', async () => {
       const id = await open()
       assert.equal((await exec(id, 'true', { async: true })).status, 202)
       assert.equal((await exec(id, 'true', { runAsync: null, async: null, suppressInputEcho: null })).status, 200)
     })
 
-    test('after exit N the command has exit code N, and further commands are 410', async () => {
+    test('after `exit N` a session’s command has exit code N, and further commands answer 410', async () => {
       const id = await open()
       const { status, body } = await exec(id, 'echo bye; exit 5')
       assert.deepEqual([status, body.exitCode, body.stdout], [200, 5, 'bye\n'])
@@ -182,7 +182,7 @@ suite('sessions', () => {
       assert.equal((await box.delete(`/process/session/${id}`)).status, 204)
     })
 
-    test('a killed shell returns 128 + N; queued commands are -1 with the reason, or 410 for a waiting caller', async () => {
+    test('if a session’s shell is killed by signal N, its command has 128 + N, and queued ones never run', async () => {
       const id = await open()
       const killed = await execAsync(id, 'read x; kill -9 $$')
       const [waiting, waited] = [await execAsync(id, 'echo never'), exec(id, 'echo never')]
@@ -195,25 +195,25 @@ suite('sessions', () => {
     })
 
     for (const text of ['echo "open', "echo 'open", 'if true; then', ')', 'cat <<END\nopen', 'echo $(']) {
-      test(`the command ${JSON.stringify(text)} neither hangs nor ends the session`, async () => {
+      test(`the command ${JSON.stringify(text)} neither hangs nor ends its session`, async () => {
         const id = await open()
         assert.equal((await exec(id, text)).status, 200)
         assert.equal((await exec(id, 'echo on')).body.stdout, 'on\n')
       })
     }
 
-    test('a background child that holds the pipes does not delay the answer', async () => {
+    test('a background child that keeps the pipes open does not delay the answer of a session command', async () => {
       const id = await open()
       assert.equal((await exec(id, 'sleep 1000 & echo started')).body.stdout, 'started\n')
       assert.equal((await exec(id, 'echo next')).body.stdout, 'next\n')
     })
 
-    test('invalid UTF-8 in output becomes U+FFFD', async () => {
+    test('invalid UTF-8 in the output of a session command becomes U+FFFD', async () => {
       const id = await open()
       assert.equal((await exec(id, "printf 'a\\377b\\0c'")).body.stdout, 'a\uFFFDb\0c')
     })
 
-    test('output above its limit is cut to its beginning and end, and says how much is missing', async () => {
+    test('output of a session command above its limit is cut to beginning and end, with a note of the gap', async () => {
       const id = await open()
       const { body } = await exec(id, "echo BEGIN; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the-end")
       assert.deepEqual([body.exitCode, body.truncated], [0, true])
@@ -227,7 +227,7 @@ suite('sessions', () => {
       assert.equal(lost + [...logs.stdout].filter((letter) => letter === 'x').length, 40_000_000)
     })
 
-    test('no character is cut in two at the gap in cut output', async () => {
+    test('cut output of a session command has no character cut in two', async () => {
       const id = await open()
       const { body } = await exec(id, "yes 😀 | tr -d '\\n' | head -c 40000000; printf 'the-end'")
       const { body: logs } = await box.get(`${commandAt(id, body.cmdId)}/logs`)
@@ -236,7 +236,7 @@ suite('sessions', () => {
       }
     })
 
-    test('a caller that hangs up ends neither the command nor the session', async () => {
+    test('a caller that closes its connection ends neither the session command nor the session', async () => {
       const id = await open()
       const call = box.call(`/process/session/${id}/exec`, { command: 'mkfifo gone; cat gone; echo whole; rm gone' })
       call.on('error', () => undefined)
@@ -252,7 +252,7 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'echo on')).body.stdout, 'on\n')
     })
 
-    test('400 for a command that is missing, blank or has a NUL; 413 above 1 MiB; 404 for an unknown session', async () => {
+    test('a session command that is missing or blank answers 400, above 1 MiB 413, in no session 404', async () => {
       const id = await open()
       for (const body of [{}, { command: '' }, { command: ' \n' }, { command: 'a\0b' }, { command: 7 }, '{', '[]']) {
         assert.equal((await box.post(`/process/session/${id}/exec`, body)).status, 400, JSON.stringify(body))
@@ -261,7 +261,7 @@ suite('sessions', () => {
       assert.equal((await exec('unknown', 'true')).status, 404)
     })
 
-    test('a command of 1 MiB runs, and is shown whole', async () => {
+    test('a session command of 1 MiB runs, and is shown completely', async () => {
       const id = await open()
       const command = `: ${'y'.repeat(1024 * 1024 - 20)}; echo $?`
       const { body } = await exec(id, command)
@@ -271,7 +271,7 @@ suite('sessions', () => {
       assert.equal(listed.command, `${command.slice(0, 4096)}…`)
     })
 
-    test('100 sessions at once each run their own commands', async () => {
+    test('100 sessions at the same time each run their own commands', async () => {
       const ids = await Promise.all(Array.from({ length: 100 }, open))
       await Promise.all(ids.map((id) => exec(id, `N=${id}`)))
       const replies = await Promise.all(ids.map((id) => exec(id, 'echo $N')))
@@ -284,7 +284,7 @@ suite('sessions', () => {
   })
 
   suite('POST /process/session/{sessionId}/command/{commandId}/input', () => {
-    test('204 sends the input; a missing newline is added, and the input appears in the log', async () => {
+    test('input sent to a session command gets a missing newline added, and appears in the log', async () => {
       const id = await open()
       const command = await execAsync(id, 'read a; read b; echo "$a+$b"')
       assert.deepEqual(await input(id, command, 'one'), { status: 204, body: undefined })
@@ -294,7 +294,7 @@ suite('sessions', () => {
       assert.deepEqual(body, { output: 'one\ntwo\none+two\n', stdout: 'one\ntwo\none+two\n', stderr: '' })
     })
 
-    test('suppressInputEcho leaves the input out of the log', async () => {
+    test('`suppressInputEcho` leaves the input of a session command out of its log', async () => {
       const id = await open()
       const command = await execAsync(id, 'read a; echo got', { suppressInputEcho: true })
       await input(id, command, 'secret')
@@ -302,7 +302,7 @@ suite('sessions', () => {
       assert.equal((await box.get(`${commandAt(id, command)}/logs`)).body.output, 'got\n')
     })
 
-    test('410 for an ended command, 404 for an unknown command, 400 without data', async () => {
+    test('input for an ended session command answers 410, for an unknown one 404, without data 400', async () => {
       const id = await open()
       const command = await execAsync(id, 'true')
       await ended(id, command)
@@ -316,7 +316,7 @@ suite('sessions', () => {
   })
 
   suite('GET /process/session/{sessionId}/command/{commandId}, GET /process/session/{sessionId}/command/{commandId}/logs', () => {
-    test('a running command has no exit code, and its logs are the output so far', async () => {
+    test('a running session command has no exit code, and its logs are the output so far', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo so far; read x')
       await seen(id, command, /so far/)
@@ -326,7 +326,7 @@ suite('sessions', () => {
       assert.deepEqual([status, body], [200, { output: 'so far\n', stdout: 'so far\n', stderr: '' }])
     })
 
-    test('SDKs before 0.167 get text with a marker before the output of each stream; all others get JSON', async () => {
+    test('SDKs before 0.167 get a session command’s output as text with stream markers, all others as JSON', async () => {
       const id = await open()
       const marked = '\u0001\u0001\u0001one\n\u0002\u0002\u0002two é\n\u0001\u0001\u0001three\n'
       const line = 'echo one; sleep 0.1; echo two é >&2; sleep 0.1; echo three'
@@ -348,14 +348,14 @@ suite('sessions', () => {
       assert.equal((await box.get(logs)).body.output, 'one\ntwo é\nthree\n')
     })
 
-    test('404 for an unknown session or command', async () => {
+    test('calls for an unknown session or session command answer 404', async () => {
       const id = await open()
       assert.deepEqual(codeOf(await box.get(commandAt(id, 'none'))), [404, 'PROCESS_NOT_FOUND'])
       assert.equal((await box.get(`${commandAt(id, 'none')}/logs`)).status, 404)
       assert.equal((await box.get(commandAt('none', 'none'))).status, 404)
     })
 
-    test('a second gate finds the sessions that the first gate made, because all state is in the sandbox', async () => {
+    test('a second gate finds the sessions that another gate made, because all state is in the sandbox', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo before; read x; echo after')
       await seen(id, command, /before/)
@@ -368,7 +368,7 @@ suite('sessions', () => {
     const logs = (id: string, command: string, query = '?follow=true') =>
       box.socket(`${commandAt(id, command)}/logs${query}`)
 
-    test('earlier output comes before new output; every frame begins with its marker; the end is code 1000', async () => {
+    test('a log socket sends earlier output first, then new output, with markers, and closes with 1000', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo one; echo err >&2; read x; echo two', { suppressInputEcho: true })
       await seen(id, command, /one\n[\s\S]*err\n|err\n[\s\S]*one\n/)
@@ -381,7 +381,7 @@ suite('sessions', () => {
       for (const frame of frames) assert.ok(['010101', '020202'].includes(frame.subarray(0, 3).toString('hex')))
     })
 
-    test('without follow, or for an ended command, the socket sends the output so far, then closes', async () => {
+    test('a log socket without `follow`, or of an ended command, sends the output so far and closes', async () => {
       const id = await open()
       const { body } = await exec(id, 'echo all')
       for (const query of ['', '?follow=true', '?follow=false']) {
@@ -394,14 +394,14 @@ suite('sessions', () => {
       assert.deepEqual([stdout.toString(), code], ['now\n', 1000])
     })
 
-    test('404 before the upgrade for an unknown command, 400 for an invalid follow', async () => {
+    test('a log socket is refused with 404 for an unknown command, and with 400 for an invalid `follow`', async () => {
       const id = await open()
       assert.equal(await refusalOf(logs(id, 'none')), 404)
       assert.equal(await refusalOf(logs('none', 'none')), 404)
       assert.equal(await refusalOf(logs('none', 'none', '?follow=maybe')), 400)
     })
 
-    test('every byte value of a log arrives unchanged', async () => {
+    test('a log socket sends bytes of every value unchanged', async () => {
       const id = await open()
       const command = await execAsync(id, "printf '\\377\\000\\200'; head -c 100000 /dev/zero | tr '\\0' '\\203'")
       const { stdout, code } = await follow(logs(id, command))
@@ -409,7 +409,7 @@ suite('sessions', () => {
       assert.ok(stdout.equals(Buffer.concat([Buffer.of(0xff, 0, 0x80), Buffer.alloc(100_000, 0x83)])))
     })
 
-    test('long output comes in messages small enough for the SDK, which passes their bytes as arguments', async () => {
+    test('a log socket sends messages that are small enough for the SDK', async () => {
       const id = await open()
       const { body } = await exec(id, "head -c 3000000 /dev/zero | tr '\\0' x; echo end >&2")
       const { stdout, stderr, frames } = await follow(logs(id, body.cmdId))
@@ -417,7 +417,7 @@ suite('sessions', () => {
       assert.ok(Math.max(...frames.map(({ length }) => length)) <= 33 * 1024)
     })
 
-    test('a slow reader delays no other call, and the output that it misses is reported', async () => {
+    test('a log socket that reads slowly delays no other call, and gets a report of the output that it missed', async () => {
       const id = await open()
       const command = await execAsync(id, 'read x; seq 1 9000000 | head -c 60000000; echo; echo the-end')
       const socket = logs(id, command)
@@ -439,7 +439,7 @@ suite('sessions', () => {
       assert.ok(stdout.toString('latin1').endsWith('\nthe-end\n'))
     })
 
-    test('100 readers that do not read, of 100 busy commands, need little memory', async () => {
+    test('100 log sockets that do not read, of 100 busy commands, need little memory', async () => {
       const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) / 1024
       const ids = await Promise.all(Array.from({ length: 100 }, open))
       const commands = await Promise.all(ids.map((id) => execAsync(id, 'head -c 3000000 /dev/zero; echo done')))

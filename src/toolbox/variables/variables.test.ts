@@ -26,7 +26,7 @@ const ask = async (path: string, payload: unknown) => {
 }
 
 suite('POST /env', () => {
-  test('200 after the change; fields that are missing or null change nothing', async () => {
+  test('POST /env answers 200 after the change, and a missing or null field changes nothing', async () => {
     const { status, body, changes } = await ask('/env', {
       set: { A: '' },
       unset: ['image.name'],
@@ -39,7 +39,7 @@ suite('POST /env', () => {
     }
   })
 
-  test('400 for a value that is not a text, an empty name, a NUL or too many names; nothing is changed', async () => {
+  test('POST /env answers 400 for an invalid value, an empty name or too many names, and changes nothing', async () => {
     for (const wrong of [
       { set: { A: null } },
       { set: { A: 1 } },
@@ -60,19 +60,19 @@ suite('POST /env', () => {
 })
 
 suite('POST /init', () => {
-  test('200 for a token, which changes nothing; 400 without one', async () => {
+  test('POST /init answers 200 for a token, which changes nothing, and 400 without one', async () => {
     const { status, body, changes } = await ask('/init', { token: 'any' })
     assert.deepEqual([status, typeof body.message, changes], [200, 'string', []])
     for (const wrong of [{}, { token: '' }, { token: null }]) assert.equal((await ask('/init', wrong)).status, 400)
   })
 })
 
-suite('the environment of a process', () => {
+suite('the environment of a process in a sandbox', () => {
   const known = (env: Record<string, string>, unsetEnv: string[] = []) => ({
     assignment: assignmentWith({ env, unsetEnv }),
   })
 
-  test('call variables override the sandbox’s, which override IS_SANDBOX; only a call restores a removed one', () => {
+  test('variables of a call override the sandbox’s, and the sandbox’s override IS_SANDBOX', () => {
     const environment = environmentOf(
       known({ A: 'sandbox', B: 'image', IS_SANDBOX: '2' }, ['B', 'DAYTONA_REGION_ID']),
       {
@@ -84,7 +84,7 @@ suite('the environment of a process', () => {
     assert.deepEqual([A, B, IS_SANDBOX, DAYTONA_REGION_ID], ['call', undefined, '2', 'mine'])
   })
 
-  test('a process inherits the variables of image and identity, but not those set for the sandbox', () => {
+  test('`inheritedBy` returns the variables of the image and of the sandbox’s identity, not those set for it', () => {
     const { assignment } = known({ A: '1' })
     assert.deepEqual(Object.keys(inheritedBy(assignment, { LANG: 'C' })).sort(), [
       'DAYTONA_ORGANIZATION_ID',
