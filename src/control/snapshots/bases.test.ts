@@ -16,7 +16,7 @@ const sourceOf = async (app: TestControl, name: string, dockerfileContent: strin
 }
 
 suite('a definition that uses a snapshot as a base', () => {
-  test('a name in FROM, --from or a mount is a snapshot if a snapshot has the name, else a registry image', async () => {
+  test('a name in FROM, --from or a mount means a snapshot if there is one of that name, or else an image', async () => {
     await using app = await startControl()
     // The linked runner has the built-in image.
     await using _ = await connectRunner(app)
@@ -32,7 +32,7 @@ suite('a definition that uses a snapshot as a base', () => {
     assert.equal((await sourceOf(app, 'two', 'FROM docker.io/library/default\n')).snapshots, undefined)
   })
 
-  test('400 if the snapshot is not active', async () => {
+  test('a build answers 400 if its base is a snapshot that is not active', async () => {
     await using app = await startControl()
     await sourceOf(app, 'unready', 'FROM alpine\n')
     const buildInfo = { dockerfileContent: 'FROM unready\n' }
@@ -42,7 +42,7 @@ suite('a definition that uses a snapshot as a base', () => {
     assert.equal((await app.as('owner').post('/sandbox', { buildInfo })).status, 400)
   })
 
-  test('a snapshot of another organization is ignored as if it did not exist', async () => {
+  test('a build ignores another organization’s snapshot, as if it did not exist', async () => {
     await using app = await startControl()
     await sourceOf(app, 'ours', 'FROM alpine\n')
     const buildInfo = { dockerfileContent: 'FROM ours\n' }

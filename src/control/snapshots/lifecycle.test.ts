@@ -80,7 +80,7 @@ const find = async (sql: Sql, group: string): Promise<Map<string, Found>> => {
 }
 
 suite('the life of a snapshot', () => {
-  test('every event has one result in every state; a snapshot that the event does not move is unchanged', async () => {
+  test('each event has the expected result for a snapshot in each state; others leave it unchanged', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     await addSnapshots(database.sql, events)
@@ -102,7 +102,7 @@ suite('the life of a snapshot', () => {
     }
   })
 
-  test('a new snapshot begins in the state for its source; the built-in snapshot is active at once', async () => {
+  test('a new snapshot begins in the state for its kind of source; the built-in snapshot is active', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     const size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
@@ -120,7 +120,7 @@ suite('the life of a snapshot', () => {
     assert.throws(() => firstStateOn('fail' as 'build'), /no snapshot begins with fail/)
   })
 
-  test('a failed snapshot has a reason, which is removed when the snapshot is tried again', async () => {
+  test('a failed snapshot has a reason, which is removed when it is tried again', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     await addSnapshots(database.sql, ['one'])
@@ -131,7 +131,7 @@ suite('the life of a snapshot', () => {
     assert.deepEqual([state, reason], ['pending', null])
   })
 
-  test('an event has at most one move from a state; snapshots in the making can always succeed or fail', () => {
+  test('a snapshot’s event has at most one move from a state; one that is being made can succeed or fail', () => {
     const pairs = snapshotMoves.map(([on, from]) => `${on} ${from}`)
     assert.equal(new Set(pairs).size, pairs.length)
     assert.deepEqual(
@@ -169,7 +169,7 @@ const untilWaiting = async (sql: Sql, first: number, count: number): Promise<voi
 }
 
 suite('concurrent writes of one snapshot', () => {
-  test('only one of two concurrent requests for the same move makes it', async () => {
+  test('if two requests make the same move of a snapshot at the same time, only one of them makes it', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     for (const on of events.filter((on) => on !== 'progress' && on !== 'lose-runner')) {
@@ -182,7 +182,7 @@ suite('concurrent writes of one snapshot', () => {
     }
   })
 
-  test('for every two events in every state, the second writer continues from the first writer’s result', async () => {
+  test('if two events of a snapshot happen at the same time, the second starts from the result of the first', async () => {
     await using opened = await openTestDatabase()
     await using database = openWide(opened.url)
     const { sql } = database

@@ -19,7 +19,7 @@ const imageOf = async (app: TestControl, name: string): Promise<string> => {
 }
 
 suite('snapshots follow the images that runners list', () => {
-  test('a snapshot is pulling if a runner connects without its image, and active if one connects with it', async () => {
+  test('a snapshot becomes pulling if a runner connects without its image, and active if one has it', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     await app.as('owner').post('/snapshots', { name: 'tool', imageName: 'ghcr.io/team/tool:1' })
@@ -36,7 +36,7 @@ suite('snapshots follow the images that runners list', () => {
     await untilSnapshot(app, 'default', 'active')
   })
 
-  test('error with the reason if the only runner with the image is removed, also for an inactive snapshot', async () => {
+  test('if the only runner with a snapshot’s image is removed, the snapshot is in error, with the reason', async () => {
     await using app = await startControl(waiting)
     const { apiKey: token } = (await app.as('admin').post('/runners', { name: 'second' })).body
     await using runner = await connectRunner(app, { token })

@@ -15,7 +15,7 @@ const count = (replies: { status: number }[], status: number) =>
   replies.filter((reply) => reply.status === status).length
 
 suite('the quota of snapshots', () => {
-  test('403 names quota and usage; of concurrent creates, exactly as many succeed as the quota allows', async () => {
+  test('POST /snapshots answers 403 beyond the quota, even for concurrent calls, and names quota and usage', async () => {
     await using app = await startControl()
     await setQuota(app, { snapshotQuota: 3 })
     const replies = await Promise.all(Array.from({ length: 12 }, (_, index) => make(app, `s${index}`)))
@@ -32,7 +32,7 @@ suite('the quota of snapshots', () => {
     assert.equal((await make(app, 'one-more')).status, 200)
   })
 
-  test('503 if all organizations together have as many images as a runner can list', async () => {
+  test('POST /snapshots answers 503 if all organizations together have as many images as runners can list', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into images (name, source, region_id, max_gib, created_at, updated_at)
@@ -48,7 +48,7 @@ suite('the quota of snapshots', () => {
     assert.equal((await make(app, 'one-more')).status, 200)
   })
 
-  test('403 for POST /sandbox/{id}/snapshot too; the sandbox is unchanged', async () => {
+  test('POST /sandbox/{id}/snapshot answers 403 beyond the snapshot quota, and changes nothing', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     await app.as('member').post('/sandbox', { name: 'box' })
@@ -58,7 +58,7 @@ suite('the quota of snapshots', () => {
     assert.deepEqual([refused.status, (await app.as('viewer').get('/sandbox/box')).body.state], [403, 'started'])
   })
 
-  test('403 for too many snapshots that are being made; finished snapshots do not count', async () => {
+  test('POST /snapshots answers 403 while too many snapshots are being made; finished ones do not count', async () => {
     await using app = await startControl()
     await setQuota(app, { maxConcurrentSnapshotProcessing: 1 })
     assert.equal((await make(app, 'one')).status, 200)
@@ -69,7 +69,7 @@ suite('the quota of snapshots', () => {
     assert.equal((await make(app, 'three')).status, 200)
   })
 
-  test('an image may be no larger than the organization’s limit for a snapshot', async () => {
+  test('a snapshot fails if its image is larger than the organization allows', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { maxSnapshotSize: 2 })

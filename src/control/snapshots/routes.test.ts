@@ -16,7 +16,7 @@ const sizes = ['daytona-large', 'daytona-medium', 'daytona-small']
 const namesOf = (page: { items: { name: string }[] }) => page.items.map(({ name }) => name)
 
 suite('GET /snapshots', () => {
-  test('200 lists own and general snapshots, and no snapshots of another organization', async () => {
+  test('GET /snapshots returns own and general snapshots, and no other organization’s', async () => {
     await using app = await startControl()
     await addSnapshot(app, 'ours', organizations.ours)
     await addSnapshot(app, 'theirs', organizations.theirs)
@@ -26,7 +26,7 @@ suite('GET /snapshots', () => {
     assert.deepEqual([reply.body.total, reply.body.page, reply.body.totalPages], [5, 1, 1])
   })
 
-  test('200 returns pages in the requested order; by default, the snapshot that was used last is first', async () => {
+  test('GET /snapshots returns pages in the requested order, by default the snapshot that was used last first', async () => {
     await using app = await startControl()
     await addSnapshot(app, 'old', organizations.ours, new Date('2020-01-01'))
     await addSnapshot(app, 'new', organizations.ours, new Date('2024-01-01'))
@@ -39,7 +39,7 @@ suite('GET /snapshots', () => {
     assert.deepEqual(await ask('name=%25'), [])
   })
 
-  test('400 for an invalid page, limit, order or sort', async () => {
+  test('GET /snapshots answers 400 for an invalid page, limit, order or sort', async () => {
     await using app = await startControl()
     for (const query of [
       'page=0',
@@ -56,7 +56,7 @@ suite('GET /snapshots', () => {
 })
 
 suite('GET /snapshots/{idOrName}', () => {
-  test('200 by name and by id, with the size of the sandboxes made from the snapshot', async () => {
+  test('GET /snapshots/{idOrName} finds a snapshot by name and by id, and returns the size of its sandboxes', async () => {
     await using app = await startControl()
     const id = await addSnapshot(app, 'ours', organizations.ours)
     const byName = await app.as('viewer').get('/snapshots/ours')
@@ -84,14 +84,14 @@ suite('GET /snapshots/{idOrName}', () => {
     })
   })
 
-  test('200 returns the organization’s own snapshot if a general one has the name too', async () => {
+  test('GET /snapshots/{idOrName} prefers the organization’s own snapshot to a general one of that name', async () => {
     await using app = await startControl()
     const id = await addSnapshot(app, 'default', organizations.ours)
     assert.equal((await app.as('viewer').get('/snapshots/default')).body.id, id)
     assert.notEqual((await app.as('stranger').get('/snapshots/default')).body.id, id)
   })
 
-  test('404 for an unknown snapshot or one of another organization, by id and by name', async () => {
+  test('GET /snapshots/{idOrName} answers 404 for an unknown snapshot and for another organization’s', async () => {
     await using app = await startControl()
     const id = await addSnapshot(app, 'theirs', organizations.theirs)
     for (const idOrName of [id, 'theirs', 'no-such']) {

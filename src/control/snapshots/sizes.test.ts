@@ -16,7 +16,7 @@ const addOwn = ({ database: { sql } }: TestControl, name: string) => sql`
   values (${organizations.ours}, ${name}, 'active', 'default', 3, 5, 7)`
 
 suite('the sizes of the default snapshot', () => {
-  test('200 for each size: a general snapshot of the built-in image, found by name and listed', async () => {
+  test('each size of the built-in image is a general snapshot, which can be listed and found by name', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const listed = (await app.as('viewer').get('/snapshots?limit=200')).body.items
@@ -30,7 +30,7 @@ suite('the sizes of the default snapshot', () => {
     }
   })
 
-  test('a sandbox of a size has its cpu, memory and disk, and the files of the default image', async () => {
+  test('a sandbox made with a snapshot of a size has its CPU, memory and disk, and the default image', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     for (const [snapshot, cpu, memory, disk] of sizes) {
@@ -41,7 +41,7 @@ suite('the sizes of the default snapshot', () => {
     }
   })
 
-  test('an organization’s own snapshot replaces the general one with that name, in that organization only', async () => {
+  test('an organization’s own snapshot hides the general one of that name, in that organization only', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await addOwn(app, 'daytona-medium')
@@ -51,7 +51,7 @@ suite('the sizes of the default snapshot', () => {
     assert.deepEqual([others.body.cpu, others.body.memory, others.body.disk], [2, 4, 8])
   })
 
-  test('403 for deleting or deactivating a general snapshot of another size', async () => {
+  test('deleting or deactivating a general snapshot answers 403', async () => {
     await using app = await startControl()
     const { body } = await app.as('owner').get('/snapshots/daytona-small')
     const answers = [

@@ -4,7 +4,7 @@ import { startControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
 suite('snapshots whose image no runner completes', () => {
-  test('a snapshot is error or build_failed after an hour in which linked runners reported no progress', async () => {
+  test('a snapshot fails if connected runners report no progress of its image for an hour', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     await app.as('owner').post('/snapshots', { name: 'brought', imageName: 'ghcr.io/team/tool:1' })

@@ -169,7 +169,7 @@ suite('GET /sandbox', () => {
     [{ name: 'a', minCpu: '2', labels: '{"team":"red"}' }, ['a1']],
   ]
 
-  test('200 filters by each field; several filters must all match; other organizations’ sandboxes never do', async () => {
+  test('GET /sandbox filters by each field; a sandbox must match all filters, and be the organization’s own', async () => {
     await using app = await startControl()
     await fill(app)
     for (const [fields, ids] of filters) {
@@ -182,14 +182,14 @@ suite('GET /sandbox', () => {
     assert.equal((await app.as('nobody').get('/sandbox')).status, 401)
   })
 
-  test('200 leaves out the fields that only single records have', async () => {
+  test('GET /sandbox leaves out the fields `env`, `volumes` and `buildInfo`, which single records have', async () => {
     await using app = await startControl()
     await fill(app)
     const { items } = (await app.as('viewer').get('/sandbox')).body
     for (const item of items) for (const field of ['env', 'volumes', 'buildInfo']) assert.equal(field in item, false)
   })
 
-  test('200 sorts by newest activity by default, and has pages in every sort, also with equal values', async () => {
+  test('GET /sandbox sorts by newest activity by default, and pages through every sort, even with equal values', async () => {
     await using app = await startControl()
     for (let n = 0; n < 23; n++) {
       await insert(app, {
@@ -257,7 +257,7 @@ suite('GET /sandbox', () => {
     'includeWarm=2',
   ]
 
-  test('200 lists sandboxes evicted within a day among destroyed ones, in every order', async () => {
+  test('GET /sandbox lists sandboxes that were evicted within a day if destroyed ones are asked for', async () => {
     await using app = await startControl()
     await fill(app)
     await insertEvicted(app, 1, { id: 'v1', name: 'be', cpu: 4, labels: { team: 'red' }, last_activity_at: day(8) })
@@ -288,7 +288,7 @@ suite('GET /sandbox', () => {
     assert.deepEqual([body.total, idsOf(body).sort()], [3, ['b1', 'v1', 'v2']])
   })
 
-  test('400 for invalid parameters', async () => {
+  test('GET /sandbox answers 400 for invalid parameters', async () => {
     await using app = await startControl()
     for (const each of bad)
       assert.equal(
@@ -300,7 +300,7 @@ suite('GET /sandbox', () => {
 })
 
 suite('GET /sandbox/paginated', () => {
-  test('200 returns full records by pages, and finds parts of names in any letter case', async () => {
+  test('GET /sandbox/paginated returns numbered pages of full records, and finds parts of names in any case', async () => {
     await using app = await startControl()
     await fill(app)
     const first = (await app.as('viewer').get('/sandbox/paginated?limit=3&sort=name&order=asc')).body
@@ -318,7 +318,7 @@ suite('GET /sandbox/paginated', () => {
     assert.deepEqual([past.items, past.total], [[], 4])
   })
 
-  test('200 sorts by every field; 400 for unreadable parameters, 401 without a credential', async () => {
+  test('GET /sandbox/paginated sorts by every field, and answers 400 for bad parameters, 401 without a key', async () => {
     await using app = await startControl()
     await fill(app)
     for (const sort of ['id', 'name', 'state', 'snapshot', 'region', 'updatedAt', 'createdAt', 'lastActivityAt']) {

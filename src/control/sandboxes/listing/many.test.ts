@@ -86,7 +86,7 @@ const questions: [question: string, is: (row: SandboxRow) => boolean][] = [
 ]
 
 suite('GET /sandbox with thousands of sandboxes', () => {
-  test('200 returns the sandboxes and order of plain filtering and sorting, for every filter and sort', async () => {
+  test('GET /sandbox over 6000 sandboxes gives the same result as plain filtering and sorting in memory', async () => {
     await using app = await startControl()
     await populate(app.database, [{ organizationId: organizations.ours, count: 6000 }], now)
     const rows = await app.database.sql<SandboxRow[]>`select * from sandboxes`
@@ -113,7 +113,7 @@ suite('GET /sandbox with thousands of sandboxes', () => {
     }
   })
 
-  test('200 lists a sandbox with a fixed sort key once, while other sandboxes are made, changed or deleted', async () => {
+  test('GET /sandbox lists each unchanged sandbox once, even while others are made, changed or deleted', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await insertMany(sql, { organizationId: organizations.ours, count: 3000 }, now)
@@ -146,7 +146,7 @@ suite('GET /sandbox with thousands of sandboxes', () => {
     }
   })
 
-  test('200 lists sandboxes with the longest allowed names: the index can store them', async () => {
+  test('GET /sandbox pages through sandboxes with the longest names, which the index can store', async () => {
     await using app = await startControl()
     await insertMany(app.database.sql, { organizationId: organizations.ours, count: 10 }, now)
     await app.database.sql`

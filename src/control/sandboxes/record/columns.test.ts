@@ -51,7 +51,7 @@ const isEmpty = (value: unknown) =>
   value === null || value === false || (typeof value === 'object' && Object.keys(value).length === 0)
 
 suite('the columns of a sandbox', () => {
-  test('the table in `columns.ts` has exactly the database’s columns, with `isJson` for those of type JSON', async () => {
+  test('`columns.ts` lists exactly the columns of the table `sandboxes`, and which of them are JSON', async () => {
     await using app = await startControl()
     const stored = await storedColumns(app)
     assert.deepEqual(
@@ -64,7 +64,7 @@ suite('the columns of a sandbox', () => {
     )
   })
 
-  test('a column is emptied when the sandbox is gone, exactly if the table in `columns.ts` says `shed`', async () => {
+  test('a column is emptied when its sandbox is gone, exactly if `columns.ts` says `shed`', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { sql } = app.database
@@ -93,7 +93,7 @@ suite('the columns of a sandbox', () => {
     }
   })
 
-  test('a text column that its creator wrote is emptied when the sandbox is gone', () => {
+  test('each text column that a create can fill is emptied when its sandbox is gone', () => {
     const written = names.filter((name) => {
       const { asked } = columns[name] as { asked?: { shape: { type?: string } } }
       return asked?.shape.type === 'string' && columns[name].gone !== 'shed'
@@ -101,7 +101,7 @@ suite('the columns of a sandbox', () => {
     assert.deepEqual(written, [])
   })
 
-  test('a fork copies a column exactly if the table in `columns.ts` says `copied`', async () => {
+  test('a fork copies a column exactly if `columns.ts` says `copied`', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { labels: { a: 'b' } })
@@ -132,7 +132,7 @@ suite('a field of POST /sandbox that is stored unchanged', () => {
   const body = Object.fromEntries(asked.map(({ name, sample }) => [name, sample]))
   const shownIn = (record: Record<string, unknown>) => Object.fromEntries(asked.map(({ name }) => [name, record[name]]))
 
-  test('a stored field is in the replies of create, get and lists; 400 for a value of another type', async () => {
+  test('a field of POST /sandbox that is stored unchanged is in all replies; another type answers 400', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const made = await app.as('owner').post('/sandbox', { name: 'box', ...body })
@@ -145,7 +145,7 @@ suite('a field of POST /sandbox that is stored unchanged', () => {
     for (const { name } of asked) assert.equal((await app.as('owner').post('/sandbox', { [name]: [[]] })).status, 400)
   })
 
-  test('a stored field is in the replies for a claimed warm sandbox and for a fork of that sandbox', async () => {
+  test('a field that is stored unchanged is also stored for a claimed warm sandbox and for its forks', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     assert.equal((await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)

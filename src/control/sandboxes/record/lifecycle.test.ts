@@ -117,7 +117,7 @@ const expected: Record<SandboxState, Answer[]> = {
 
 suite('the life of a sandbox', () => {
   for (const state of sandboxStates) {
-    test(`the result of every verb while a sandbox is ${state}`, () => {
+    test(`each verb has the expected result while a sandbox is ${state}`, () => {
       assert.deepEqual(
         verbs.map((verb) => answerTo(verb, state)),
         expected[state],
@@ -125,12 +125,12 @@ suite('the life of a sandbox', () => {
     })
   }
 
-  test('a verb has at most one move from each state', () => {
+  test('a verb of a sandbox has at most one move from each state', () => {
     const pairs = moves.map(([on, from]) => `${on} ${from}`)
     assert.equal(new Set(pairs).size, pairs.length)
   })
 
-  test('every move except a claim passes through a state with a time limit, and ends in a settled state', () => {
+  test('every move but a claim passes through a state with a time limit, and ends in a settled state', () => {
     for (const [on, from] of moves) {
       const move = findMove(on, from)
       assert.ok(move)
@@ -147,7 +147,7 @@ suite('the life of a sandbox', () => {
     assert.deepEqual(led, ['claim', 'claim-resizing'])
   })
 
-  test('a report of the runner can complete every move, and a report can fail every move', () => {
+  test('a runner’s report can complete each move of a sandbox, and a report can fail each move', () => {
     for (const [, , through, to] of moves) {
       // A sandbox in this state has no runner yet; its image decides how it continues.
       if (through === 'pending_build' || through === 'building_snapshot') continue
@@ -159,14 +159,14 @@ suite('the life of a sandbox', () => {
     }
   })
 
-  test('`delete` has a move from every state except `destroying` and `destroyed`', () => {
+  test('`delete` has a move from every state of a sandbox but `destroying` and `destroyed`', () => {
     for (const state of sandboxStates) {
       if (state === 'destroyed' || state === 'destroying') continue
       assert.deepEqual(findMove('delete', state)?.to, 'destroyed', state)
     }
   })
 
-  test('a transitional state has a time limit, and a settled state has none', () => {
+  test('a sandbox’s state on the way has a time limit, and a settled state has none', () => {
     for (const state of sandboxStates) {
       const row = stateRows[state]
       assert.equal(row.stuckAfterSeconds === null, row.settled, state)
@@ -178,7 +178,7 @@ suite('the life of a sandbox', () => {
 const words = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
 suite('reports of a runner', () => {
-  test('a report of `started` completes a start, even without earlier reports, for the current generation', () => {
+  test('if a started sandbox ended at once, its report `stopped` alone completes the start', () => {
     for (const state of ['creating', 'forking', 'starting', 'restoring', 'resuming'] as const) {
       assert.equal(afterReport(state, 'started', 'stopped'), 'stopped')
     }
@@ -190,26 +190,26 @@ suite('reports of a runner', () => {
     assert.equal(afterReport('destroying', 'destroyed', 'stopped'), undefined)
   })
 
-  test('a sandbox that ends by itself becomes `stopped`; a sandbox lost by its runner becomes `error`', () => {
+  test('a sandbox that ends by itself becomes `stopped`; a sandbox that its runner lost becomes `error`', () => {
     assert.equal(afterReport('started', 'started', 'stopped'), 'stopped')
     assert.equal(afterReport('started', 'started', 'destroyed'), 'error')
     assert.equal(afterReport('stopped', 'stopped', 'destroyed'), 'error')
   })
 
-  test('a report in state `error` changes the state only to the desired state', () => {
+  test('a report about a sandbox in `error` changes its state only if it reports the desired state', () => {
     assert.equal(afterReport('error', 'started', 'started'), 'started')
     assert.equal(afterReport('error', 'destroyed', 'destroyed'), 'destroyed')
     assert.equal(afterReport('error', 'started', 'stopped'), undefined)
     assert.equal(afterReport('error', 'destroyed', 'started'), undefined)
   })
 
-  test('the same report twice changes nothing', () => {
+  test('a repeated report of a sandbox’s state changes nothing', () => {
     assert.equal(afterReport('started', 'started', 'started'), undefined)
     assert.equal(afterReport('stopped', 'stopped', 'stopped'), undefined)
     assert.equal(afterReport('destroyed', 'destroyed', 'destroyed'), undefined)
   })
 
-  test('a destroyed sandbox never comes back', () => {
+  test('no report brings a destroyed sandbox back', () => {
     for (const reported of words) {
       assert.equal(afterReport('destroyed', 'destroyed', reported), undefined)
       if (reported !== 'destroyed' && reported !== 'error') {
@@ -219,7 +219,7 @@ suite('reports of a runner', () => {
     }
   })
 
-  test('a sandbox whose desired state is not `started` never becomes `started`', () => {
+  test('no report makes a sandbox `started` whose desired state is another one', () => {
     for (const state of sandboxStates) {
       for (const desired of ['stopped', 'paused', 'archived', 'destroyed'] as const) {
         assert.notEqual(afterReport(state, desired, 'started'), 'started', `${state}, wanted ${desired}`)
@@ -227,14 +227,14 @@ suite('reports of a runner', () => {
     }
   })
 
-  test('reports and refusals lead only to settled states', () => {
+  test('a runner’s report or refusal leads only to settled states', () => {
     for (const state of sandboxStates) {
       for (const to of Object.values(settlements[state])) assert.equal(stateRows[to].settled, true)
       for (const to of refusals[state] ?? []) assert.equal(stateRows[to].settled, true)
     }
   })
 
-  test('a snapshot ends with its image or sandbox; a report of the sandbox’s earlier state changes nothing', () => {
+  test('while a sandbox is `snapshotting`, a report of its earlier state changes nothing, but one of its end does', () => {
     for (const was of ['started', 'stopped', 'paused'] as const) {
       assert.equal(afterReport('snapshotting', was, was), undefined)
     }
@@ -242,7 +242,7 @@ suite('reports of a runner', () => {
     assert.equal(afterReport('snapshotting', 'paused', 'error'), 'error')
   })
 
-  test('a refusal returns a sandbox to its state before the move', () => {
+  test('if a runner refuses a move, the sandbox returns to its state before the move', () => {
     for (const [, from, through] of moves) {
       if (from === null || through === 'starting' || through === 'stopping') continue
       if (['destroying', 'snapshotting', 'building_snapshot', 'creating', 'started'].includes(through)) continue
@@ -252,7 +252,7 @@ suite('reports of a runner', () => {
     assert.equal(afterRefusal('creating', 'stopped'), undefined)
   })
 
-  test('the toolbox works while a sandbox runs, also during a resize or snapshot of a running sandbox', () => {
+  test('the toolbox works while a sandbox runs, even during its resize or snapshot', () => {
     const running = sandboxStates.filter((state) => isRunning(state, 'started'))
     assert.deepEqual(running, ['started', 'resizing', 'snapshotting'])
     assert.equal(isRunning('resizing', 'paused'), false)

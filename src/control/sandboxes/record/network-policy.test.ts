@@ -3,21 +3,21 @@ import { suite, test } from 'node:test'
 import { checkAllowList, checkDomainList, networkChange, networkOfNew } from './network-policy.ts'
 
 suite('networkAllowList', () => {
-  test('CIDRs may have spaces around them, and each is listed once', () => {
+  test('networkAllowList may have spaces between CIDRs, and lists each CIDR once', () => {
     assert.deepEqual(checkAllowList('1.2.3.4/32, 10.0.0.0/8,10.0.0.0/8'), ['1.2.3.4/32', '10.0.0.0/8'])
   })
 
-  test('no text means no list, which differs from an empty list', () => {
+  test('an absent or empty networkAllowList means that there is no list', () => {
     assert.equal(checkAllowList(''), null)
     assert.equal(checkAllowList(undefined), null)
   })
 
-  test('a text of commas and spaces only is refused, because no list would open the Internet', () => {
+  test('a networkAllowList of only commas and spaces is refused, because no list would allow all traffic', () => {
     for (const text of [',', ' , ', ' '])
       assert.throws(() => checkAllowList(text), { status: 400, message: /^networkAllowList holds .* no item/ })
   })
 
-  test('the error message gives an example of an allowed CIDR', () => {
+  test('the error for an invalid networkAllowList gives an example of an allowed CIDR', () => {
     assert.throws(() => checkAllowList('10'), { message: /such as 203\.0\.113\.0\/24, not "10"$/ })
   })
 
@@ -32,12 +32,12 @@ suite('networkAllowList', () => {
     '1.2.3.4/-1',
     '01.2.3.4/8',
   ]) {
-    test(`"${wrong}" is refused`, () => {
+    test(`the networkAllowList "${wrong}" is refused`, () => {
       assert.throws(() => checkAllowList(wrong), { status: 400 })
     })
   }
 
-  test('eleven CIDRs are refused', () => {
+  test('a networkAllowList of eleven CIDRs is refused', () => {
     assert.throws(() => checkAllowList(Array.from({ length: 11 }, (_, n) => `10.0.${n}.0/24`).join(',')), {
       status: 400,
     })
@@ -45,7 +45,7 @@ suite('networkAllowList', () => {
 })
 
 suite('domainAllowList', () => {
-  test('domain names are converted to DNS form, each listed once', () => {
+  test('domainAllowList converts names to the form that DNS uses, and lists each name once', () => {
     assert.deepEqual(checkDomainList('API.Example.com, *.bücher.example.,api.example.com,_x.a_b.test'), [
       'api.example.com',
       '*.xn--bcher-kva.example',
@@ -54,7 +54,7 @@ suite('domainAllowList', () => {
     assert.equal(checkDomainList(''), null)
   })
 
-  test('a text of commas and spaces only is refused, because no list would open the Internet', () => {
+  test('a domainAllowList of only commas and spaces is refused, because no list would allow all traffic', () => {
     for (const text of [',', ' , ', ' '])
       assert.throws(() => checkDomainList(text), { status: 400, message: /^domainAllowList holds .* no item/ })
   })
@@ -74,12 +74,12 @@ suite('domainAllowList', () => {
     ...['a b.com', '-a.com', 'a-.com', 'a@b.com', 'ex%61mple.com', 'a.b?c', 'a\u200d.', `${'a'.repeat(64)}.com`],
     Array(64).fill('aaa').join('.'),
   ]) {
-    test(`"${wrong.slice(0, 70)}" is refused`, () => {
+    test(`the domainAllowList "${wrong.slice(0, 70)}" is refused`, () => {
       assert.throws(() => checkDomainList(wrong), { status: 400 })
     })
   }
 
-  test('eleven domains are refused', () => {
+  test('a domainAllowList of eleven names is refused', () => {
     assert.throws(() => checkDomainList(Array.from({ length: 11 }, (_, n) => `a${n}.test`).join()), { status: 400 })
   })
 })
@@ -88,7 +88,7 @@ suite('the network of a new sandbox', () => {
   const blocked = (given: Parameters<typeof networkOfNew>[0], isLimited: boolean) =>
     networkOfNew(given, isLimited).network_block_all
 
-  test('all traffic is open by default; an organization can limit it to what each sandbox’s lists allow', () => {
+  test('traffic is open by default; if the organization limits it, only a sandbox’s lists open it', () => {
     assert.equal(blocked({}, false), false)
     assert.equal(blocked({}, true), true)
     assert.equal(blocked({ networkAllowList: '', domainAllowList: '' }, true), true)
@@ -100,7 +100,7 @@ suite('the network of a new sandbox', () => {
 })
 
 suite('changing the network', () => {
-  test('a change replaces only the given lists; `networkBlockAll: false` without lists removes both lists', () => {
+  test('a change of the network replaces only the given lists; `networkBlockAll: false` alone removes both', () => {
     assert.deepEqual(networkChange({ networkBlockAll: true }), { network_block_all: true })
     assert.deepEqual(networkChange({ domainAllowList: 'a.test' }), { domain_allow_list: ['a.test'] })
     assert.deepEqual(networkChange({ networkAllowList: '' }), { network_allow_list: null })
@@ -115,7 +115,7 @@ suite('changing the network', () => {
     })
   })
 
-  test('400 for a change without any field', () => {
+  test('a change of the network without any field answers 400', () => {
     assert.throws(() => networkChange({}), { status: 400 })
   })
 })

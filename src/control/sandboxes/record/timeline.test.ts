@@ -18,7 +18,7 @@ const eventsOf = async (app: TestControl, idOrName: string, query = ''): Promise
 }
 
 suite('GET /sandbox/{sandboxIdOrName}/events', () => {
-  test('200 lists events newest first, each with both states, time, actor and reason', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/events returns the newest first, with states, time, actor and reason', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -43,7 +43,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.deepEqual(await eventsOf(app, id, 'order=asc'), events.toReversed())
   })
 
-  test('200 names the timer that stopped the sandbox', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/events names the timer that stopped the sandbox', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 15 })
@@ -57,7 +57,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     )
   })
 
-  test('200 lists a mishap in a sandbox that still runs; the event’s states before and after are equal', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/events lists a killed process of a running sandbox, with equal states', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -74,7 +74,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     )
   })
 
-  test('200 lists each event once over all pages, even if new events come meanwhile', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/events lists each event once over all pages, even while events are added', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -102,7 +102,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     }
   })
 
-  test('200 for a deleted sandbox, by id and for its own organization, until its events are deleted', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/events finds a deleted sandbox by its id, until its events are deleted', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -119,7 +119,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.equal((await app.as('viewer').get(`/sandbox/${id}/events`)).status, 404)
   })
 
-  test('404 for an unknown and a foreign sandbox, 400 for invalid input, 401 without a credential', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/events answers 404 for a foreign sandbox, 400 for bad input, 401 without a key', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -139,7 +139,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.equal((await app.as('nobody').get('/sandbox/box/events')).status, 401)
   })
 
-  test('200 with an empty list for a sandbox whose events were all deleted by age', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/events returns an empty list if all events were too old and deleted', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 0 })
@@ -148,7 +148,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.deepEqual(await eventsOf(app, id), [])
   })
 
-  test('above the limit of events, the organization with the most events loses its oldest events', async () => {
+  test('if there are too many sandbox events, the organization with the most loses its oldest events', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`

@@ -10,26 +10,26 @@ const change = (before: Partial<Variables>, wanted: Partial<VariableChange>) =>
   changeVariables({ ...none, ...before }, inherited, { set: {}, unset: [], ...wanted })
 
 suite('a change of the variables of a sandbox', () => {
-  test('a change sets and overwrites the given variables, and keeps all others', () => {
+  test('a change of variables sets and overwrites those it names, and keeps all others', () => {
     assert.deepEqual(change({ env: { A: '1', B: '2' } }, { set: { B: '', C: '3' } }), {
       env: { A: '1', B: '', C: '3' },
       unset_env: [],
     })
   })
 
-  test('a change removes before it sets, so a variable named in both is set', () => {
+  test('a change of variables removes before it sets, so a variable named in both is set', () => {
     const before = { env: { A: '1', B: '2' } }
     assert.deepEqual(change(before, { unset: ['A', 'B'], set: { B: '3' } }), { env: { B: '3' }, unset_env: [] })
   })
 
-  test('`unset` of a variable of the image adds its name to `unset_env`, until the variable is set again', () => {
+  test('a removed variable of the image is remembered in `unset_env`, until it is set again', () => {
     const without = change({ env: { LANG: 'de' } }, { unset: ['LANG', 'nowhere'] })
     assert.deepEqual(without, { env: {}, unset_env: ['LANG'] })
     assert.deepEqual(change(without!, { unset: ['PATH'] })?.unset_env, ['LANG', 'PATH'])
     assert.deepEqual(change(without!, { set: { LANG: 'fr' } }), { env: { LANG: 'fr' }, unset_env: [] })
   })
 
-  test('`unsetValuePrefix` removes each variable whose value begins with the prefix, unless `set` names it', () => {
+  test('`unsetValuePrefix` removes variables whose value begins with the prefix, unless `set` names them', () => {
     const before = { env: { PATH: 'placeholder-2', MINE: 'placeholder-3', NEW: 'placeholder-4', A: 'no placeholder' } }
     assert.deepEqual(change(before, { unsetValuePrefix: 'placeholder-', set: { NEW: '1' } }), {
       env: { A: 'no placeholder', NEW: '1' },
@@ -41,12 +41,12 @@ suite('a change of the variables of a sandbox', () => {
     assert.equal(change({ env: { A: '1' } }, { unsetValuePrefix: '' }), undefined)
   })
 
-  test('a change is undefined if nothing changes, so that no runner is told', () => {
+  test('a change of variables that changes nothing is undefined, so that the runner gets no assignment', () => {
     assert.equal(change({ env: { A: '1' } }, { set: { A: '1' }, unset: ['B'] }), undefined)
     assert.equal(change({ unset_env: ['LANG'] }, { unset: ['LANG'] }), undefined)
   })
 
-  test('variables may have the names of object properties', () => {
+  test('a variable may be named like a property of every object, such as `constructor`', () => {
     const set = JSON.parse('{"__proto__": "1", "constructor": "2", "toString": "3"}')
     const changed = change({}, { set })
     assert.equal(JSON.stringify(changed?.env), JSON.stringify(set))
@@ -54,7 +54,7 @@ suite('a change of the variables of a sandbox', () => {
     assert.equal(change({}, { unset: ['hasOwnProperty'] }), undefined)
   })
 
-  test('400 for a name that no shell accepts, and for too many variables or bytes after the change', () => {
+  test('a change answers 400 for a name that no shell accepts, and for too many variables or bytes', () => {
     const refused = (before: Partial<Variables>, set: Record<string, string>, message: RegExp) =>
       assert.throws(() => change(before, { set }), { status: 400, message })
     for (const name of ['', '1A', 'A-B', 'A=B', 'A B', 'Ä', 'A\n'])

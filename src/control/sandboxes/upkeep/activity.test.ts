@@ -70,7 +70,7 @@ suite('activity', () => {
     await run({ app, runner, id }, last)
   }
 
-  test('the idle time restarts at every use of a sandbox and at each start of the sandbox', () =>
+  test('each use of a sandbox, and each of its starts, restarts its idle time', () =>
     withBox(async (life, lastActivity) => {
       for (const [title, use] of Object.entries(counts)) {
         life.app.clock.advance({ minutes: 1 })
@@ -79,7 +79,7 @@ suite('activity', () => {
       }
     }))
 
-  test('reads, lists, settings such as labels, and processes in the sandbox do not count as activity', () =>
+  test('reads, lists, changes of labels, and processes inside do not count as activity of a sandbox', () =>
     withBox(async (life, lastActivity) => {
       const before = await lastActivity()
       for (const [title, use] of Object.entries(countsNot)) {

@@ -21,7 +21,7 @@ const suspend = async (app: TestControl, body: object = {}) => {
 const stateOf = async (app: TestControl, name: string) => (await app.as('viewer').get(`/sandbox/${name}`)).body.state
 
 suite('a suspended organization', () => {
-  test('403 for every call that starts something; calls that read, stop or delete still succeed', async () => {
+  test('a suspended organization gets 403 for each call that starts something; reads, stops and deletes work', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app)
     const [paused, stopped] = [await create(app, 'paused'), await create(app, 'stopped')]
@@ -55,7 +55,7 @@ suite('a suspended organization', () => {
     assert.equal((await app.as('owner').delete('/sandbox/stopped')).status, 200)
   })
 
-  test('running sandboxes of a suspended organization are stopped after the grace period, not before', async () => {
+  test('running sandboxes of a suspended organization are stopped after the grace period, and not before', async () => {
     await using app = await startControl(options)
     await using _runner = await connectRunner(app)
     const [running, paused] = [await create(app, 'running'), await create(app, 'paused')]
@@ -76,7 +76,7 @@ suite('a suspended organization', () => {
     assert.equal((await app.as('stranger').get(`/sandbox/${others.id}`)).body.state, 'started')
   })
 
-  test('after a suspension ends, the sweep stops no sandbox, and callers can start sandboxes', async () => {
+  test('after a suspension has ended, its sandboxes are not stopped, and new ones can be made', async () => {
     await using app = await startControl(options)
     await using _runner = await connectRunner(app)
     await create(app, 'running')
@@ -89,7 +89,7 @@ suite('a suspended organization', () => {
     await create(app, 'another')
   })
 
-  test('a sandbox whose image is built during the suspension is not started', async () => {
+  test('a sandbox whose image is finished while its organization is suspended is not started', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const build = { name: 'built', buildInfo: { dockerfileContent: 'FROM alpine' } }

@@ -24,7 +24,7 @@ const untilGone = async ({ database }: TestControl, id: string): Promise<void> =
 }
 
 suite('timers', () => {
-  test('autostop stops a sandbox after its minutes without activity, and shows the reason', async () => {
+  test('autostop stops a sandbox after its minutes without activity, and the sandbox shows the reason', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 5 })
@@ -43,7 +43,7 @@ suite('timers', () => {
     )
   })
 
-  test('time during which the runner was silent or control did not run does not count as idle time', async () => {
+  test('time in which the runner is silent or control does not run does not count as idle time', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 5 })
@@ -71,7 +71,7 @@ suite('timers', () => {
     await untilState(app, pauses, 'paused')
   })
 
-  test('a sandbox’s time to live ends even while its runner is silent', async () => {
+  test('a sandbox is destroyed at the end of its time to live, even if its runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { ttlMinutes: 5 })
@@ -81,7 +81,7 @@ suite('timers', () => {
     assert.equal(await stateOf(app, id), 'destroying')
   })
 
-  test('autostop/0: an idle sandbox is never stopped', async () => {
+  test('autostop/0 keeps an idle sandbox running', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 0 })
@@ -91,7 +91,7 @@ suite('timers', () => {
     assert.equal(await stateOf(app, id), 'started')
   })
 
-  test('a stopped sandbox is deleted after its `autoDeleteInterval`, counted from the stop', async () => {
+  test('a stopped sandbox is deleted after its `autoDeleteInterval`, counted from its stop', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoDeleteInterval: 10, autoStopInterval: 0 })
@@ -108,7 +108,7 @@ suite('timers', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('autodelete/0 deletes a stopped sandbox at once', async () => {
+  test('autodelete/0 deletes a stopped sandbox immediately', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -119,7 +119,7 @@ suite('timers', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('a sandbox that is started, or whose deletion is postponed, while its timer runs is not deleted', async () => {
+  test('a sandbox that is started, or whose interval is raised, just before its automatic delete is kept', async () => {
     const meanwhile = {
       started: "update sandboxes set state = 'starting', desired_state = 'started', version = version + 1",
       'put off': 'update sandboxes set auto_delete_interval = 60',
@@ -138,7 +138,7 @@ suite('timers', () => {
     }
   })
 
-  test('a sandbox is destroyed at the end of its time to live from started, stopped, error and creating', async () => {
+  test('the end of its time to live destroys a sandbox that is started, stopped, in error or being created', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const started = await create(app, { name: 'started', ttlMinutes: 5 })
@@ -158,7 +158,7 @@ suite('timers', () => {
     assert.equal(await stateOf(app, spared), 'started')
   })
 
-  test('a stuck sandbox goes to `error` with a sentence as the reason, and can be recovered', async () => {
+  test('a sandbox that is stuck becomes `error`, with a sentence as the reason, and can be recovered', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -175,7 +175,7 @@ suite('timers', () => {
     await untilState(app, id, 'started')
   })
 
-  test('a delete is requested again without end, and the sandbox is hidden if its runner is silent', async () => {
+  test('a delete is repeated until the runner confirms it; until then the sandbox is hidden', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -212,7 +212,7 @@ suite('timers', () => {
     assert.equal(await stateOf(app, id), undefined)
   })
 
-  test('after sweeps no sandbox is due any more, however often they run', async () => {
+  test('after concurrent sweeps, no sandbox has a timer that is due', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { autoStopInterval: 1 })

@@ -24,7 +24,7 @@ const tell = (app: TestControl, report: ImageReport) =>
   applyImageReport(app.app.sandboxes, { id: 'local', regionId: 'local' }, report)
 
 suite('POST /sandbox with buildInfo', () => {
-  test('200 pending_build at once; the sandbox starts when its image is built, as the image’s user', async () => {
+  test('POST /sandbox with a definition answers `pending_build`, and starts as the image’s user when it is built', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app, { name: 'box', env: { A: '1' } })
@@ -57,7 +57,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual(states, ['pending_build', 'building_snapshot', 'creating', 'started'])
   })
 
-  test('a sandbox waits until the configuration of its image is reported, even if a runner has the image', async () => {
+  test('a sandbox waits until its image’s configuration is reported, even if a runner has the image', async () => {
     await using app = await startControl()
     const made = await create(app, { name: 'box' })
     const image = made.buildInfo.snapshotRef
@@ -69,7 +69,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, made.id)).user, 'app')
   })
 
-  test('an image with the largest allowed configuration works', async () => {
+  test('an image with the largest allowed configuration makes a sandbox', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app, { name: 'box' })
@@ -88,7 +88,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual([entrypoint?.length, entrypoint?.[0]], [words, word])
   })
 
-  test('a sandbox that never fits delays no other organization and no smaller sandbox', async () => {
+  test('a waiting sandbox that is too large for every runner does not delay smaller or other ones', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const large = await create(app, { memory: 200 })
@@ -116,7 +116,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, large.id)).state, 'pending_build')
   })
 
-  test('a definition is built once per organization: the next sandbox with the definition uses that image', async () => {
+  test('a definition is built once for an organization; the next create with it uses that image', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const [one, two] = await Promise.all([create(app, { cpu: 2 }), create(app, { user: 'root' })])
@@ -138,7 +138,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal(runner.askedImages.filter((asked) => asked.image === image).length >= 1, true)
   })
 
-  test('the sandbox becomes build_failed, with the reason; the next create with that definition builds again', async () => {
+  test('if a build fails, the sandbox becomes build_failed with the reason, and the next create builds again', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const failed = await create(app)
@@ -161,7 +161,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${failed.id}`)).status, 404)
   })
 
-  test('a delete while the sandbox waits for its image frees its name at once, and the sandbox never starts', async () => {
+  test('a delete frees the name of a sandbox that waits for its image immediately, and it never starts', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const first = await create(app, { name: 'box' })
@@ -179,7 +179,7 @@ suite('POST /sandbox with buildInfo', () => {
     await untilState(app, next.id, 'started')
   })
 
-  test('a sweep places waiting sandboxes whose image was ready when control was killed', async () => {
+  test('if control was killed when an image was finished, a sweep starts the sandboxes that wait for it', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const [placed, doomed] = [await create(app), await create(app)]
@@ -196,7 +196,7 @@ suite('POST /sandbox with buildInfo', () => {
     await untilState(app, doomed.id, 'destroyed')
   })
 
-  test('a sandbox waits for room; it fails after an hour without a finished build, or without room', async () => {
+  test('a sandbox that waits for a build or for room on a runner fails after an hour', async () => {
     await using app = await startControl({ sandboxes: { overcommit: { cpu: 1, memory: 1, disk: 1 } } })
     await using _runner = await connectRunner(app, { capabilities: { memoryGiB: 1 } })
     const made = await create(app, { memory: 4 })
@@ -207,7 +207,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, made.id)).state, 'build_failed')
   })
 
-  test('time without a connected runner does not count as time of waiting for an image, up to a day', async () => {
+  test('while no runner is connected, the time limit for a waiting sandbox does not run, for up to a day', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app)
@@ -230,7 +230,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await states())[1], 'error')
   })
 
-  test('an image that no sandbox was made from for a day is removed', async () => {
+  test('a built image is removed if no sandbox was made from it for a day', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const made = await create(app)
@@ -248,7 +248,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual(await listed(app), [])
   })
 
-  test('403 for a create while 1000 sandboxes of the organization wait or have failed, until one is deleted', async () => {
+  test('POST /sandbox answers 403 while 1000 sandboxes of the organization wait for an image or have failed', async () => {
     await using app = await startControl()
     const made = await create(app)
     const { sql } = app.database
@@ -262,7 +262,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await another()).status, 200)
   })
 
-  test('500 most recently used images stay; 403 for a new build while 1000 images exist or await removal', async () => {
+  test('the 500 latest used built images stay; a build answers 403 while 1000 exist or are being removed', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const made = await create(app)
@@ -290,7 +290,7 @@ suite('POST /sandbox with buildInfo', () => {
     )
   })
 
-  test('400, 403 and 404 for an invalid definition, size or region', async () => {
+  test('POST /sandbox answers 400 for an invalid definition, 403 for too large a size, 404 for an unknown region', async () => {
     await using app = await startControl()
     const status = async (body: object) => (await app.as('member').post('/sandbox', { buildInfo, ...body })).status
     assert.equal(await status({ snapshot: 'default' }), 400)

@@ -7,7 +7,7 @@ import { connectRunner, eventsOf, untilState } from '#test/control/simulated-run
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
 
 suite('POST /sandbox', () => {
-  test('200 returns the started sandbox with every default of the interface', async () => {
+  test('POST /sandbox returns the started sandbox, with all default values', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const { status, body } = await app.as('member').post('/sandbox', {})
@@ -52,7 +52,7 @@ suite('POST /sandbox', () => {
     )
   })
 
-  test('200 sends every field to the runner as the caller gave it', async () => {
+  test('POST /sandbox sends every field to the runner as the caller gave it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const { status, body } = await app.as('member').post('/sandbox', {
@@ -109,7 +109,7 @@ suite('POST /sandbox', () => {
     ])
   })
 
-  test('200 "creating" if the runner takes longer than a create waits', async () => {
+  test('POST /sandbox answers 200 with state `creating` if the runner takes longer than the call waits', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -117,7 +117,7 @@ suite('POST /sandbox', () => {
     assert.deepEqual([status, body.state], [200, 'creating'])
   })
 
-  test('200 "error" with the reason if the runner cannot make the sandbox', async () => {
+  test('POST /sandbox answers 200 with state `error` and the reason if the runner cannot make the sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'fail', reason: 'the pool is full' }))
@@ -126,7 +126,7 @@ suite('POST /sandbox', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('409 for a name in use, also if two creates with one name arrive at the same moment', async () => {
+  test('POST /sandbox answers 409 for a name in use, even if two calls arrive at the same moment', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const replies = await Promise.all(
@@ -139,7 +139,7 @@ suite('POST /sandbox', () => {
     assert.equal(theirs.status, 200)
   })
 
-  test('200 gives a runner’s last place to one of many concurrent callers, 503 to the other callers', async () => {
+  test('if many calls ask for a runner’s last place at the same time, one gets it and the others get 503', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -169,7 +169,7 @@ suite('POST /sandbox', () => {
     assert.equal(unreadable.status, 400)
   })
 
-  test('503 with Retry-After while no runner has the default snapshot; 200 after a runner has reported it', async () => {
+  test('POST /sandbox answers 503 with Retry-After until a runner has reported the default snapshot', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     const before = await app.as('member').post('/sandbox', {})
     assert.deepEqual(
@@ -189,7 +189,7 @@ suite('POST /sandbox', () => {
     assert.equal((await app.as('member').post('/sandbox', {})).status, 200)
   })
 
-  test('200 for a create that began before a runner had its snapshot, and waited for the snapshot', async () => {
+  test('a create that waits for its snapshot answers 200 when a runner reports that snapshot', async () => {
     await using app = await startControl(waiting)
     const asked = app.as('member').post('/sandbox', {})
     await using runner = await connectRunner(app, { images: [] })
@@ -199,7 +199,7 @@ suite('POST /sandbox', () => {
     assert.deepEqual([status, body.state], [200, 'started'])
   })
 
-  test('503 if the only runner has been silent for too long', async () => {
+  test('POST /sandbox answers 503 if the only runner has been silent for too long', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     app.clock.advance({ minutes: 1 })
@@ -209,7 +209,7 @@ suite('POST /sandbox', () => {
     assert.equal(runner.asked.length, 0)
   })
 
-  test('403 for a suspended organization, and no sandbox is made', async () => {
+  test('POST /sandbox answers 403 to a suspended organization, and makes no sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await app.database.sql`update organizations set suspended = true where id = ${organizations.ours}`
@@ -217,7 +217,7 @@ suite('POST /sandbox', () => {
     assert.equal(runner.asked.length, 0)
   })
 
-  test('403 names the limit of the organization that the request exceeds', async () => {
+  test('POST /sandbox answers 403 for a size above the organization’s limits, and names each limit', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.database.sql`update organizations set max_cpu_per_sandbox = 4, max_disk_per_sandbox = 10`
@@ -231,7 +231,7 @@ suite('POST /sandbox', () => {
     )
   })
 
-  test('403 without write:sandboxes, 401 without a credential', async () => {
+  test('POST /sandbox answers 403 without write:sandboxes, and 401 without a credential', async () => {
     await using app = await startControl()
     assert.equal((await app.as('viewer').post('/sandbox', {})).status, 403)
     assert.equal((await app.as('nobody').post('/sandbox', {})).status, 401)
@@ -299,7 +299,7 @@ suite('POST /sandbox', () => {
     [400, [], /body/],
   ]
 
-  test('4xx names a wrong or unsupported field, and nothing is created', async () => {
+  test('POST /sandbox answers 4xx for a wrong or unsupported field, names it, and makes no sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     for (const [status, body, says] of refused) {
@@ -312,7 +312,7 @@ suite('POST /sandbox', () => {
     assert.equal(counted?.['n'], 0)
   })
 
-  test('200 for an unsupported field with a value that requests nothing', async () => {
+  test('POST /sandbox accepts an unsupported field if its value asks for nothing', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const nothing = {
@@ -327,7 +327,7 @@ suite('POST /sandbox', () => {
     assert.equal((await app.as('member').post('/sandbox', nothing)).status, 200)
   })
 
-  test('a lost assignment is replaced by the runner’s list, which the runner gets when it connects again', async () => {
+  test('an assignment that a disconnected runner missed is in the list that it gets when it reconnects', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await runner.cut()
@@ -337,7 +337,7 @@ suite('POST /sandbox', () => {
     await untilState(app, body.id, 'started')
   })
 
-  test('the sweep repeats an assignment to a runner that received it and forgot it', async () => {
+  test('a sweep repeats an assignment that a runner received but did not carry out', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))

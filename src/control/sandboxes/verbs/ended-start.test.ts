@@ -17,7 +17,7 @@ suite('a start for which the runner reports only the end', () => {
     return sandboxId
   }
 
-  test('the report of an end completes a create, start or restore; the sandbox can be started again', async () => {
+  test('a runner’s report that a sandbox ended completes its create, start or restore; it can start again', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(({ target }) => ({ type: target === 'started' ? 'silent' : 'do' }))
@@ -37,7 +37,7 @@ suite('a start for which the runner reports only the end', () => {
     await untilState(app, id, 'started')
   })
 
-  test('a late report about an earlier start does not end a newer start', async () => {
+  test('a late report of an earlier generation does not end a newer start', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const id = await create(app)

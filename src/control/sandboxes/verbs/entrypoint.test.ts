@@ -33,7 +33,7 @@ type Linked = Awaited<ReturnType<typeof connectRunner>>
 const askedOf = (runner: Linked, id: string) => runner.asked.filter(({ sandboxId }) => sandboxId === id).at(-1)
 
 suite('the entrypoint of a sandbox', () => {
-  test('the entrypoint is that of the snapshot, or else of its image; the built-in snapshot has none', async () => {
+  test('a sandbox’s entrypoint is the snapshot’s, or else the image’s; the built-in snapshot has none', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await snapshot(app, 'of-image')
@@ -48,7 +48,7 @@ suite('the entrypoint of a sandbox', () => {
       assert.deepEqual(askedOf(runner, await create(app, { snapshot: name }))?.entrypoint, entrypoint, name)
   })
 
-  test('the entrypoint stays the same at each start, and is copied to forks and snapshots', async () => {
+  test('a sandbox keeps its entrypoint at each start, and its forks and snapshots get it too', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await snapshot(app, 'own', ['/run', 'snapshot'])
@@ -69,7 +69,7 @@ suite('the entrypoint of a sandbox', () => {
     assert.deepEqual([told?.target, told?.entrypoint], ['started', ['/run', 'snapshot']])
   })
 
-  test('the entrypoint of a sandbox from a definition is its image’s entrypoint, once the image is built', async () => {
+  test('a sandbox made from a definition gets the entrypoint of its built image', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const buildInfo = { dockerfileContent: 'FROM alpine:3.20\nENTRYPOINT ["/run"]\n' }
@@ -79,7 +79,7 @@ suite('the entrypoint of a sandbox', () => {
     assert.deepEqual(askedOf(runner, made.body.id)?.entrypoint, config.entrypoint)
   })
 
-  test('the entrypoint of a claimed warm sandbox is in the assignment of the claim', async () => {
+  test('a warm sandbox gets its entrypoint only with the assignment of the claim', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await snapshot(app, 'own', ['/run', 'snapshot'])

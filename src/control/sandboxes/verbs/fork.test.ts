@@ -16,7 +16,7 @@ const idsOf = async (app: TestControl, path: string): Promise<string[]> =>
   (await get(app, path)).map(({ id }: { id: string }) => id)
 
 suite('POST /sandbox/:sandboxIdOrName/fork', () => {
-  test('200 returns the started child, with its parent’s settings and its own secrets', async () => {
+  test('POST /sandbox/:sandboxIdOrName/fork returns a started copy with its parent’s settings and its own secrets', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, {
@@ -54,7 +54,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.deepEqual([runner.asked.at(-1)?.isNew, runner.asked.at(-1)?.forkOf], [false, undefined])
   })
 
-  test('200 for a stopped or paused parent; the child’s default name is its id', async () => {
+  test('POST /sandbox/:sandboxIdOrName/fork copies stopped and paused sandboxes; the default name is the new id', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -68,7 +68,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.equal((await get(app, id)).state, 'stopped')
   })
 
-  test('200 with the same child for every call with one Idempotency-Key; 422 for another body', async () => {
+  test('POST /sandbox/:sandboxIdOrName/fork makes one copy per Idempotency-Key; another body answers 422', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const parent = await create(app)
@@ -81,7 +81,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.equal((await fork(app, 'box', { name: 'child' }, 'k')).body.id, made[0]?.body.id)
   })
 
-  test('200 with the child in `error` if the runner cannot copy the disk; `recover` copies the disk again', async () => {
+  test('if a runner cannot copy the disk for a fork, the copy is in `error`, and `recover` copies again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -95,7 +95,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.deepEqual([runner.asked.at(-1)?.isNew, runner.asked.at(-1)?.forkOf], [true, id])
   })
 
-  test('409 for a name in use, 4xx for a parent in a wrong state, 503 without room; no child is made', async () => {
+  test('POST /sandbox/:sandboxIdOrName/fork answers 409 for a name in use, 4xx in a wrong state, 503 without room', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app, { capabilities: { diskGiB: 1 } })
     const id = await create(app)
@@ -121,7 +121,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
 })
 
 suite('the tree of forks', () => {
-  test('GET /sandbox/:sandboxIdOrName/forks 200 lists children, newest first; destroyed ones only on request', async () => {
+  test('GET /sandbox/:sandboxIdOrName/forks returns children, newest first, and destroyed ones only if asked', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -141,7 +141,7 @@ suite('the tree of forks', () => {
     assert.equal((await app.as('viewer').get('/sandbox/box/forks?includeDestroyed=perhaps')).status, 400)
   })
 
-  test('GET /sandbox/:sandboxIdOrName/parent GET /sandbox/:sandboxIdOrName/ancestors 200 leave out sandboxes that are gone', async () => {
+  test('GET /sandbox/:sandboxIdOrName/parent GET /sandbox/:sandboxIdOrName/ancestors leave out destroyed sandboxes', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const chain = [await create(app, { name: 'n0' })]
@@ -162,7 +162,7 @@ suite('the tree of forks', () => {
 })
 
 suite('POST /sandbox/:sandboxId/evict', () => {
-  test('200 destroys the sandbox; for a day, a read by its id shows that it was evicted', async () => {
+  test('POST /sandbox/:sandboxId/evict destroys a sandbox; for a day, GET by its id says that it was evicted', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -189,7 +189,7 @@ suite('POST /sandbox/:sandboxId/evict', () => {
     assert.equal((await app.database.sql`select id from sandboxes`).length, 0)
   })
 
-  test('403 for everybody but an operator', async () => {
+  test('POST /sandbox/:sandboxId/evict answers 403 to all but operators', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

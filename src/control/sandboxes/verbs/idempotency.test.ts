@@ -4,7 +4,7 @@ import { startControl } from '#test/control/harness.ts'
 import { forgetOldKeys } from './idempotency.ts'
 
 suite('idempotency keys', () => {
-  test('above the limit, the organization with the most keys loses its oldest keys; no other one loses any', async () => {
+  test('if there are too many idempotency keys, the organization with the most loses its oldest keys', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const now = app.clock.now()

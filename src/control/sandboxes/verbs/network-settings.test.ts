@@ -15,7 +15,7 @@ const withBox = async (check: (app: TestControl, id: string, runner: SimulatedRu
 }
 
 suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
-  test('200 returns the record, and its runner gets the policy in a new generation', () =>
+  test('POST /sandbox/:sandboxIdOrName/network-settings returns the record; the runner gets the new rules', () =>
     withBox(async (app, id, runner) => {
       const settings = { domainAllowList: 'Example.com, *.a.test', networkAllowList: '1.2.3.4/32' }
       const { status, body } = await app.as('member').post(path, settings)
@@ -30,7 +30,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual((await app.as('viewer').get(`/sandbox/${id}`)).body.domainAllowList, 'example.com,*.a.test')
     }))
 
-  test('200 from a control process without the runner’s link; the process with the link tells the runner', () =>
+  test('a change of network settings reaches the runner, even if another control process has its link', () =>
     withBox(async (app, _id, runner) => {
       const other = await createApp(app.parts, { sweepSeconds: 0 })
       try {
@@ -48,7 +48,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       }
     }))
 
-  test('200 keeps fields that are not given; lifting the block alone removes the lists, as the SDK promises', () =>
+  test('POST /sandbox/:sandboxIdOrName/network-settings keeps absent fields; `networkBlockAll: false` alone clears lists', () =>
     withBox(async (app) => {
       const after = async (settings: object) => {
         const { body } = await app.as('member').post(path, settings)
@@ -66,7 +66,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual(await after({ networkBlockAll: false }), [false, undefined, undefined])
     }))
 
-  test('200 for a stopped sandbox; the next start uses the new policy', () =>
+  test('POST /sandbox/:sandboxIdOrName/network-settings works for a stopped sandbox, from its next start', () =>
     withBox(async (app, id, runner) => {
       await app.as('member').post('/sandbox/box/stop')
       await untilState(app, id, 'stopped')
@@ -76,7 +76,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.equal(runner.asked.at(-1)?.network.blockAll, true)
     }))
 
-  test('400 for an invalid policy; 403, 404 or 401 for callers without access; the policy is unchanged', () =>
+  test('POST /sandbox/:sandboxIdOrName/network-settings answers 400 for an invalid rule, and changes nothing', () =>
     withBox(async (app, _id, runner) => {
       const before = (await app.as('member').get('/sandbox/box')).body
       for (const [settings, says] of [
@@ -107,7 +107,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
 })
 
 suite('an organization that limits outgoing traffic by default', () => {
-  test('POST /sandbox: 200 with all traffic blocked, unless the body has lists or `networkBlockAll: false`', async () => {
+  test('POST /sandbox blocks traffic by default in an organization that limits it, unless the body allows some', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await app.database.sql`

@@ -9,7 +9,7 @@ import { archiveReport, connectRunner, eventsOf, untilState } from '#test/contro
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
 
 suite('POST /sandbox/:sandboxIdOrName/pause', () => {
-  test('200 "pausing", then paused; start resumes the sandbox with the same preview token', async () => {
+  test('POST /sandbox/:sandboxIdOrName/pause pauses a sandbox; a start resumes it with the same preview token', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -31,7 +31,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     )
   })
 
-  test('200 "paused" if the runner pauses the sandbox within a moment, as it usually does', async () => {
+  test('POST /sandbox/:sandboxIdOrName/pause answers with state `paused` if the runner is quick', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000 } })
     await using _runner = await connectRunner(app)
     await create(app)
@@ -39,7 +39,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.equal((await post(app, 'start')).body.state, 'started')
   })
 
-  test('200 if the runner cannot pause the sandbox: its desired state is `started` again, with the reason', async () => {
+  test('if a runner cannot pause a sandbox, its desired state is `started` again, with the reason', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -55,7 +55,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.equal(last.generation, 3)
   })
 
-  test('200 for a stop of a paused sandbox; a restart of the host leaves a paused sandbox stopped', async () => {
+  test('a paused sandbox can be stopped, and a restart of the host leaves it stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -73,7 +73,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.match((await get(app, id)).errorReason, /host was restarted/)
   })
 
-  test('422 if the runner cannot pause; 400 for a stopped sandbox; 404 for strangers, 403 for a viewer', async () => {
+  test('POST /sandbox/:sandboxIdOrName/pause answers 422 if the runner cannot pause, 400 for a stopped sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -97,7 +97,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/resize', () => {
-  test('200 with the new size and the unchanged state, for a running, stopped or paused sandbox', async () => {
+  test('POST /sandbox/:sandboxIdOrName/resize returns the new size of a running, stopped or paused sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -120,7 +120,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.match(reasons[0]?.reason ?? '', /from 1 CPU, 1 GiB memory, 3 GiB disk to 2 CPU, 4 GiB memory, 5 GiB disk/)
   })
 
-  test('409 with the runner’s sentence if the runner refuses the resize; state and size are unchanged', async () => {
+  test('POST /sandbox/:sandboxIdOrName/resize answers 409 with the runner’s reason if the runner refuses', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -138,7 +138,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.equal((await post(app, 'resize', { cpu: 3 })).body.errorReason, undefined)
   })
 
-  test('a late refusal of a resize that timed out also restores the state and size from before', async () => {
+  test('if a runner refuses a resize after its time limit, the sandbox still gets its state and size back', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -155,7 +155,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
-  test('a late refusal of a resize that timed out and was recovered restores the size, with a reason', async () => {
+  test('if a runner refuses a resize after the sandbox was recovered, the size is restored, with a reason', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -172,7 +172,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
-  test('400 for no change, a smaller disk or a fraction; 403 above the limits; 503 if no room is left', async () => {
+  test('POST /sandbox/:sandboxIdOrName/resize answers 400 for an invalid size, 403 above limits, 503 without room', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -198,7 +198,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('404 for strangers, 403 for a viewer, 409 while the sandbox starts', async () => {
+  test('POST /sandbox/:sandboxIdOrName/resize answers 404 to strangers, 403 to a viewer, 409 while it stops', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -211,7 +211,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/archive', () => {
-  test('200 archives a started, stopped or paused sandbox, and start restores it', async () => {
+  test('POST /sandbox/:sandboxIdOrName/archive archives a started, stopped or paused sandbox; a start restores it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -240,7 +240,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     }
   })
 
-  test('an archived sandbox uses no cpu, memory or disk quota, which other sandboxes can use', async () => {
+  test('an archived sandbox uses no quota of CPU, memory or disk', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -255,7 +255,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.equal((await get(app, id)).state, 'archived')
   })
 
-  test('200 if the object store is unreachable: the sandbox is stopped, with the reason; no immediate retry', async () => {
+  test('if the archive store is unreachable, a sandbox stays stopped with the reason, and is archived later', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoArchiveInterval: 10 })
@@ -282,7 +282,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.deepEqual([archived?.by_id, archived?.reason], ['auto-archive', 'Archived 10 minutes after it stopped.'])
   })
 
-  test('a failed restore leaves the sandbox archived and starts its timers again', async () => {
+  test('if a restore fails, the sandbox stays archived, and its timers start again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoDeleteInterval: 60 })
@@ -305,7 +305,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('at most four sandboxes of a runner are archived automatically at once; any other stays stopped', async () => {
+  test('control archives at most four sandboxes of a runner at the same time by timer; others stay stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const ids: string[] = []
@@ -333,7 +333,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.equal((await states()).filter((state) => state === 'archiving').length, 4)
   })
 
-  test('no sandbox is archived automatically while its runner is silent', async () => {
+  test('no sandbox is archived by timer while its runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoArchiveInterval: 60 })
@@ -348,7 +348,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'archived')
   })
 
-  test('recover restores a sandbox whose restore had failed; skipStart leaves it archived', async () => {
+  test('recover restores a sandbox whose restore failed; with skipStart it stays archived', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -377,7 +377,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.deepEqual([asked?.target, asked?.archive], ['started', { id: archive?.id, sha256: 'a'.repeat(64) }])
   })
 
-  test('200 if the archive cannot be restored: the sandbox stays archived, with the reason', async () => {
+  test('if an archive cannot be restored, the sandbox stays archived, with the reason', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -392,7 +392,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'started')
   })
 
-  test('200 shows the progress of an archive, which does not time out while it progresses', async () => {
+  test('an archive shows its progress, and its time limit does not end it while it progresses', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -419,7 +419,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'archived')
   })
 
-  test('404 for strangers; 403 for a viewer; 400 in `error`; DELETE of an archived sandbox is 200', async () => {
+  test('POST /sandbox/:sandboxIdOrName/archive answers 404 to strangers, 403 to a viewer, 400 in `error`', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -437,7 +437,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
 })
 
 suite('DELETE of an archived sandbox', () => {
-  test('200 asks another runner of the region if the sandbox’s own runner is silent', async () => {
+  test('a delete of an archived sandbox goes to another runner of its region if its own runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -455,7 +455,7 @@ suite('DELETE of an archived sandbox', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
-  test('200 pauses the sandbox after the given minutes without activity, with the reason', async () => {
+  test('a sandbox with autopause is paused after its minutes without activity, with the reason', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoPauseInterval: 5 })
@@ -470,7 +470,7 @@ suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
     assert.deepEqual([pause?.by_id, pause?.reason], ['auto-pause', 'Paused after 5 minutes without activity.'])
   })
 
-  test('400 together with autostop or an immediate autodelete, in either order; 0 is always valid', async () => {
+  test('autopause answers 400 together with autostop or an immediate autodelete; 0 is always valid', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app)

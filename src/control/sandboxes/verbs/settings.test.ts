@@ -26,7 +26,7 @@ suite('settings of a sandbox that a caller may change', () => {
     ['post', 'backup', 'state', 'started'],
   ]
 
-  test('POST /sandbox/:sandboxIdOrName/public/:isPublic, POST /sandbox/:sandboxIdOrName/autostop/:interval, POST /sandbox/:sandboxIdOrName/autopause/:interval, POST /sandbox/:sandboxIdOrName/autoarchive/:interval, POST /sandbox/:sandboxIdOrName/autodelete/:interval, POST /sandbox/:sandboxIdOrName/backup: 200 and kept', () =>
+  test('POST /sandbox/:sandboxIdOrName/public/:isPublic, POST /sandbox/:sandboxIdOrName/autostop/:interval, POST /sandbox/:sandboxIdOrName/autopause/:interval, POST /sandbox/:sandboxIdOrName/autoarchive/:interval, POST /sandbox/:sandboxIdOrName/autodelete/:interval, POST /sandbox/:sandboxIdOrName/backup store the setting and answer 200', () =>
     withBox(async (app, id) => {
       for (const [method, path, field, value] of good) {
         const reply = await app.as('member')[method](`/sandbox/box/${path}`)
@@ -51,14 +51,14 @@ suite('settings of a sandbox that a caller may change', () => {
     'ttl/1.5',
   ]
 
-  test('400 for an interval that is not a whole number of minutes in range; the settings are unchanged', () =>
+  test('an interval that is not a whole number of minutes in its range answers 400, and changes nothing', () =>
     withBox(async (app) => {
       const before = (await app.as('member').get('/sandbox/box')).body
       for (const path of bad) assert.equal((await app.as('member').post(`/sandbox/box/${path}`)).status, 400, path)
       assert.deepEqual((await app.as('member').get('/sandbox/box')).body, before)
     }))
 
-  test('404 for strangers and 403 for a viewer, at every endpoint', () =>
+  test('each endpoint that changes a sandbox’s setting answers 404 to strangers, 403 to a viewer', () =>
     withBox(async (app) => {
       const paths = [...good.map(([, path]) => path), 'ttl/5', 'signing-key/rotate']
       for (const path of paths) {
@@ -74,7 +74,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('stranger').post('/sandbox/box/last-activity')).status, 404)
     }))
 
-  test('PUT /sandbox/:sandboxIdOrName/labels: 200 replaces all labels', () =>
+  test('PUT /sandbox/:sandboxIdOrName/labels replaces all labels', () =>
     withBox(async (app) => {
       await app.as('member').put('/sandbox/box/labels', { labels: { a: '1', b: '2' } })
       const reply = await app.as('member').put('/sandbox/box/labels', { labels: { c: '3' } })
@@ -86,7 +86,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('viewer').put('/sandbox/box/labels', { labels: {} })).status, 403)
     }))
 
-  test('PUT /sandbox/:sandboxIdOrName/labels: 200 sends the runner a changed language, if its label is a word', () =>
+  test('PUT /sandbox/:sandboxIdOrName/labels sends the runner a changed language, if it is a valid word', () =>
     withBox(async (app, _id, runner) => {
       const set = (language: string) =>
         app.as('member').put('/sandbox/box/labels', { labels: { 'code-toolbox-language': language } })
@@ -100,7 +100,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('member').post('/sandbox/box/stop')).body.state, 'stopping')
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes: 200 sets the end of life, counted from now; 0 removes the end', () =>
+  test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes sets the sandbox’s end, counted from now; 0 removes it', () =>
     withBox(async (app) => {
       app.clock.advance({ minutes: 7 })
       const reply = await app.as('member').post('/sandbox/box/ttl/10')
@@ -108,7 +108,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('member').post('/sandbox/box/ttl/0')).body.autoDestroyAt, undefined)
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/last-activity: 201 without a body, for a viewer too', () =>
+  test('POST /sandbox/:sandboxIdOrName/last-activity answers 201 without a body, even to a viewer', () =>
     withBox(async (app) => {
       app.clock.advance({ minutes: 7 })
       for (const body of [undefined, {}, { activityType: 'x' }]) {
@@ -119,7 +119,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal(Date.parse(lastActivityAt), app.clock.now().getTime())
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/signing-key: 200 returns the key as plain text, unchanged until POST /sandbox/:sandboxIdOrName/signing-key/rotate', () =>
+  test('GET /sandbox/:sandboxIdOrName/signing-key returns the key as text, the same until POST /sandbox/:sandboxIdOrName/signing-key/rotate', () =>
     withBox(async (app) => {
       const first = await app.as('member').get('/sandbox/box/signing-key')
       assert.match(first.text, /^[\w-]{20,}$/)
@@ -133,7 +133,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('viewer').get('/sandbox/box/signing-key')).status, 403)
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/toolbox-proxy-url: 200 returns the base URL of the toolbox', () =>
+  test('GET /sandbox/:sandboxIdOrName/toolbox-proxy-url returns the base URL of the toolbox', () =>
     withBox(async (app) => {
       const reply = await app.as('viewer').get('/sandbox/box/toolbox-proxy-url')
       assert.deepEqual([reply.status, reply.body], [200, { url: 'http://proxy.test:3001/toolbox' }])

@@ -10,7 +10,7 @@ const waiting = { sandboxes: { createWaitSeconds: 20 } }
 suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
   const snapshotOf = async (app: TestControl, name = 'made') => (await app.as('member').get(`/snapshots/${name}`)).body
 
-  test('the sandbox counts as in use while its snapshot is made', async () => {
+  test('a sandbox counts as used while its snapshot is made', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 15 })
@@ -24,7 +24,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.equal((await get(app, id)).state, 'started')
   })
 
-  test('200 from started, stopped and paused, and back to that state; sandboxes are made from the snapshot', async () => {
+  test('POST /sandbox/:sandboxIdOrName/snapshot works for a started, stopped or paused sandbox, which keeps its state', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')
@@ -50,7 +50,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
   })
 
-  test('200 with one and the same snapshot for repeated calls with an Idempotency-Key; 422 for another name', async () => {
+  test('POST /sandbox/:sandboxIdOrName/snapshot makes one snapshot per Idempotency-Key; another name answers 422', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')
@@ -73,7 +73,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual([late.status, late.body.id, late.body.state], [200, id, 'destroying'])
   })
 
-  test('200, and a finished snapshot is not made a second time: the sandbox’s disk has changed since', async () => {
+  test('after a sandbox’s snapshot was made once, a runner that lost its image is told not to make it again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const sourceOf = async () => {
@@ -92,7 +92,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual(await sourceOf(), [{ kind: 'sandbox', sandboxId: id, isMade: true }])
   })
 
-  test('200; if the snapshot fails, the sandbox returns to its state, and the snapshot has the reason', async () => {
+  test('if a snapshot of a sandbox fails, the sandbox gets its state back, and the snapshot has the reason', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'fail')
@@ -103,7 +103,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual([state, errorReason], ['error', 'The disk is full.'])
   })
 
-  test('200; only a report about this snapshot’s image, or deletion of the snapshot, ends the verb', async () => {
+  test('only the end of its own snapshot ends a sandbox’s state `snapshotting`, not another snapshot’s', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')
@@ -122,7 +122,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     await untilState(app, id, 'started')
   })
 
-  test('200; a lost assignment for the image is repeated by the sweep', async () => {
+  test('a sweep repeats a lost assignment to make a snapshot of a sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -134,7 +134,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     await untilState(app, id, 'started')
   })
 
-  test('200; a delete of the sandbox during its snapshot destroys the sandbox and ends the snapshot', async () => {
+  test('a delete during a sandbox’s snapshot destroys the sandbox and ends the snapshot', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -148,7 +148,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.equal((await snapshotOf(app)).state, 'error')
   })
 
-  test('409 for a name in use, 400 for no name, 422 with memory, 403 above the quota; nothing changes', async () => {
+  test('POST /sandbox/:sandboxIdOrName/snapshot answers 409 for a name in use, 400 for no name, 403 above quota', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')

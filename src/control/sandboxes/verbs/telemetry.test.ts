@@ -19,7 +19,7 @@ const restarted = async (app: TestControl, runner: SimulatedRunner, id: string) 
 }
 
 suite('the telemetry endpoint of a sandbox', () => {
-  test('the endpoint is the creator’s, else the region’s; the API shows only the creator’s, without headers', async () => {
+  test('a sandbox’s telemetry endpoint is its creator’s, else its region’s; replies show only the creator’s', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const config = { endpoint: 'https://otel.example.com', headers: { 'x-api-key': 'open sesame' } }
@@ -37,7 +37,7 @@ suite('the telemetry endpoint of a sandbox', () => {
     assert.ok(items.every((item: object) => !('otelEndpointOverride' in item)))
   })
 
-  test('a changed endpoint of the region is used from the next start, if the creator gave no endpoint', async () => {
+  test('if a region’s telemetry endpoint changes, its sandboxes use it from the next start', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id: regionId } = (await app.as('owner').post('/regions', { name: 'cellar' })).body

@@ -7,7 +7,7 @@ import { connectRunner, eventsOf, untilState } from '#test/control/simulated-run
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
 
 suite('GET /sandbox/:sandboxIdOrName', () => {
-  test('200 by id and by name; 400 for a create with a name that looks like an id', async () => {
+  test('GET /sandbox/:sandboxIdOrName finds a sandbox by id and by name; a new name may not look like an id', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -17,7 +17,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.equal((await viewer.get(`/sandbox/${id}`)).body.name, 'box')
   })
 
-  test('404 for strangers, unknown and destroyed sandboxes; 401 without a credential', async () => {
+  test('GET /sandbox/:sandboxIdOrName answers 404 to strangers and for destroyed sandboxes, 401 without a key', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -31,7 +31,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${id}`)).status, 404)
   })
 
-  test('200 shows the last reported state while the sandbox’s runner is silent, and tells this in the reason', async () => {
+  test('GET /sandbox/:sandboxIdOrName shows the last state while the runner is silent, and says that it is', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -46,7 +46,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.deepEqual([healed.state, healed.errorReason], ['started', undefined])
   })
 
-  test('200 shows the last reported state also if the runner was drained before it fell silent; so do lists', async () => {
+  test('GET /sandbox/:sandboxIdOrName says that a drained runner is silent, and so do lists', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -70,7 +70,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
 })
 
 suite('assignments for the runner', () => {
-  test('the assignment of a running sandbox says that it was started, so that no runner starts it again', async () => {
+  test('the assignment of a running sandbox has `isRunning`, so that no runner starts it a second time', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -89,7 +89,7 @@ suite('assignments for the runner', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/stop', () => {
-  test('200 "stopping"; the runner gets one assignment, and the sandbox ends in stopped', async () => {
+  test('POST /sandbox/:sandboxIdOrName/stop answers `stopping`; the runner gets one assignment to stop it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -106,7 +106,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
     assert.equal(runner.asked.length, 2)
   })
 
-  test('200 with force sends SIGKILL to the sandbox', async () => {
+  test('POST /sandbox/:sandboxIdOrName/stop with force sends SIGKILL to the sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -115,7 +115,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
     assert.equal(asked.signal, 'SIGKILL')
   })
 
-  test('200 deletes an ephemeral sandbox once it has stopped', async () => {
+  test('POST /sandbox/:sandboxIdOrName/stop deletes an ephemeral sandbox once it has stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoDeleteInterval: 0 })
@@ -125,7 +125,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
     assert.equal(runner.has.has(id), false)
   })
 
-  test('404 for strangers; 403 for a viewer; 400 in `error`; 409 while it starts; the runner gets nothing', async () => {
+  test('POST /sandbox/:sandboxIdOrName/stop answers 404 to strangers, 403 to a viewer, 400 in `error`, 409 while it starts', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -143,7 +143,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/start', () => {
-  test('200 "starting", and then the sandbox is started; 200 without a change for a started sandbox', async () => {
+  test('POST /sandbox/:sandboxIdOrName/start answers `starting`; for a started sandbox it changes nothing', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -158,7 +158,7 @@ suite('POST /sandbox/:sandboxIdOrName/start', () => {
     assert.equal(runner.asked.length, asked)
   })
 
-  test('503 if other sandboxes have taken the cpu of a stopped sandbox', async () => {
+  test('POST /sandbox/:sandboxIdOrName/start answers 503 if other sandboxes use the runner’s CPUs by now', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 8, disk: 8 } },
     })
@@ -173,7 +173,7 @@ suite('POST /sandbox/:sandboxIdOrName/start', () => {
     assert.equal((await app.as('member').post('/sandbox/box/start')).status, 200)
   })
 
-  test('400 in `error`, naming `recover`; 403 when suspended; 404 for strangers; 403 for a viewer', async () => {
+  test('POST /sandbox/:sandboxIdOrName/start answers 400 in `error`, 403 if suspended, 404 to strangers', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'fail', reason: 'no' }))
@@ -190,7 +190,7 @@ suite('POST /sandbox/:sandboxIdOrName/start', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/recover', () => {
-  test('200 takes a sandbox out of error to started, or with skipStart to stopped; the reason is removed', async () => {
+  test('POST /sandbox/:sandboxIdOrName/recover starts a sandbox in `error`, or with skipStart stops it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     for (const [query, through, to] of [
@@ -206,7 +206,7 @@ suite('POST /sandbox/:sandboxIdOrName/recover', () => {
     }
   })
 
-  test('400 for a sandbox that is not in error, or whose error is final; 404 for strangers', async () => {
+  test('POST /sandbox/:sandboxIdOrName/recover answers 400 if the sandbox is not in `error`, or lost for good', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -221,7 +221,7 @@ suite('POST /sandbox/:sandboxIdOrName/recover', () => {
 })
 
 suite('DELETE /sandbox/:sandboxIdOrName', () => {
-  test('when a sandbox is deleted, texts of its creator are removed at once, and its row later', async () => {
+  test('when a sandbox is deleted, texts that its creator wrote are removed immediately, and its row later', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const big = 'x'.repeat(50_000)
@@ -245,7 +245,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     )
   })
 
-  test('200 "destroying", and the sandbox is renamed: its old name is free at once; a second DELETE is 404', async () => {
+  test('DELETE /sandbox/:sandboxIdOrName renames the sandbox, so that its name is free; a second one answers 404', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -261,7 +261,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     assert.equal((await app.as('owner').get('/sandbox/box')).body.id, other)
   })
 
-  test('200 during a create, whose late success does not bring the sandbox back', async () => {
+  test('a sandbox that is deleted while it is created stays deleted, even if the create succeeds later', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -278,7 +278,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     )
   })
 
-  test('200; control repeats the delete while the runner fails', async () => {
+  test('DELETE /sandbox/:sandboxIdOrName is repeated by control as long as the runner fails', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -298,7 +298,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('403 for a member who may not delete; 404 for strangers; the runner gets no assignment', async () => {
+  test('DELETE /sandbox/:sandboxIdOrName answers 403 without the permission and 404 to strangers', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -310,7 +310,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
 })
 
 suite('opposite verbs at the same time', () => {
-  test('twenty opposite verbs at once make one sequence of moves, and the sandbox reaches a settled state', async () => {
+  test('twenty starts and stops at the same time run one after another, and end in a settled state', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -330,7 +330,7 @@ suite('opposite verbs at the same time', () => {
     )
   })
 
-  test('a delete wins over twenty starts and stops', async () => {
+  test('a delete wins over twenty starts and stops at the same time', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
