@@ -35,7 +35,7 @@ const begin = async (sso: SsoControl): Promise<string> => {
 }
 
 suite('GET /users/me/pending-sso-links', () => {
-  test('200 lists only links that the caller can confirm', async () => {
+  test('GET /users/me/pending-sso-links returns only the links that the caller can confirm', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     assert.deepEqual((await app.as('member').get(pending)).body, [])
@@ -56,7 +56,7 @@ suite('GET /users/me/pending-sso-links', () => {
     assert.equal((await app.as('nobody').get(pending)).status, 401)
   })
 
-  test('repeated sign-ins do not change a pending link', async () => {
+  test('a repeated single sign-on does not change a pending link between accounts', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     sso.app.clock.advance({ hours: 1 })
@@ -67,7 +67,7 @@ suite('GET /users/me/pending-sso-links', () => {
 suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
   const confirm = (id: string) => `${pending}/${id}/confirm`
 
-  test('204 links the accounts: the next sign-in succeeds with the existing account, which is unchanged', async () => {
+  test('POST /users/me/pending-sso-links/{id}/confirm lets the next sign-in use the existing account, unchanged', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const before = (await app.as('member').get('/users/me')).body
@@ -83,7 +83,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
   })
 
-  test('204 makes an outsider a member with the default roles, but only at their next sign-in', async () => {
+  test('a user who confirms a link from outside becomes a member at the next sign-in, with the default roles', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const outsider = await addPerson(app, {
@@ -104,7 +104,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.deepEqual(await roleHere(), [developer])
   })
 
-  test('404 if the address of the account is no longer verified, or differs from the provider’s address', async () => {
+  test('confirming a link answers 404 if the account’s address is no longer verified or was changed', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await begin(sso)
@@ -120,14 +120,14 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal(await confirmAs({ email: 'member@example.com' }), 204)
   })
 
-  test('204 with a token as well as with a key of the existing account', async () => {
+  test('a link between accounts can be confirmed with a JWT or with an API key of the existing account', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     assert.equal((await sso.app.asUser('member').post(confirm(id))).status, 204)
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('404 for everybody but the account’s owner, and for an unknown link; the link stays pending', async () => {
+  test('confirming or rejecting a link answers 404 to everybody but the account’s owner, and the link stays', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -142,7 +142,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal(await codeOf(sso, 'member'), 'link_pending')
   })
 
-  test('403 to a key with fewer permissions than its owner, for confirm and for reject', async () => {
+  test('an API key with fewer permissions than its user gets 403 for confirming or rejecting a link', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     const { sql } = sso.app.database
@@ -152,7 +152,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await sso.app.asUser('member').post(confirm(id))).status, 204)
   })
 
-  test('404 after seven days, when the list no longer shows the link; the next sign-in makes a new link', async () => {
+  test('a pending link ends after seven days: it is not listed, answers 404, and a sign-in makes a new one', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -164,7 +164,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await app.as('member').post(confirm(next))).status, 204)
   })
 
-  test('of a concurrent confirmation and rejection, exactly one takes effect', async () => {
+  test('if a link is confirmed and rejected at the same time, exactly one of both takes effect', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     const replies = await Promise.all([
@@ -177,7 +177,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
 })
 
 suite('DELETE /users/me/pending-sso-links/{id}', () => {
-  test('204 rejects the link: no sign-in succeeds by it, and the next sign-in makes a new link', async () => {
+  test('DELETE /users/me/pending-sso-links/{id} ends the link, and the next sign-in makes a new one', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -192,7 +192,7 @@ suite('DELETE /users/me/pending-sso-links/{id}', () => {
 })
 
 suite('an account that somebody made in advance with another person’s address', () => {
-  test('link_refused: the account cannot be linked, and nobody becomes a member through it', async () => {
+  test('single sign-on cannot be linked to an account whose address no issuer has verified: link_refused', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
@@ -214,7 +214,7 @@ suite('an account that somebody made in advance with another person’s address'
 })
 
 suite('an operator of this server', () => {
-  test('link_refused, also with an old link: an organization’s provider cannot sign in an operator', async () => {
+  test('single sign-on of an organization cannot sign in an operator, even with an old link: link_refused', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const makeThem = (role: 'admin' | 'user') =>
@@ -235,7 +235,7 @@ suite('an operator of this server', () => {
 })
 
 suite('the limits of a link', () => {
-  test('a link is bound to its issuer: after a change of the issuer, it signs nobody in', async () => {
+  test('a confirmed link is valid for one issuer: after the provider’s issuer changes, it signs nobody in', async () => {
     await using other = await startProvider()
     await other.setAccounts({ member: { email: 'member@example.com', email_verified: true } })
     await using sso = await startSso(provider)
@@ -247,7 +247,7 @@ suite('the limits of a link', () => {
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('a link holds for its issuer, whether or not the issuer’s URL ends with a slash', async () => {
+  test('a confirmed link stays valid if the issuer’s URL gains or loses a slash at its end', async () => {
     await using sso = await startSso(provider)
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await sso.change({ oidcConfig: { issuerUrl: `${provider.issuer}/` } })
@@ -258,7 +258,7 @@ suite('the limits of a link', () => {
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('a link ends with its provider, and the membership stays', async () => {
+  test('deleting an identity provider deletes its links between accounts, and users stay members', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -270,7 +270,7 @@ suite('the limits of a link', () => {
     assert.equal(row.count, 0)
   })
 
-  test('a link holds for one provider account; another account with its address needs a confirmation', async () => {
+  test('a confirmed link is valid for one account at the provider, not for another with the same address', async () => {
     await using sso = await startSso(provider)
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await provider.setAccounts({ usurper: { email: 'member@example.com', email_verified: true } })

@@ -35,7 +35,7 @@ const refused = async (sso: SsoControl, login: string, code: string, status = 40
 }
 
 suite('GET /auth/sso/org/{organizationId}', () => {
-  test('302 sends the browser to the provider, with code grant, state, nonce, PKCE and our callback', async () => {
+  test('GET /auth/sso/org/{organizationId} redirects to the provider with state, nonce and PKCE', async () => {
     await using sso = await startSso(provider)
     const { status, location, headers } = await new Browser(sso.app).go(sso.startUrl)
     assert.equal(status, 302)
@@ -53,7 +53,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.deepEqual([headers['cache-control'], headers['referrer-policy']], ['no-store', 'no-referrer'])
   })
 
-  test('the cookie is host-only, HttpOnly and SameSite=Lax; over https Secure, with a __Host- name', async () => {
+  test('the sign-in cookie is HttpOnly and SameSite=Lax, and over https also Secure with a __Host- name', async () => {
     const cookieOf = async (publicUrl: string) => {
       await using sso = await startSso(provider, {}, { settings: { publicUrl } })
       return String((await new Browser(sso.app).go(sso.startUrl)).headers['set-cookie'])
@@ -64,14 +64,14 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.match(secure, /^__Host-alcove-sso=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/)
   })
 
-  test('extra query parameters cannot change where the browser is sent', async () => {
+  test('query parameters of a sign-in cannot change where the browser is sent', async () => {
     await using sso = await startSso(provider)
     const evil = 'redirect_uri=https://evil.example&returnTo=https://evil.example&scope=openid+admin'
     const { location } = await new Browser(sso.app).go(`${sso.startUrl}?${evil}`)
     assert.doesNotMatch(location!, /evil|admin/)
   })
 
-  test('404 for an organization without providers and for an unknown organization, with one message', async () => {
+  test('GET /auth/sso/org/{organizationId} answers the same 404 without providers as for an unknown organization', async () => {
     await using sso = await startSso(provider)
     const ask = (id: string) => sso.app.as('nobody').get(`/auth/sso/org/${id}`)
     const [without, none] = [await ask(organizations.theirs), await ask('no-such')]
@@ -79,7 +79,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.deepEqual([none.status, none.body.message], [404, without.body.message])
   })
 
-  test('the named provider is used, or by default the oldest enabled one', async () => {
+  test('a sign-in uses the provider that the query names, or else the oldest enabled one', async () => {
     await using other = await startProvider({ clientId: 'other' })
     await using sso = await startSso(provider)
     const path = `/organizations/${organizations.ours}/identity-providers`
@@ -101,7 +101,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.equal((await browser.go(`${sso.startUrl}?identityProviderId=no-such`)).status, 404)
   })
 
-  test('429 with Retry-After for the sixty-first request in a minute', async () => {
+  test('GET /auth/sso/org/{organizationId} answers 429 with Retry-After for the 61st request in a minute', async () => {
     await using sso = await startSso(provider)
     const ask = () => sso.app.as('nobody').get('/auth/sso/org/no-such')
     const statuses = new Set<number>()
@@ -114,7 +114,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
 })
 
 suite('a new person', () => {
-  test('a new person becomes a user, verified by SSO, and a member with the default roles', async () => {
+  test('a person’s first single sign-on makes a user with a verified address, who is a member', async () => {
     await using sso = await startSso(provider)
     const page = await sso.signIn('ada')
     assert.equal(page.status, 200, page.text)
@@ -143,7 +143,7 @@ suite('a new person', () => {
     assert.equal((await sso.app.with(accessToken).get(`/organizations/${organizations.theirs}/users`)).status, 404)
   })
 
-  test('a new person with no default roles is a member without permissions', async () => {
+  test('a first single sign-on without default roles makes a member without permissions', async () => {
     await using sso = await startSso(provider, { defaultAssignedRoleIds: [] })
     const { accessToken } = (await sso.signIn('ada')).body
     const named = { headers: { 'x-daytona-organization-id': organizations.ours } }
@@ -151,7 +151,7 @@ suite('a new person', () => {
     assert.equal((await sso.app.with(accessToken).post('/sandbox', {}, named)).status, 403)
   })
 
-  test('a new person is the same user at the next sign-in, even if name and address changed', async () => {
+  test('a second single sign-on finds the same user, even if name and address changed', async () => {
     await using sso = await startSso(provider)
     const first = (await sso.signIn('ada')).body
     const users = await countUsers(sso)
@@ -160,7 +160,7 @@ suite('a new person', () => {
     assert.equal(await countUsers(sso), users)
   })
 
-  test('a new person becomes one user, even if many browsers sign in at once', async () => {
+  test('a person who signs in from many browsers at the same time becomes one user', async () => {
     await using sso = await startSso(provider)
     const users = await countUsers(sso)
     const pages = await Promise.all(Array.from({ length: 5 }, () => sso.signIn('ada')))
@@ -169,7 +169,7 @@ suite('a new person', () => {
     assert.equal(await countUsers(sso), users + 1)
   })
 
-  test('a new person’s token expires within an hour, and a key of another server cannot sign one', async () => {
+  test('a token of single sign-on expires within an hour, and one with a changed signature gets 401', async () => {
     await using sso = await startSso(provider)
     const { accessToken } = (await sso.signIn('ada')).body
     const [head, payload, signature] = accessToken.split('.')
@@ -181,7 +181,7 @@ suite('a new person', () => {
 })
 
 suite('every error of a sign-in', () => {
-  test('missing_email for a token without an email claim', async () => {
+  test('a sign-in fails with missing_email if the ID token has no address', async () => {
     await using sso = await startSso(provider)
     for (const email of [undefined, null, '', 7, 'nobody', 'a@b@c.example', 'a\u0000@example.com']) {
       await provider.setAccounts({ ada: { ...ada, email } })
@@ -189,7 +189,7 @@ suite('every error of a sign-in', () => {
     }
   })
 
-  test('email_not_verified for a token whose email_verified is missing or false', async () => {
+  test('a sign-in fails with email_not_verified if the token’s email_verified is missing or false', async () => {
     await using sso = await startSso(provider)
     for (const email_verified of [undefined, false, null, 'false', 'yes', 1]) {
       await provider.setAccounts({ ada: { ...ada, email_verified } })
@@ -197,14 +197,14 @@ suite('every error of a sign-in', () => {
     }
   })
 
-  test('a missing or false email_verified is accepted while trustEmailVerified is true', async () => {
+  test('with trustEmailVerified, a sign-in succeeds even if email_verified is missing or false', async () => {
     await using sso = await startSso(provider, { trustEmailVerified: true })
     await provider.setAccounts({ ada: { ...ada, email_verified: false }, eve: { email: 'eve@example.com' } })
     assert.equal((await sso.signIn('ada')).status, 200)
     assert.equal((await sso.signIn('eve')).status, 200)
   })
 
-  test('domain_not_allowed for an address of another domain, unless the provider allows any domain', async () => {
+  test('a sign-in fails with domain_not_allowed for another domain, unless the provider allows any domain', async () => {
     await using sso = await startSso(provider)
     for (const email of [
       'ada@elsewhere.example',
@@ -222,7 +222,7 @@ suite('every error of a sign-in', () => {
     assert.equal((await sso.signIn('eve')).status, 200)
   })
 
-  test('provider_disabled if the provider, or single sign-on, is disabled before or during the sign-in', async () => {
+  test('a sign-in fails with provider_disabled if the provider is disabled before or during it', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -236,7 +236,7 @@ suite('every error of a sign-in', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [403, 'provider_disabled'])
   })
 
-  test('provider_unavailable if the provider is down before or during the sign-in', async () => {
+  test('a sign-in fails with provider_unavailable if the provider is down before or during it', async () => {
     const other = await startProvider()
     await other.setAccounts({ ada })
     await using sso = await startSso(other)
@@ -247,19 +247,19 @@ suite('every error of a sign-in', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [502, 'provider_unavailable'])
   })
 
-  test('provider_unavailable, without a call, for a provider in a private network that is not allowed', async () => {
+  test('a sign-in fails with provider_unavailable if the provider has a private address; it is never called', async () => {
     await using sso = await startSso(provider, {}, { settings: { privateTargets: { check: () => false } } })
     const page = await new Browser(sso.app).go(sso.startUrl)
     assert.deepEqual(errorOf(page), [502, 'provider_unavailable'])
     assert.deepEqual(await provider.takeAsked(), [])
   })
 
-  test('access_denied for a person whom the provider refuses', async () => {
+  test('a sign-in fails with access_denied if the provider refuses the person', async () => {
     await using sso = await startSso(provider)
     await refused(sso, 'mallory', 'access_denied')
   })
 
-  test('link_pending for an address that already has an account', async () => {
+  test('a sign-in with the address of an existing account ends with link_pending', async () => {
     await using sso = await startSso(provider)
     await provider.setAccounts({ member: { email: 'Member@example.com', email_verified: true } })
     await refused(sso, 'member', 'link_pending')
@@ -267,7 +267,7 @@ suite('every error of a sign-in', () => {
 })
 
 suite('GET /auth/sso/callback', () => {
-  test('a state works once; a replay is invalid_state, and the provider gets no call', async () => {
+  test('a sign-in’s state works once; a second use fails with invalid_state, without a call to the provider', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -277,7 +277,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await provider.takeAsked(), [])
   })
 
-  test('the audit log has one row when a person joins, with the user and the origin', async () => {
+  test('the audit log has one row when a person first signs in, with their user id and address', async () => {
     await using sso = await startSso(provider)
     for (let time = 0; time < 2; time++) assert.equal((await sso.signIn('ada')).status, 200)
     const entries = await sso.app.database.sql`
@@ -289,7 +289,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual([items[0].credential, items[0].call], ['sso', told.action])
   })
 
-  test('invalid_state for a state of another browser; the state stays valid for its own browser', async () => {
+  test('a state of another browser fails with invalid_state, and stays valid for its own browser', async () => {
     await using sso = await startSso(provider)
     const [browser, victim, third] = [new Browser(sso.app), new Browser(sso.app), new Browser(sso.app)]
     const back = await sso.comeBack('ada', browser)
@@ -299,7 +299,7 @@ suite('GET /auth/sso/callback', () => {
     assert.equal((await browser.go(back)).status, 200)
   })
 
-  test('invalid_state for two cookies of the name that we use, because somebody else has added one', async () => {
+  test('a sign-in fails with invalid_state if the browser sends two cookies with our cookie’s name', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -309,7 +309,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(errorOf(await browser.go(back)), [400, 'invalid_state'])
   })
 
-  test('sign-ins in two tabs of a browser do not disturb each other', async () => {
+  test('sign-ins in two tabs of one browser both succeed', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const first = await sso.comeBack('ada', browser)
@@ -318,7 +318,7 @@ suite('GET /auth/sso/callback', () => {
     assert.equal((await browser.go(second)).status, 200)
   })
 
-  test('invalid_state for a state older than ten minutes', async () => {
+  test('a state that is older than ten minutes fails with invalid_state', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -326,7 +326,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(errorOf(await browser.go(back)), [400, 'invalid_state'])
   })
 
-  test('invalid_state or 400 without a state, with an unknown state, or with two states', async () => {
+  test('a callback without a state, or with an unknown one, fails with invalid_state; two states answer 400', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = new URL(await sso.comeBack('ada', browser))
@@ -337,7 +337,7 @@ suite('GET /auth/sso/callback', () => {
     assert.equal((await browser.go(`${back.href}&state=${back.searchParams.get('state')}`)).status, 400)
   })
 
-  test('invalid_response for a code of another provider, and for a code that was used already', async () => {
+  test('a sign-in fails with invalid_response for a forged, second or missing authorization code', async () => {
     await using sso = await startSso(provider)
     for (const change of [
       (url: URL) => url.searchParams.set('code', 'forged'),
@@ -358,7 +358,7 @@ suite('GET /auth/sso/callback', () => {
     return errorOf(await browser.go(await browser.signInAt(begun.href, 'ada')))
   }
 
-  test('invalid_response for an ID token with another nonce', async () => {
+  test('a sign-in fails with invalid_response if the ID token has another nonce', async () => {
     await using sso = await startSso(provider)
     assert.deepEqual(await tampered(sso, (url) => url.searchParams.set('nonce', 'x'.repeat(43))), [
       400,
@@ -367,13 +367,13 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await tampered(sso, (url) => url.searchParams.delete('nonce')), [400, 'invalid_response'])
   })
 
-  test('invalid_response for a code of another PKCE challenge', async () => {
+  test('a sign-in fails with invalid_response if the code was made for another PKCE challenge', async () => {
     await using sso = await startSso(provider)
     const change = (url: URL) => url.searchParams.set('code_challenge', 'x'.repeat(43))
     assert.deepEqual(await tampered(sso, change), [400, 'invalid_response'])
   })
 
-  test('invalid_response for a reply of another issuer, or without an issuer; the code is not sent (mix-up)', async () => {
+  test('a sign-in fails with invalid_response if the reply names another issuer; the code is not sent there', async () => {
     await using other = await startProvider()
     await other.setAccounts({ ada })
     await using sso = await startSso(provider)
@@ -394,7 +394,7 @@ suite('GET /auth/sso/callback', () => {
     assert.ok(!(await other.takeAsked()).includes('/token'))
   })
 
-  test('invalid_state if the provider’s issuer is changed during the sign-in', async () => {
+  test('a sign-in fails with invalid_state if the provider’s issuer is changed during it', async () => {
     await using other = await startProvider()
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
@@ -404,7 +404,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await other.takeAsked(), [])
   })
 
-  test('invalid_response for a wrong client secret; no reply shows the secret', async () => {
+  test('a sign-in fails with invalid_response for a wrong client secret, which no reply shows', async () => {
     await using sso = await startSso(provider)
     await sso.change({ oidcConfig: { clientSecret: 'not-the-secret' } })
     const page = await sso.signIn('ada')
@@ -412,7 +412,7 @@ suite('GET /auth/sso/callback', () => {
     assert.doesNotMatch(page.text, /not-the-secret/)
   })
 
-  test('429 for the sixty-first callback in a minute', async () => {
+  test('GET /auth/sso/callback answers 429 for the 61st request in a minute', async () => {
     await using sso = await startSso(provider)
     for (let asked = 0; asked < 60; asked += 1) await sso.app.as('nobody').get('/auth/sso/callback')
     assert.equal((await sso.app.as('nobody').get('/auth/sso/callback')).status, 429)
@@ -420,7 +420,7 @@ suite('GET /auth/sso/callback', () => {
 })
 
 suite('differences between providers', () => {
-  test('changed keys of the provider do no harm, between two sign-ins and during one', async () => {
+  test('a sign-in succeeds if the provider replaces its keys before or during it', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -432,7 +432,7 @@ suite('differences between providers', () => {
     assert.equal((await sso.signIn('ada')).body.userId, id)
   })
 
-  test('the userinfo endpoint is asked if the ID token has no address', async () => {
+  test('if the ID token has no address, a sign-in asks the userinfo endpoint', async () => {
     await provider.setClaimsInToken(false)
     await using sso = await startSso(provider)
     assert.equal((await sso.signIn('ada')).status, 200)
@@ -441,7 +441,7 @@ suite('differences between providers', () => {
     await refused(sso, 'eve', 'email_not_verified')
   })
 
-  test('the client secret goes into the body if the provider wants that', async () => {
+  test('a sign-in sends the client secret in the body if the provider supports only that', async () => {
     await using other = await startProvider({ authMethod: 'client_secret_post' })
     await other.setAccounts({ ada })
     await using sso = await startSso(other)
@@ -452,7 +452,7 @@ suite('differences between providers', () => {
 suite('the result of a sign-in', () => {
   const dashboardUrl = 'https://dashboard.example/login?from=sso'
 
-  test('a browser is sent to the dashboard, with the error or with the token behind #', async () => {
+  test('after a sign-in, a browser goes to the dashboard, with the token or the error after #', async () => {
     await using sso = await startSso(provider, {}, { settings: { dashboardUrl } })
     const browser = new Browser(sso.app)
     browser.accept = 'text/html,application/xhtml+xml,*/*;q=0.8'
@@ -469,7 +469,7 @@ suite('the result of a sign-in', () => {
     assert.deepEqual([evil.status, evil.location], [302, `${dashboardUrl}&error=invalid_state`])
   })
 
-  test('the result is JSON if the caller asks for JSON, or if no dashboard is configured', async () => {
+  test('after a sign-in, a caller gets JSON if it asks for JSON, or if no dashboard is configured', async () => {
     await using withDashboard = await startSso(provider, {}, { settings: { dashboardUrl } })
     assert.equal((await withDashboard.signIn('ada')).status, 200)
     await using without = await startSso(provider)
@@ -483,7 +483,7 @@ suite('the result of a sign-in', () => {
 })
 
 suite('a member who was removed', () => {
-  test('a removed member comes back by signing in, with the default roles', async () => {
+  test('a removed member who signs in again is a member again, as the same user with the default roles', async () => {
     await using sso = await startSso(provider)
     const { userId: id } = (await sso.signIn('ada')).body
     const path = `/organizations/${organizations.ours}/users`

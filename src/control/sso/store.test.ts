@@ -5,7 +5,7 @@ import { organizations, userId } from '#test/control/people.ts'
 import { insertAttempt, listPendingLinks, putLink, takeAttempt } from './store.ts'
 
 suite('stored attempts to sign in', () => {
-  test('above 20000 attempts, the network with the most loses its oldest ones; no other network loses any', async () => {
+  test('above 20,000 sign-in attempts, the network with the most loses its oldest, and other networks none', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const now = app.clock.now()
@@ -38,7 +38,7 @@ suite('stored attempts to sign in', () => {
 })
 
 suite('pending links', () => {
-  test('only the newest link per provider and user is pending, for a week at most', async () => {
+  test('only the newest link per provider and user is pending, for at most a week', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const begun = app.clock.now()

@@ -45,14 +45,14 @@ const makeAnew = async ({ app, providerId }: SsoControl, more: object = {}) => {
 }
 
 suite('a user made by single sign-on', () => {
-  test('a stranded user signs in again as the same user after the provider was recreated', async () => {
+  test('after a provider was deleted and made again, its users sign in as the same users', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)
     assert.deepEqual([await end(sso), await end(sso)], [id, id])
   })
 
-  test('a stranded user signs in through a changed issuer; links and keys from before stay invalid', async () => {
+  test('after a provider’s issuer changed, its users keep their accounts; old links and keys are invalid', async () => {
     await using sso = await startSso(provider)
     const { userId: id, accessToken } = (await sso.signIn('ada')).body
     const made = await sso.app.with(accessToken).post('/api-keys', { name: 'before', permissions: [] })
@@ -68,14 +68,14 @@ suite('a user made by single sign-on', () => {
     )
   })
 
-  test('link_refused to another account of the same issuer while the user can still sign in', async () => {
+  test('a user’s address cannot be used by another account of the same issuer: link_refused', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     assert.equal(await end(sso, 'usurper'), 'link_refused')
     assert.equal(await end(sso), id)
   })
 
-  test('link_refused if the user has more permissions than a newcomer gets', async () => {
+  test('a user of a deleted provider with more than the default permissions cannot sign in: link_refused', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)
@@ -90,14 +90,14 @@ suite('a user made by single sign-on', () => {
     assert.equal(await end(sso), id)
   })
 
-  test('link_refused by a provider that does not list the domain, even if it allows any', async () => {
+  test('a provider that allows any domain, but does not list it, cannot sign in old users: link_refused', async () => {
     await using sso = await startSso(provider)
     await end(sso)
     await makeAnew(sso, { emailDomains: [], allowAnyDomain: true })
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('link_refused if the user is no member, is in another organization too, or can sign in otherwise', async () => {
+  test('a user who also belongs elsewhere, or can sign in otherwise, is not taken over: link_refused', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await end(sso)
@@ -127,7 +127,7 @@ suite('a user made by single sign-on', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('link_refused for an account whose address nobody has verified, whether or not it is a member', async () => {
+  test('an account with an unverified address is not taken over by single sign-on: link_refused', async () => {
     await using sso = await startSso(provider)
     await addPerson(sso.app, { email: ada.email, emailVerified: false, roleIds: [] })
     assert.equal(await end(sso), 'link_refused')

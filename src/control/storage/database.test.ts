@@ -10,7 +10,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { isDangling, isDuplicate, isOverdue, isUnreachable, openDatabase, type Transaction } from './database.ts'
 
 suite('database', () => {
-  test('a transaction is committed as a whole or not at all', async () => {
+  test('a transaction is committed completely or not at all', async () => {
     await using opened = await openTestDatabase('empty')
     const { database } = opened
     await database.sql`create table things (name text primary key)`
@@ -24,7 +24,7 @@ suite('database', () => {
     assert.deepEqual([...(await database.sql`select name from things`)], [])
   })
 
-  test('a transaction has a connection to itself, even if many queries waited for that connection before', async () => {
+  test('a transaction has its own connection, however many queries waited for a connection before', async () => {
     await using opened = await openTestDatabase('empty')
     const database = openDatabase(opened.url, { max: 2 })
     const { sql } = database
@@ -45,7 +45,7 @@ suite('database', () => {
     await database.close()
   })
 
-  test('the SQLSTATE of an error shows which of the cases it is that stores handle differently', async () => {
+  test('`isDuplicate`, `isDangling` and others tell errors of the database apart by their SQLSTATE', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     await sql`create table owners (id integer primary key)`
@@ -73,7 +73,7 @@ suite('database', () => {
     await away.close()
   })
 
-  test('a Unix socket that may not be opened yet counts as an unreachable database', {
+  test('a Unix socket that control may not open yet counts as an unreachable database', {
     skip: needsRoot,
   }, async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-socket-'))
@@ -96,7 +96,7 @@ suite('database', () => {
     }
   })
 
-  test('counts are numbers, keys inside JSON stay as they are, and every query has a time limit', async () => {
+  test('counts are numbers, keys in JSON stay as stored, and each query has a time limit of 15 s', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const [row] = await sql`select count(*) as how_many, '{"some_key":{"other_key":1}}'::jsonb as some_json`
@@ -105,7 +105,7 @@ suite('database', () => {
     assert.equal(limit?.['timeout'], '15s')
   })
 
-  test('a listener receives notifications of other processes, even after its connection was cut', async () => {
+  test('a listener gets notifications of other processes, even after its connection was cut', async () => {
     await using opened = await openTestDatabase('empty')
     const { database } = opened
     const heard = new EventEmitter()

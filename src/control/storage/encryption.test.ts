@@ -8,7 +8,7 @@ const [one, two] = [randomBytes(32), randomBytes(32)]
 const { encrypt, decrypt } = createEncryption([one])
 
 suite('encrypting secrets', () => {
-  test('any text can be encrypted, and decrypting returns it unchanged', () => {
+  test('decrypting an encrypted text returns the text, whatever it contains', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (purpose, text) => {
         assert.equal(decrypt(purpose, encrypt(purpose, text)), text)
@@ -17,14 +17,14 @@ suite('encrypting secrets', () => {
     )
   })
 
-  test('a text is never encrypted to the same secret twice, and does not appear in the secret', () => {
+  test('encrypting a text twice gives different secrets, and neither contains the text', () => {
     const [first, second] = [encrypt('a', 'open sesame'), encrypt('a', 'open sesame')]
     assert.notEqual(first, second)
     assert.match(first, /^v1\.[0-9a-f]{8}\.[\w-]+$/)
     assert.ok(!Buffer.from(first.split('.')[2]!, 'base64url').includes('sesame'))
   })
 
-  test('a secret cannot be decrypted if it was copied elsewhere, changed anywhere, cut or forged', () => {
+  test('a secret cannot be decrypted for another purpose, or if any of it was changed or cut off', () => {
     const secret = encrypt('otel-config:ours', 'text')
     assert.throws(() => decrypt('otel-config:theirs', secret), UnreadableSecret)
     for (let at = 0; at < secret.length; at++) {
@@ -39,7 +39,7 @@ suite('encrypting secrets', () => {
     }
   })
 
-  test('the error about an unreadable secret shows neither the secret nor its text', () => {
+  test('the error about an unreadable secret contains neither the secret nor its text', () => {
     const secret = encrypt('a', 'open sesame')
     assert.throws(
       () => decrypt('b', secret),
@@ -50,7 +50,7 @@ suite('encrypting secrets', () => {
     )
   })
 
-  test('an older key can still decrypt but not encrypt; secrets under an older key are recognized', () => {
+  test('an older key still decrypts but does not encrypt, and secrets under an older key are recognized', () => {
     const before = encrypt('a', 'text')
     const replaced = createEncryption([two, one])
     assert.equal(replaced.decrypt('a', before), 'text')
@@ -62,7 +62,7 @@ suite('encrypting secrets', () => {
 })
 
 suite('an encryption key', () => {
-  test('an encryption key is 32 bytes in base64, with the standard or the URL-safe alphabet', () => {
+  test('an encryption key is 32 bytes in base64, in the standard or the URL-safe alphabet', () => {
     assert.equal(readEncryptionKey(newEncryptionKey())?.length, 32)
     const key = Buffer.alloc(32, 0xff)
     for (const text of [key.toString('base64'), key.toString('base64url')]) {

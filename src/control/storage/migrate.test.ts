@@ -18,7 +18,7 @@ const directoryOf = async (files: Record<string, string>) => {
 }
 
 suite('migrate', () => {
-  test('an empty database gets every migration once; a second run applies nothing', async () => {
+  test('`migrate` applies each migration once to an empty database, and nothing at its second run', async () => {
     await using opened = await openTestDatabase('empty')
     const names = (await readMigrations()).map(({ name }) => name)
     assert.deepEqual(await migrate(opened.database), names)
@@ -30,7 +30,7 @@ suite('migrate', () => {
     )
   })
 
-  test('migrating computes the label signatures of existing sandboxes', async () => {
+  test('a migration computes the label signatures of sandboxes that exist already', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const former = (await readMigrations()).filter(({ number }) => number < 31).map(({ name, text }) => [name, text])
@@ -54,7 +54,7 @@ suite('migrate', () => {
     assert.ok(bits > 8 && bits <= 12, `${bits} bits`)
   })
 
-  test('existing names that look like ids or tokens get a suffix, and the timeline shows the change', async () => {
+  test('a migration adds a suffix to names that look like ids or tokens, and the timeline shows it', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const former = (await readMigrations()).filter(({ number }) => number < 39).map(({ name, text }) => [name, text])
@@ -81,7 +81,7 @@ suite('migrate', () => {
     assert.deepEqual(snapshots.map(({ name }) => name.length).sort(), [16, 36 + 13])
   })
 
-  test('if two processes migrate at once, one does the work, and the other waits and finds nothing to do', async () => {
+  test('if two processes migrate at the same time, one does the work and the other waits', async () => {
     await using opened = await openTestDatabase('empty')
     const other = openDatabase(opened.url, { max: 1 })
     try {
@@ -103,7 +103,7 @@ suite('migrate', () => {
     assert.equal(tables.length, 0)
   })
 
-  test('migrations with a gap or a duplicate number are refused before any is applied', async () => {
+  test('a gap or a duplicate in the numbers of migrations is an error before any of them is applied', async () => {
     await assert.rejects(
       directoryOf({ '0001_a.sql': '', '0003_c.sql': '' }).then(readMigrations),
       /Migration 2 is missing: found 0003_c\.sql/,
@@ -112,7 +112,7 @@ suite('migrate', () => {
     await assert.rejects(directoryOf({ 'first.sql': '' }).then(readMigrations), /Migration 1/)
   })
 
-  test('a database of a newer version, or with other migrations, is not changed', async () => {
+  test('`migrate` does not change a database of a newer version, or one with other migrations', async () => {
     await using opened = await openTestDatabase('empty')
     const first = { '0001_a.sql': 'create table a ()' }
     await migrate(opened.database, await directoryOf({ ...first, '0002_b.sql': 'create table b ()' }))

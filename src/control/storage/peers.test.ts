@@ -37,7 +37,7 @@ const listenIn = async (database: Database) => {
 }
 
 suite('the other control processes', () => {
-  test('peers receive every message once and in order, however many and however long the messages are', async () => {
+  test('control processes receive each other’s messages once and in order, however many and long they are', async () => {
     await using opened = await openTestDatabase('empty')
     await using one = await openPeer(opened.url)
     await using other = await openPeer(opened.url)
@@ -50,7 +50,7 @@ suite('the other control processes', () => {
     assert.deepEqual(one.heard, [])
   })
 
-  test('peers receive messages of a process that started before them, and of one that started after', async () => {
+  test('a control process receives messages of processes that started before it, and of later ones', async () => {
     await using opened = await openTestDatabase('empty')
     await using elder = await openPeer(opened.url)
     await using younger = await openPeer(opened.url)
@@ -60,7 +60,7 @@ suite('the other control processes', () => {
     assert.deepEqual(await younger.until(1), [2])
   })
 
-  test('a process sends nothing while it has no peers', async (t) => {
+  test('a control process sends no messages while it is the only one', async (t) => {
     await using opened = await openTestDatabase('empty')
     t.mock.timers.enable({ apis: ['setInterval'] })
     let now = performance.now()
@@ -87,7 +87,7 @@ suite('the other control processes', () => {
     assert.equal(late.heard[0]?.n, 2)
   })
 
-  test('peers receive messages again after the database was down', async () => {
+  test('control processes receive each other’s messages again after their database connections were cut', async () => {
     await using opened = await openTestDatabase('empty')
     await using one = await openPeer(opened.url)
     await using other = await openPeer(opened.url)
@@ -101,7 +101,7 @@ suite('the other control processes', () => {
     assert.equal(other.heard[0]?.n, 1)
   })
 
-  test('peers ignore foreign messages', async () => {
+  test('a control process ignores malformed messages of other senders', async () => {
     await using opened = await openTestDatabase('empty')
     await using one = await openPeer(opened.url)
     await using other = await openPeer(opened.url)

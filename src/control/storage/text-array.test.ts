@@ -5,7 +5,7 @@ import { startControl } from '#test/control/harness.ts'
 import { readTextArray, writeTextArray } from './text-array.ts'
 
 suite('arrays of text', () => {
-  test('arrays are read back as written, whatever the items contain', () => {
+  test('`readTextArray` reads what `writeTextArray` wrote, whatever the texts contain', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'grapheme' })), (items) => {
         assert.deepEqual(readTextArray(writeTextArray(items)), items)
@@ -13,7 +13,7 @@ suite('arrays of text', () => {
     )
   })
 
-  test('PostgreSQL reads and writes arrays in the same form', async () => {
+  test('PostgreSQL reads and returns arrays of text that contain quotes, braces, NULL and line breaks', async () => {
     await using app = await startControl()
     for (const items of [[], ['a'], ['', 'NULL', 'b c'], ['"', '\\', '{,}', 'é\n'], ['plain', 'read:volumes']]) {
       const [row] = await app.database.sql`select ${items}::text[] as items, cardinality(${items}::text[]) as count`

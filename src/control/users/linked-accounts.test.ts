@@ -36,7 +36,7 @@ suite('linked accounts', () => {
     await other?.[Symbol.asyncDispose]()
   })
 
-  test('GET /users/account-providers: 200 lists every issuer, and marks those that the caller can sign in by', async () => {
+  test('GET /users/account-providers lists all issuers, and marks those with which the caller can sign in', async () => {
     const { client } = await newPerson()
     const reply = await client.get('/users/account-providers')
     assert.equal(reply.status, 200)
@@ -50,7 +50,7 @@ suite('linked accounts', () => {
     assert.equal((await app.as('nobody').get('/users/account-providers')).status, 401)
   })
 
-  test('POST /users/linked-accounts: 204, and from then on both accounts sign in to the same user', async () => {
+  test('POST /users/linked-accounts lets a second account at another issuer sign in as the same user', async () => {
     const { sub, said, client } = await newPerson()
     const second = { ...said, sub: `second-${sub}` }
     assert.equal(await attempt(second), 403)
@@ -62,7 +62,7 @@ suite('linked accounts', () => {
     assert.equal((await link()).status, 400)
   })
 
-  test('POST /users/linked-accounts: 400 for an unknown, unverified, different or foreign account', async () => {
+  test('POST /users/linked-accounts answers 400 for an account that is unknown, unverified or somebody else’s', async () => {
     const { sub, said, client } = await newPerson()
     const provider = providerName(other.url)
     await attempt({ ...said, sub: `unverified-${sub}`, email_verified: false })
@@ -89,7 +89,7 @@ suite('linked accounts', () => {
     }
   })
 
-  test('POST /users/linked-accounts: 400 for an address that only an organization’s provider has verified', async () => {
+  test('POST /users/linked-accounts answers 400 if only an organization’s provider has verified the address', async () => {
     const { sub, said, client } = await newPerson()
     await app.database.sql`update users set email_verified_by = 'sso' where email = ${said.email}`
     await attempt({ ...said, sub: `owner-${sub}` })
@@ -97,14 +97,14 @@ suite('linked accounts', () => {
     assert.equal((await client.post('/users/linked-accounts', body)).status, 400)
   })
 
-  test('POST /users/linked-accounts: 400 to a caller whose own address is not verified', async () => {
+  test('POST /users/linked-accounts answers 400 to a caller with an unverified address', async () => {
     const { sub, said, client } = await newPerson({ email_verified: false })
     await attempt({ ...said, sub: `second-${sub}`, email_verified: true })
     const body = { provider: providerName(other.url), userId: `second-${sub}` }
     assert.equal((await client.post('/users/linked-accounts', body)).status, 400)
   })
 
-  test('DELETE /users/linked-accounts/{provider}/{providerUserId}: 204 unlinks; 400 for the last one, 404 for others’', async () => {
+  test('DELETE /users/linked-accounts/{provider}/{providerUserId} answers 204, 400 for the last account, 404 for a foreign one', async () => {
     const { sub, said, client } = await newPerson()
     await attempt({ ...said, sub: `second-${sub}` })
     const provider = providerName(other.url)
@@ -119,14 +119,14 @@ suite('linked accounts', () => {
     assert.equal((await client.get('/users/me')).status, 200)
   })
 
-  test('403 to an API key that links or unlinks accounts, because a key may not change how its user signs in', async () => {
+  test('an API key gets 403 for linking accounts, because it may not change how its user signs in', async () => {
     const provider = providerName(one.url)
     const link = await app.as('owner').post('/users/linked-accounts', { provider, userId: 'x' })
     const unlink = await app.as('owner').delete(`/users/linked-accounts/${provider}/x`)
     assert.deepEqual([link.status, unlink.status], [403, 403])
   })
 
-  test('404 for linking if no issuer is configured; the list of providers is empty in that case', async () => {
+  test('if no issuer is configured, linking accounts answers 404, and the list of issuers is empty', async () => {
     await using bare = await startControl({ settings: { identity: testSettings.identity } })
     const owner = bare.as('owner')
     assert.deepEqual((await owner.get('/users/account-providers')).body, [])
@@ -134,7 +134,7 @@ suite('linked accounts', () => {
     assert.equal((await owner.delete('/users/linked-accounts/x/x')).status, 404)
   })
 
-  test('POST /users/mfa/sms/enroll: 404, because this server sends no SMS codes', async () => {
+  test('POST /users/mfa/sms/enroll answers 404, because this server sends no SMS codes', async () => {
     const { client } = await newPerson()
     const reply = await client.post('/users/mfa/sms/enroll')
     assert.deepEqual([reply.status, reply.body.code], [404, 'NOT_FOUND'])

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 
 suite('GET /users/me', () => {
-  test('200 returns the user of the key, without the user’s role on this server', async () => {
+  test('GET /users/me returns the key’s user, without the user’s role on this server', async () => {
     await using app = await startControl()
     const reply = await app.as('admin').get('/users/me')
     assert.equal(reply.status, 200)
@@ -18,7 +18,7 @@ suite('GET /users/me', () => {
     assert.deepEqual([reply.body.email, reply.body.emailVerified], ['admin@localhost', true])
   })
 
-  test('401 without a credential', async () => {
+  test('GET /users/me answers 401 without a credential', async () => {
     await using app = await startControl()
     assert.equal((await app.as('nobody').get('/users/me')).status, 401)
   })

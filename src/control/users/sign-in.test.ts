@@ -23,7 +23,7 @@ const verifiedBy = async (app: TestControl, email: string) => {
 }
 
 suite('a person who signs in for the first time', () => {
-  test('a new person becomes one user with one personal organization, even with 50 requests at once', async () => {
+  test('a person’s first sign-in makes one user and one organization, even with 50 requests at the same time', async () => {
     await using app = await startControl()
     const replies = await Promise.all(Array.from({ length: 50 }, () => app.asNewcomer(ada).get('/organizations')))
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200])
@@ -40,7 +40,7 @@ suite('a person who signs in for the first time', () => {
     )
   })
 
-  test('a new person gets name and address from the token, and the issuer vouches for the address', async () => {
+  test('a new user gets name, address and its verification from the token', async () => {
     await using app = await startControl()
     const { id, ...me } = await meOf(app, ada)
     assert.ok(id)
@@ -56,7 +56,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal(await verifiedBy(app, 'bob@example.com'), null)
   })
 
-  test('401 to a new person without a valid address', async () => {
+  test('a first sign-in without a valid e-mail address gets 401', async () => {
     await using app = await startControl()
     for (const email of [
       undefined,
@@ -72,14 +72,14 @@ suite('a person who signs in for the first time', () => {
     }
   })
 
-  test('a new person’s name has no control characters and a limited length', async () => {
+  test('a new user’s name is shortened, and control characters are removed from it', async () => {
     await using app = await startControl()
     assert.equal((await meOf(app, { ...ada, name: 'A\u0000d\u202ea\n' })).name, 'Ada')
     assert.equal((await meOf(app, { sub: 'b', email: 'b@example.com', name: 'x'.repeat(4000) })).name.length, 255)
     assert.equal((await meOf(app, { sub: 'c', email: 'c@example.com', name: '\u0000 ' })).name, 'c@example.com')
   })
 
-  test('403 if another user has the address in any letter case; the other user’s account stays unchanged', async () => {
+  test('a first sign-in gets 403 if another user has the address, in any letter case', async () => {
     await using app = await startControl()
     for (const email of ['owner@example.com', 'OWNER@Example.com']) {
       const reply = await app.asNewcomer({ sub: email, email, email_verified: true }).get('/users/me')
@@ -91,7 +91,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal(count, 1)
   })
 
-  test('a new person who was refused can sign in once the address has become free', async () => {
+  test('a person whose sign-in was refused can sign in once their address has become free', async () => {
     await using app = await startControl()
     const claims = { sub: 'late', email: 'viewer@example.com' }
     assert.equal(await statusOf(app, claims), 403)
@@ -102,7 +102,7 @@ suite('a person who signs in for the first time', () => {
 })
 
 suite('an address that only an organization’s identity provider has verified', () => {
-  test('an address goes to the person whose issuer has verified it; the earlier account stays without it', async () => {
+  test('a verified sign-in takes its address from an account that only an organization’s provider verified', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -115,7 +115,7 @@ suite('an address that only an organization’s identity provider has verified',
     assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
   })
 
-  test('an address goes to an existing user whose issuer names it as that user’s new address', async () => {
+  test('a known user can change to an address that only an organization’s provider had verified for another', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })
@@ -125,7 +125,7 @@ suite('an address that only an organization’s identity provider has verified',
 })
 
 suite('a person who has signed in before', () => {
-  test('a known person gets the name and the address of the newest token', async () => {
+  test('a known user gets the name and the address of the newest token', async () => {
     await using app = await startControl()
     const { id } = await meOf(app, ada)
     app.clock.advance({ seconds: 10 })
@@ -144,7 +144,7 @@ suite('a person who has signed in before', () => {
     assert.equal(await verifiedBy(app, 'ada@new.example'), null)
   })
 
-  test('a token that is older than the stored claims changes nothing', async () => {
+  test('a token that is older than the last one changes neither name nor address', async () => {
     await using app = await startControl()
     const old = await app.issuer.token({ ...ada, name: 'Old' }, { now: app.clock.now() })
     app.clock.advance({ seconds: 10 })
@@ -152,7 +152,7 @@ suite('a person who has signed in before', () => {
     assert.equal((await app.with(old).get('/users/me')).body.name, 'Ada')
   })
 
-  test('a known person keeps their address if another user has the new address', async () => {
+  test('a known user keeps their address if another user has the new one', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })
@@ -160,7 +160,7 @@ suite('a person who has signed in before', () => {
     assert.deepEqual([me.name, me.email, me.emailVerified], ['Eve', 'ada@example.com', true])
   })
 
-  test('a known person keeps stored claims that a newer token lacks', async () => {
+  test('a known user keeps name and address if a newer token lacks them', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })
@@ -168,7 +168,7 @@ suite('a person who has signed in before', () => {
     assert.deepEqual([me.email, me.emailVerified], ['ada@example.com', true])
   })
 
-  test('a person whom an operator verified stays verified, even if the issuer does not verify the address', async () => {
+  test('a user whom an operator verified stays verified, even if the token says otherwise', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await app.database.sql`update users set email_verified_by = 'admin' where email = ${ada.email}`
@@ -179,7 +179,7 @@ suite('a person who has signed in before', () => {
   })
 })
 
-test('the same subject at two issuers is two identities, and neither reaches the other’s account', async () => {
+test('the same subject at two issuers is two users, and neither reaches the other’s account', async () => {
   await using one = await startIssuer()
   await using other = await startIssuer()
   const identity = { ...testSettings.identity, issuers: [one.url, other.url] }

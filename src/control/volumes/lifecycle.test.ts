@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { movesOn, namedStates, volumeEvents, volumeMoves, volumeStates } from './lifecycle.ts'
 
 suite('the life of a volume', () => {
-  test('every state of a volume can be reached, and every event has a move', () => {
+  test('each state of a volume can be reached, and each event has a move', () => {
     assert.deepEqual(new Set(volumeMoves.map(([, , to]) => to)), new Set(volumeStates))
     assert.deepEqual(new Set(volumeMoves.map(([on]) => on)), new Set(volumeEvents))
   })
@@ -13,14 +13,14 @@ suite('the life of a volume', () => {
     assert.deepEqual(pairs, [...new Set(pairs)])
   })
 
-  test('a deleted volume never changes again', () => {
+  test('a deleted volume does not change any more', () => {
     assert.deepEqual(
       volumeMoves.filter(([, from]) => (from as string | null) === 'deleted'),
       [],
     )
   })
 
-  test('a volume whose deletion was requested ends deleted, whatever happens to its runner', () => {
+  test('a volume whose deletion was requested ends deleted, even if its runner is lost', () => {
     const ends = [...movesOn('remove'), ...movesOn('lose-runner')].filter(({ from }) => from === 'pending_delete')
     assert.deepEqual(new Set(ends.map(({ to }) => to)), new Set(['deleted']))
   })

@@ -9,7 +9,7 @@ const at = (mountPath: string, subpath?: string) => ({
 })
 
 suite('the mounts of a sandbox', () => {
-  test('plain absolute mount paths are accepted unchanged, except that a slash at the end is dropped', () => {
+  test('an absolute mount path is accepted unchanged, without a slash at its end', () => {
     assert.deepEqual(readMounts([at('/data'), at('/home/daytona/work/', 'users/alice/')]), [
       { volumeId: 'v', mountPath: '/data' },
       { volumeId: 'v', mountPath: '/home/daytona/work', subpath: 'users/alice' },
@@ -18,7 +18,7 @@ suite('the mounts of a sandbox', () => {
     assert.deepEqual(readMounts([at('/a', ''), { ...at('/b'), subpath: null }]), [at('/a'), at('/b')])
   })
 
-  test('400 for a mount path that is relative or not plain, or that the platform itself mounts', () => {
+  test('a mount path that is relative, not normalized, or a system directory is refused', () => {
     const refused = [
       '',
       '/',
@@ -41,12 +41,12 @@ suite('the mounts of a sandbox', () => {
       assert.throws(() => readMounts([at(path)]), { status: 400 }, JSON.stringify(path))
   })
 
-  test('400 for a subpath that leaves the volume, or is not plain', () => {
+  test('a subpath that leaves its volume, or is not normalized, is refused', () => {
     for (const subpath of ['/', '/a', '..', 'a/..', '../a', 'a/../b', '.', './a', 'a//b', 'a\0b', 'a\nb'])
       assert.throws(() => readMounts([at('/data', subpath)]), { status: 400 }, JSON.stringify(subpath))
   })
 
-  test('400 for two volumes mounted at the same path, or one inside the other', () => {
+  test('two volumes mounted at the same path, or one inside the other, are refused', () => {
     for (const [one, other] of [
       ['/a', '/a'],
       ['/a', '/a/'],

@@ -22,7 +22,7 @@ const addRunner = async (app: TestControl, id: string, options: RunnerOptions = 
 }
 
 suite('POST /sandbox with volumes', () => {
-  test('200 for a create with volumes, listed by id; the runner gets the mounts, makes each volume only once', async () => {
+  test('POST /sandbox with volumes lists them by id, and its runner makes each volume once and mounts it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await makeVolume(app, 'data')
@@ -57,7 +57,7 @@ suite('POST /sandbox with volumes', () => {
     assert.notEqual((await app.as('owner').get(`/volumes/${id}`)).body.lastUsedAt, null)
   })
 
-  test('a fork mounts the volumes of its parent; a sandbox of a snapshot mounts none', async () => {
+  test('a fork mounts its parent’s volumes; a sandbox made from a snapshot mounts none', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await makeVolume(app, 'data')
@@ -75,7 +75,7 @@ suite('POST /sandbox with volumes', () => {
     assert.deepEqual((await create(app, { snapshot: 'kept' })).body.volumes, [])
   })
 
-  test('a sandbox that waits for its image gets its volumes when it is placed; nobody can delete them before', async () => {
+  test('volumes of a sandbox that waits for its image cannot be deleted, and are mounted at its start', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const id = await makeVolume(app, 'data')
@@ -100,7 +100,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal((await app.as('owner').delete(`/volumes/${id}`)).status, 200)
   })
 
-  test('a create with volumes never gets a warm sandbox', async () => {
+  test('a create with volumes never claims a warm sandbox', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     assert.equal((await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)
@@ -113,7 +113,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal((await create(app, {})).body.id, warm.id)
   })
 
-  test('404 for a create with a missing volume or one of another organization, and no sandbox is created', async () => {
+  test('POST /sandbox answers 404 if a volume is unknown or another organization’s, and makes no sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await makeVolume(app, 'data')
@@ -128,7 +128,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('a sandbox is placed on the runner of its volumes, even if another runner has more room', async () => {
+  test('a sandbox runs on the runner that has its volumes, even if another runner has more room', async () => {
     await using app = await startControl(waiting)
     await using _small = await connectRunner(app, { capabilities: { cpu: 1 } })
     await makeVolume(app, 'data')
@@ -152,7 +152,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal(large.asked.length, 2)
   })
 
-  test('a create gets 503 with the runner’s name if the runner of a volume has no room for the sandbox', async () => {
+  test('POST /sandbox answers 503 with the runner’s name if the runner of its volume has no room', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -165,7 +165,7 @@ suite('POST /sandbox with volumes', () => {
     assert.match(reply.body.message, /The runner "local", which has the volume "data", has no room/)
   })
 
-  test('volumes count as used disk space of their runner, even before the runner has made them', async () => {
+  test('volumes use disk space of their runner, even before the runner has made them', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 9, memory: 9, disk: 1 } },
     })
@@ -177,7 +177,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal((await create(app, {})).status, 503)
   })
 
-  test('503 for a create with volumes if no runner can mount volumes', async () => {
+  test('POST /sandbox with volumes answers 503 if no runner can mount volumes', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app, { capabilities: { volumes: undefined as never } })
     await makeVolume(app, 'data')
@@ -186,7 +186,7 @@ suite('POST /sandbox with volumes', () => {
     assert.match(reply.body.message, /can mount the volume "data"/)
   })
 
-  test('a volume in the operator’s directory is on every runner that mounts it; any of them can remove it', async () => {
+  test('a volume in the operator’s shared directory can be mounted and removed by each runner that has it', async () => {
     await using app = await startControl(waiting)
     await using _plain = await connectRunner(app, { capabilities: { cpu: 64 } })
     await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
@@ -213,7 +213,7 @@ suite('POST /sandbox with volumes', () => {
       await new Promise((resolve) => setTimeout(resolve, 10))
   })
 
-  test('an archived sandbox is restored only on the runner of its volumes', async () => {
+  test('an archived sandbox with volumes is restored only on the runner that has them', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await makeVolume(app, 'data')
@@ -233,7 +233,7 @@ suite('POST /sandbox with volumes', () => {
     )
   })
 
-  test('after a concurrent create and delete, either the sandbox has its volume, or the volume is deleted', async () => {
+  test('if a create and a delete of its volume are concurrent, either the sandbox has it, or it is deleted', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     for (let round = 0; round < 5; round++) {
@@ -245,7 +245,7 @@ suite('POST /sandbox with volumes', () => {
     }
   })
 
-  test('a volume whose runner is lost becomes an error; if its deletion was requested, it is deleted', async () => {
+  test('if a runner is lost, its volumes are in error, or deleted if that was requested', async () => {
     await using app = await startControl(waiting)
     await using _local = await connectRunner(app, { images: [] })
     await using _far = await addRunner(app, 'far')
@@ -266,7 +266,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal((await app.as('owner').get(`/volumes/${id}`)).status, 404)
   })
 
-  test('a deleted organization’s id is kept until its runner has removed the organization’s volumes', async () => {
+  test('a deleted organization’s row stays until its volumes are removed from their runner', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await makeVolume(app, 'unused')

@@ -7,7 +7,7 @@ import { connectRunner } from '#test/control/simulated-runner.ts'
 const namesOf = (body: { name: string }[]) => body.map(({ name }) => name)
 
 suite('volumes', () => {
-  test('POST /volumes, GET /volumes/{volumeId}, GET /volumes/by-name/{volumeName}: 200 answers a volume that is ready at once', async () => {
+  test('POST /volumes, GET /volumes/{volumeId}, GET /volumes/by-name/{volumeName} return a volume that is ready immediately', async () => {
     await using app = await startControl()
     const made = await app.as('owner').post('/volumes', { name: ' shared data ' })
     assert.equal(made.status, 200)
@@ -27,7 +27,7 @@ suite('volumes', () => {
       assert.equal((await app.as('stranger').get(`/volumes/${path}`)).status, 404, path)
   })
 
-  test('every endpoint of `/volumes` needs its permission; a suspended organization cannot make volumes', async () => {
+  test('each endpoint below /volumes needs its permission; a suspended organization cannot make volumes', async () => {
     await using app = await startControl()
     const { id } = (await app.as('owner').post('/volumes', { name: 'one' })).body
     for (const reply of [
@@ -42,7 +42,7 @@ suite('volumes', () => {
     assert.equal((await app.asUser('owner').post('/volumes', { name: 'two' })).status, 403)
   })
 
-  test('POST /volumes: 400 for an invalid name, 409 for a name in use; 200 for a name of another organization', async () => {
+  test('POST /volumes answers 400 for an invalid name, 409 for a name in use; organizations may use the same name', async () => {
     await using app = await startControl()
     const wrong = [
       undefined,
@@ -64,7 +64,7 @@ suite('volumes', () => {
     assert.equal((await app.as('stranger').post('/volumes', { name: 'one' })).status, 200)
   })
 
-  test('403 above the volume quota, even for two creates at once; volumes count until they are removed', async () => {
+  test('POST /volumes answers 403 above the quota, even for concurrent calls; deleted volumes do not count', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set volume_quota = 2 where id = ${organizations.ours}`
     const replies = await Promise.all(['a', 'b', 'c', 'd'].map((name) => app.as('owner').post('/volumes', { name })))
@@ -77,7 +77,7 @@ suite('volumes', () => {
     assert.equal((await usage()).currentVolumeUsage, 1)
   })
 
-  test('DELETE /volumes/{volumeId}: a volume that was never mounted is deleted at once, and its name is free', async () => {
+  test('DELETE /volumes/{volumeId} deletes a volume that was never mounted immediately, and frees its name', async () => {
     await using app = await startControl()
     const { id } = (await app.as('owner').post('/volumes', { name: 'one' })).body
     assert.equal((await app.as('stranger').delete(`/volumes/${id}`)).status, 404)
@@ -87,7 +87,7 @@ suite('volumes', () => {
     assert.equal((await app.as('owner').post('/volumes', { name: 'one' })).status, 200)
   })
 
-  test('GET /volumes: 200 lists the newest first; deleted volumes only on request, and for a week', async () => {
+  test('GET /volumes lists the newest first, and deleted ones only on request, for a week', async () => {
     await using app = await startControl()
     for (const name of ['old', 'new']) {
       await app.as('owner').post('/volumes', { name })
@@ -105,7 +105,7 @@ suite('volumes', () => {
     assert.deepEqual(await all(), ['new'])
   })
 
-  test('webhooks are sent for each new volume and for each change of its state', async () => {
+  test('a webhook is sent for each new volume, and for each change of its state', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into webhook_applications (organization_id, is_listening, provider, retry_count, created_at, updated_at)
@@ -126,7 +126,7 @@ suite('volumes', () => {
 })
 
 suite('the runner of a volume', () => {
-  test('GET /runners/volumes: a volume is deleted when its runner reports that no files of it are left', async () => {
+  test('GET /runners/volumes lists a deleted volume until its runner reports that its files are removed', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/volumes', { name: 'one' })).body

@@ -36,7 +36,7 @@ const idsOf = async (app: TestControl, query = '') =>
   (await app.as('owner').get(`/sandbox${query}`)).body.items.map(({ id }: { id: string }) => id)
 
 suite('a warm pool', () => {
-  test('a warm pool is filled; its sandboxes are listed only on request, and counted when ready', async () => {
+  test('a warm pool is filled, and its sandboxes are listed only if asked for', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 3)
@@ -47,7 +47,7 @@ suite('a warm pool', () => {
     assert.deepEqual([seen.pool, seen.currentSize, seen.snapshot, seen.target], [3, 3, 'default', 'local'])
   })
 
-  test('a create gets the pool’s oldest sandbox, with everything that the caller requested', async () => {
+  test('a create claims the oldest sandbox of a warm pool, which gets everything that the caller asked for', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 2)
@@ -75,7 +75,7 @@ suite('a warm pool', () => {
     assert.equal(await fill(app), 2)
   })
 
-  test('a claimed sandbox is started at once; the gate’s access answer names the generation to wait for', async () => {
+  test('a claimed sandbox is `started` before its runner has answered; its toolbox calls wait for the runner', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -98,7 +98,7 @@ suite('a warm pool', () => {
     ])
   })
 
-  test('a create that closes the network is answered once the runner has closed it', async () => {
+  test('a create that limits the network of a claimed sandbox is answered after the runner has applied it', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -115,7 +115,7 @@ suite('a warm pool', () => {
     assert.equal((await creating).state, 'started')
   })
 
-  test('a runner that cannot apply the caller’s settings makes the create fail with its reason', async () => {
+  test('if a runner cannot limit the network of a claimed sandbox, the sandbox is in error with the reason', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -125,7 +125,7 @@ suite('a warm pool', () => {
     assert.deepEqual([made.state, made.errorReason], ['error', 'The network could not be closed.'])
   })
 
-  test('each warm sandbox is claimed once, however many creates compete; further sandboxes start cold', async () => {
+  test('each warm sandbox is claimed once, however many creates compete; other creates make new sandboxes', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 3)
@@ -137,7 +137,7 @@ suite('a warm pool', () => {
     assert.ok(made.every(({ state }) => state === 'started'))
   })
 
-  test('a warm pool of another organization is never used', async () => {
+  test('a create never claims a warm sandbox of another organization', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     assert.equal((await app.as('stranger').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)
@@ -147,7 +147,7 @@ suite('a warm pool', () => {
     assert.deepEqual(await idsOf(app, '?includeWarm=true').then((ids) => ids.length), 1)
   })
 
-  test('409 for a sandbox name in use, and the warm sandbox stays in the pool', async () => {
+  test('a create with a name in use answers 409, and the warm sandbox stays in its pool', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await create(app, { name: 'mine' })
@@ -157,7 +157,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
   })
 
-  test('a create uses the warm pool of the snapshot it found, even if another snapshot takes its name', async () => {
+  test('a create claims from its snapshot’s warm pool, even if another snapshot takes the name meanwhile', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const snapshots = await app.database.sql<{ id: string }[]>`
@@ -182,7 +182,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
   })
 
-  test('a warm pool does not take back a sandbox that was claimed meanwhile', async () => {
+  test('a warm pool that shrinks does not remove a sandbox that was claimed in the meantime', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const { id: poolId } = await pool(app, 1)
@@ -197,7 +197,7 @@ suite('a warm pool', () => {
     assert.deepEqual([state, desiredState], ['started', 'started'])
   })
 
-  test('a warm pool never makes a create fail for lack of resources', async () => {
+  test('warm sandboxes are removed if a create needs their room on a runner', async () => {
     await using app = await startControl({ sandboxes: { ...waits, overcommit: { cpu: 1, memory: 1, disk: 1 } } })
     await using _runner = await connectRunner(app, { capabilities: { cpu: 2, memoryGiB: 2, diskGiB: 6 } })
     await pool(app, 2)
@@ -219,7 +219,7 @@ suite('a warm pool', () => {
     assert.equal(await reason(), null)
   })
 
-  test('the sandboxes of a warm pool can be read by id, and every other call answers 404', async () => {
+  test('a warm sandbox can be read by id; all other calls on it answer 404', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -242,7 +242,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('proxy').post('/proxy/access', question)).status, 200)
   })
 
-  test('a warm pool moves to another runner while its runner is drained, and its old sandboxes are removed', async () => {
+  test('if a runner is drained, its warm sandboxes are replaced by some on another runner', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _local = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { name: 'second' })
@@ -263,7 +263,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('admin').delete('/runners/second')).status, 204)
   })
 
-  test('while its only runner is drained, a warm pool is empty and says why; afterwards it is filled again', async () => {
+  test('while the only runner is drained, a warm pool is empty and says why; afterwards it is filled', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 2)
@@ -277,7 +277,7 @@ suite('a warm pool', () => {
     assert.equal(await fill(app), 2)
   })
 
-  test('a warm pool replaces a broken sandbox, and is emptied when its snapshot becomes inactive', async () => {
+  test('a warm pool replaces a stopped sandbox, and is emptied when its snapshot becomes inactive', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -294,7 +294,7 @@ suite('a warm pool', () => {
 })
 
 suite('a claimed sandbox', () => {
-  test('a claimed sandbox that cannot get the requested settings is an error with the reason', async () => {
+  test('a claimed sandbox that cannot get the requested settings is in error, with the reason', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -309,7 +309,7 @@ suite('a claimed sandbox', () => {
 })
 
 suite('the warm pools of the server itself', () => {
-  test('the server’s own warm pools grow and shrink with demand, up to the operator’s limit', async () => {
+  test('the server’s own warm pools grow and shrink with the number of creates, up to the operator’s limit', async () => {
     await using app = await startControl({ sandboxes: { ...waits, mostWarm: 3 } })
     await using _runner = await connectRunner(app)
     assert.equal(await fill(app), 0)
@@ -325,7 +325,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(seen?.count, 0)
   })
 
-  test('the server’s own warm pools shrink while some creates still come, if demand falls', async () => {
+  test('the server’s own warm pools shrink if creates become fewer', async () => {
     await using app = await startControl({ sandboxes: { ...waits, mostWarm: 8 } })
     await using _runner = await connectRunner(app)
     for (let made = 0; made < 8; made++) await create(app)
@@ -334,7 +334,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 2)
   })
 
-  test('demand fades to nothing after a long time and can grow again; a clock that was ahead does no harm', async () => {
+  test('a warm pool is empty after a month without creates, and is filled again after the next create', async () => {
     await using app = await startControl({ sandboxes: { ...waits, mostWarm: 8 } })
     await using _runner = await connectRunner(app)
     await create(app)
@@ -348,7 +348,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 2)
   })
 
-  test('refused creates do not make the server’s own warm pools grow', async () => {
+  test('creates that are refused do not make the server’s own warm pools grow', async () => {
     await using app = await startControl({ sandboxes: { ...waits, mostWarm: 8 } })
     await using _runner = await connectRunner(app)
     await create(app, { name: 'mine' })
@@ -356,7 +356,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 1)
   })
 
-  test('the server’s own warm pools do not exist if the operator disables them', async () => {
+  test('if the operator disables them, the server has no warm pools of its own', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await create(app)
@@ -365,7 +365,7 @@ suite('the warm pools of the server itself', () => {
 })
 
 suite('GET /warm-pools', () => {
-  test('200 lists only the organization’s pools', async () => {
+  test('GET /warm-pools returns only the organization’s own pools', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await pool(app, 0)
@@ -375,7 +375,7 @@ suite('GET /warm-pools', () => {
 })
 
 suite('POST /warm-pools', () => {
-  test('201 makes a pool; 409 for the same snapshot and region again; 400, 404 for an unknown one of these', async () => {
+  test('POST /warm-pools makes a pool; it answers 409 for a second one, 400 or 404 for an unknown snapshot or region', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await pool(app, 0)
@@ -398,7 +398,7 @@ suite('POST /warm-pools', () => {
 })
 
 suite('PATCH /warm-pools/{warmPoolId}', () => {
-  test('200 with size 0 empties the pool; 404 for a pool of another organization', async () => {
+  test('PATCH /warm-pools/{warmPoolId} with size 0 empties the pool, and answers 404 for a foreign pool', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const { id } = await pool(app, 2)
@@ -410,7 +410,7 @@ suite('PATCH /warm-pools/{warmPoolId}', () => {
 })
 
 suite('DELETE /warm-pools/{warmPoolId}', () => {
-  test('204 and its unclaimed sandboxes are deleted; 404 for a pool of another organization', async () => {
+  test('DELETE /warm-pools/{warmPoolId} deletes the pool’s unclaimed sandboxes, and answers 404 for a foreign pool', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     const { id } = await pool(app, 1)

@@ -31,7 +31,7 @@ const countMessages = async ({ database }: TestControl): Promise<number> => {
 }
 
 suite('the outbox', () => {
-  test('an organization without endpoints gets no messages, whether or not its webhooks are initialized', async () => {
+  test('an organization without webhook endpoints stores no webhook messages', async () => {
     await using app = await start()
     await using _runner = await connectRunner(app)
     await app.as('owner').post('/sandbox', { name: 'before' })
@@ -44,7 +44,7 @@ suite('the outbox', () => {
     assert.equal(await countMessages(app), 0)
   })
 
-  test('every change of a sandbox is sent in order, with the payload of the interface', async () => {
+  test('each change of a sandbox’s state is sent as a webhook, in order', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)
@@ -74,7 +74,7 @@ suite('the outbox', () => {
     assert.equal(new Set(came.map(({ id: messageId }) => messageId)).size, came.length)
   })
 
-  test('a rolled-back change is never sent', async () => {
+  test('a change that is rolled back sends no webhook', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)
@@ -97,7 +97,7 @@ suite('the outbox', () => {
     )
   })
 
-  test('a change that commits late is sent, even if messages of later changes were dispatched before', async () => {
+  test('a change that commits late is sent, even if webhooks of later changes were sent before', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)
@@ -124,7 +124,7 @@ suite('the outbox', () => {
     assert.equal(rows[2]?.subject, slow)
   })
 
-  test('a snapshot’s creation, changes and removal are sent', async () => {
+  test('webhooks are sent when a snapshot is made, changes its state, and is removed', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using runner = await connectRunner(app)
@@ -150,7 +150,7 @@ suite('the outbox', () => {
     assert.deepEqual(removed, { ...common, event: 'snapshot.removed', removedAt })
   })
 
-  test('a warm sandbox has no messages until it is claimed', async () => {
+  test('a warm sandbox sends no webhooks until a create claims it', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)
@@ -171,7 +171,7 @@ suite('the outbox', () => {
     assert.ok(claimed, 'it was not taken from the pool')
   })
 
-  test('above the limit of messages, the organization with the most loses its oldest sent messages', async () => {
+  test('if there are too many webhook messages, the organization with the most loses its oldest sent ones', async () => {
     await using app = await start()
     const { sql } = app.database
     await sql`

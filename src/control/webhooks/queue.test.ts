@@ -44,7 +44,7 @@ const stateOf = async ({ database }: TestControl) => {
 }
 
 suite('a claim of a webhook delivery', () => {
-  test('while the lease lasts, no other sender can claim a claimed delivery', async () => {
+  test('while its lease lasts, a claimed webhook delivery cannot be claimed by another sender', async () => {
     await using app = await startWithMessage()
     assert.equal((await claimNow(app))?.attempts, 1)
     app.clock.advance({ seconds: 19 })
@@ -53,7 +53,7 @@ suite('a claim of a webhook delivery', () => {
     assert.equal((await claimNow(app))?.attempts, 2)
   })
 
-  test('a sender whose lease is over writes no result if another sender has claimed the delivery since', async () => {
+  test('a sender whose lease has ended writes no result if another sender has claimed the delivery', async () => {
     await using app = await startWithMessage()
     const late = await claimNow(app)
     app.clock.advance(leasePassed)

@@ -22,7 +22,7 @@ const isSomebodyWaiting = async ({ database }: TestControl) => {
 const withoutProvider = () => startControl({ settings: { webhooks: { kind: 'none' } } })
 
 suite('GET /webhooks/organizations/{organizationId}/initialization-status', () => {
-  test('404 before the first initialization; 200 for every member after the initialization', async () => {
+  test('GET /webhooks/organizations/{organizationId}/initialization-status answers 404, and after initialization 200 to members', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get(`${base}/initialization-status`)).status, 404)
     const made = await app.as('owner').post(`${base}/initialize`)
@@ -31,7 +31,7 @@ suite('GET /webhooks/organizations/{organizationId}/initialization-status', () =
     assert.deepEqual(shown.body, made.body)
   })
 
-  test('404 to strangers; 404 to an owner whose organization never initialized webhooks', async () => {
+  test('GET /webhooks/organizations/{organizationId}/initialization-status answers 404 to strangers, and before initialization', async () => {
     await using app = await startControl()
     await app.as('owner').post(`${base}/initialize`)
     assert.equal((await app.as('stranger').get(`${base}/initialization-status`)).status, 404)
@@ -40,7 +40,7 @@ suite('GET /webhooks/organizations/{organizationId}/initialization-status', () =
 })
 
 suite('POST /webhooks/organizations/{organizationId}/initialize', () => {
-  test('200 returns the application’s id under two names, and counts repeated initializations', async () => {
+  test('POST /webhooks/organizations/{organizationId}/initialize returns the application’s id, and counts repeated calls', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('owner').post(`${base}/initialize`)
     assert.equal(status, 200)
@@ -53,7 +53,7 @@ suite('POST /webhooks/organizations/{organizationId}/initialize', () => {
     assert.deepEqual([again.retryCount, again.svixApplicationId], [1, svixApplicationId])
   })
 
-  test('403 to members, 503 if the server has no provider', async () => {
+  test('POST /webhooks/organizations/{organizationId}/initialize answers 403 to members, 503 without a provider', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(`${base}/initialize`)).status, 403)
     await using bare = await withoutProvider()
@@ -66,7 +66,7 @@ suite('POST /webhooks/organizations/{organizationId}/initialize', () => {
 })
 
 suite('POST /webhooks/organizations/{organizationId}/app-portal-access', () => {
-  test('200 initializes the application if needed, and returns a link with its token', async () => {
+  test('POST /webhooks/organizations/{organizationId}/app-portal-access returns a link, and initializes webhooks if needed', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('owner').post(`${base}/app-portal-access`)
     assert.equal(status, 200)
@@ -74,14 +74,14 @@ suite('POST /webhooks/organizations/{organizationId}/app-portal-access', () => {
     assert.equal((await app.as('owner').get(`${base}/initialization-status`)).status, 200)
   })
 
-  test('403 to members', async () => {
+  test('POST /webhooks/organizations/{organizationId}/app-portal-access answers 403 to members', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(`${base}/app-portal-access`)).status, 403)
   })
 })
 
 suite('POST /webhooks/organizations/{organizationId}/refresh-endpoints', () => {
-  test('200 and an empty reply after an initialization; 404 before the initialization; 403 to members', async () => {
+  test('POST /webhooks/organizations/{organizationId}/refresh-endpoints answers 200, 404 before initialization, 403 to members', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').post(`${base}/refresh-endpoints`)).status, 404)
     await app.as('owner').post(`${base}/initialize`)
@@ -92,7 +92,7 @@ suite('POST /webhooks/organizations/{organizationId}/refresh-endpoints', () => {
 })
 
 suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
-  test('201 returns the secret, which no other reply contains; the database has it only encrypted', async () => {
+  test('POST /webhooks/organizations/{organizationId}/endpoints returns the secret once; it is stored encrypted', async () => {
     await using app = await startControl()
     const { status, body } = await add(app, {
       url,
@@ -116,7 +116,7 @@ suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
     assert.ok(!row?.['text'].includes(secret.slice(6)))
   })
 
-  test('400 for a forbidden URL, an unknown event, or a description with a link', async () => {
+  test('POST /webhooks/organizations/{organizationId}/endpoints answers 400 for a forbidden URL or an unknown event', async () => {
     await using app = await startControl()
     for (const body of [
       {},
@@ -135,14 +135,14 @@ suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
     assert.deepEqual((await app.as('owner').get(`${base}/endpoints`)).body, [])
   })
 
-  test('403 to members; 409 for more than twenty endpoints', async () => {
+  test('POST /webhooks/organizations/{organizationId}/endpoints answers 403 to members, 409 above twenty endpoints', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(`${base}/endpoints`, { url })).status, 403)
     const replies = await Promise.all(Array.from({ length: 22 }, () => add(app)))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [...Array(20).fill(201), 409, 409])
   })
 
-  test('409 if another provider stores the endpoints', async () => {
+  test('POST /webhooks/organizations/{organizationId}/endpoints answers 409 if Svix stores the endpoints', async () => {
     const webhooks = { kind: 'svix', url: 'http://127.0.0.1:1', token: 'x' } as const
     await using app = await startControl({ settings: { webhooks } })
     const { status, body } = await add(app)
@@ -152,7 +152,7 @@ suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
 })
 
 suite('the calls about a single endpoint', () => {
-  test('GET /webhooks/organizations/{organizationId}/endpoints lists endpoints, and GET /webhooks/organizations/{organizationId}/endpoints/{endpointId} returns one: 200; 404 for an unknown one', async () => {
+  test('GET /webhooks/organizations/{organizationId}/endpoints lists endpoints, and GET /webhooks/organizations/{organizationId}/endpoints/{endpointId} returns one or 404', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     const shown = await app.as('owner').get(`${base}/endpoints/${id}`)
@@ -161,7 +161,7 @@ suite('the calls about a single endpoint', () => {
     assert.equal((await app.as('member').get(`${base}/endpoints`)).status, 403)
   })
 
-  test('an endpoint of another organization is 404 for every call', async () => {
+  test('each call about another organization’s webhook endpoint answers 404', async () => {
     await using app = await startControl()
     const foreign = `/webhooks/organizations/${theirs}/endpoints`
     const { id } = (await app.as('stranger').post(foreign, { url })).body
@@ -182,7 +182,7 @@ suite('the calls about a single endpoint', () => {
     assert.equal((await as('stranger').get(`${foreign}/${id}`)).body.disabled, false)
   })
 
-  test('PATCH /webhooks/organizations/{organizationId}/endpoints/{endpointId} changes the given fields: 200; 400 for invalid ones', async () => {
+  test('PATCH /webhooks/organizations/{organizationId}/endpoints/{endpointId} changes the given fields; invalid ones answer 400', async () => {
     await using app = await startControl()
     const { id } = (await add(app, { url, events: ['snapshot.removed'] })).body
     const at = `${base}/endpoints/${id}`
@@ -200,7 +200,7 @@ suite('the calls about a single endpoint', () => {
     assert.equal((await app.as('member').patch(at, { disabled: true })).status, 403)
   })
 
-  test('DELETE /webhooks/organizations/{organizationId}/endpoints/{endpointId} removes an endpoint: 204; a second delete is 404', async () => {
+  test('DELETE /webhooks/organizations/{organizationId}/endpoints/{endpointId} answers 204, and 404 the second time', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     assert.equal((await app.as('member').delete(`${base}/endpoints/${id}`)).status, 403)
@@ -208,7 +208,7 @@ suite('the calls about a single endpoint', () => {
     assert.equal((await app.as('owner').delete(`${base}/endpoints/${id}`)).status, 404)
   })
 
-  test('POST /webhooks/organizations/{organizationId}/endpoints/{endpointId}/rotate-secret returns a new secret: 200', async () => {
+  test('POST /webhooks/organizations/{organizationId}/endpoints/{endpointId}/rotate-secret returns a new secret', async () => {
     await using app = await startControl()
     const { id, secret } = (await add(app)).body
     const { status, body } = await app.as('owner').post(`${base}/endpoints/${id}/rotate-secret`)
@@ -217,7 +217,7 @@ suite('the calls about a single endpoint', () => {
     assert.equal((await app.as('member').post(`${base}/endpoints/${id}/rotate-secret`)).status, 403)
   })
 
-  test('GET /webhooks/organizations/{organizationId}/endpoints/{endpointId}/attempts returns pages of attempts: 200; 400 for a bad cursor', async () => {
+  test('GET /webhooks/organizations/{organizationId}/endpoints/{endpointId}/attempts returns pages of attempts; a bad cursor answers 400', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     const { sql } = app.database
@@ -243,7 +243,7 @@ suite('the calls about a single endpoint', () => {
     assert.equal((await app.as('member').get(`${base}/endpoints/${id}/attempts`)).status, 403)
   })
 
-  test('POST /webhooks/organizations/{organizationId}/endpoints/{endpointId}/messages/{messageId}/resend: 404 for an unknown message, 409 while disabled', async () => {
+  test('POST /webhooks/organizations/{organizationId}/endpoints/{endpointId}/messages/{messageId}/resend answers 404 for an unknown message, 409 while disabled', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     const at = `${base}/endpoints/${id}/messages/msg_none/resend`
@@ -253,7 +253,7 @@ suite('the calls about a single endpoint', () => {
     assert.equal((await app.as('owner').post(at)).status, 409)
   })
 
-  test('404 for a message of another organization; that message is not sent', async () => {
+  test('resending another organization’s webhook message answers 404, and the message is not sent', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     await app.database.sql`
@@ -267,7 +267,7 @@ suite('the calls about a single endpoint', () => {
     assert.deepEqual([...queued], [{ public_id: 'msg_ours' }])
   })
 
-  test('a message is not queued again for an endpoint that is deleted at the same moment', async () => {
+  test('a webhook message is not queued again if its endpoint is deleted at the same moment', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     await app.database.sql`

@@ -56,7 +56,7 @@ const attemptsOf = async (app: TestControl, id: string) =>
 const endpointOf = async (app: TestControl, id: string) => (await app.as('owner').get(`${base}/endpoints/${id}`)).body
 
 suite('sending messages', () => {
-  test('receivers can verify messages; for a day after a rotation the old secret verifies them too', async () => {
+  test('a receiver can verify a webhook, for a day after a rotation also with the old secret', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id, secret } = await addEndpoint(app, `${receiver.url}/hooks?from=alcove`)
@@ -80,7 +80,7 @@ suite('sending messages', () => {
     assert.throws(() => verify(secret, third), /No matching signature/)
   })
 
-  test('an endpoint gets the event types that its owner has chosen, and nothing while it is disabled', async () => {
+  test('an endpoint gets only the event types that its owner chose, and none while it is disabled', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await addEndpoint(app, `${receiver.url}/all`)
@@ -98,7 +98,7 @@ suite('sending messages', () => {
     ])
   })
 
-  test('a failed message is retried for over a day at growing intervals; then its endpoint is disabled', async () => {
+  test('a failed webhook is retried for over a day, at growing intervals; then its endpoint is disabled', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)
@@ -137,7 +137,7 @@ suite('sending messages', () => {
     assert.equal((await attemptsOf(app, id)).length, 11)
   })
 
-  test('a failing message delays later messages about its own subject, and no messages about other subjects', async () => {
+  test('a failing webhook delays later webhooks about the same sandbox or snapshot, and no others', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await addEndpoint(app, receiver.url)
@@ -156,7 +156,7 @@ suite('sending messages', () => {
     assert.deepEqual(statesOf(receiver, 'broken'), ['pending', 'pending', 'pulling', 'active'])
   })
 
-  test('410 disables an endpoint at once; no redirect is followed; no private address is called', async () => {
+  test('a reply 410 disables an endpoint immediately; no redirect is followed, no private address called', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     receiver.answer(({ path }) => (path === '/gone' ? 410 : 302))
@@ -178,7 +178,7 @@ suite('sending messages', () => {
     }
   })
 
-  test('an endpoint that counts as dead gets no message, even before its waiting deliveries are failed', async () => {
+  test('an endpoint that answered 410 gets no more webhooks, even before its queue is emptied', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     receiver.answer(() => 410)
@@ -199,7 +199,7 @@ suite('sending messages', () => {
     assert.equal(left?.['count'], 0)
   })
 
-  test('a message that is sent again on request arrives under its old id', async () => {
+  test('a webhook message that an owner resends arrives with its old id', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)
@@ -220,7 +220,7 @@ suite('sending messages', () => {
     )
   })
 
-  test('two processes send each message once, and messages of a subject in order', async () => {
+  test('two control processes send each webhook once, and those about one subject in order', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const other = await openWebhookRoom(app.parts, { sweepSeconds: 0 })
@@ -243,7 +243,7 @@ suite('sending messages', () => {
     }
   })
 
-  test('messages claimed by a dead process are sent by another process once the lease is over', async () => {
+  test('if a process dies after it claimed webhooks, another process sends them when the lease is over', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)
@@ -274,7 +274,7 @@ suite('sending messages', () => {
     }
   })
 
-  test('a slow endpoint does not delay another endpoint', async () => {
+  test('a slow endpoint does not delay webhooks to another endpoint', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const slow = Promise.withResolvers<number>()
@@ -290,7 +290,7 @@ suite('sending messages', () => {
     await receiver.until(41, ({ path }) => path === '/slow')
   })
 
-  test('slow endpoints of one organization do not delay another organization, however many messages wait', async () => {
+  test('slow endpoints of one organization do not delay another’s webhooks, however many are queued', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const slow = Promise.withResolvers<number>()
@@ -309,7 +309,7 @@ suite('sending messages', () => {
     await receiver.until(200, ({ path }) => path === '/slow')
   })
 
-  test('an endpoint with too many waiting deliveries is disabled, and these deliveries are failed', async () => {
+  test('an endpoint with too many queued webhooks is disabled, and these webhooks fail', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)

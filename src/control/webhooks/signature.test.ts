@@ -19,7 +19,7 @@ suite('signatures of webhooks', () => {
     new SvixWebhook(secret).verify(body, only('webhook-'))
   })
 
-  test('the libraries refuse a changed body, a changed id, another secret and a signature of somebody else', () => {
+  test('the libraries refuse a webhook with a changed body or id, or signed with another secret', () => {
     const secret = newSecret()
     const headers = signedHeaders([secret], message)
     const refused = (text: string, changed: Record<string, string> = {}, by = secret) =>
@@ -30,7 +30,7 @@ suite('signatures of webhooks', () => {
     refused(body, { 'webhook-signature': headers['webhook-signature']?.replace('v1,', 'v2,') ?? '' })
   })
 
-  test('the libraries refuse an old message, also if an attacker gives it the present time', () => {
+  test('the libraries refuse an old webhook, even if an attacker writes the present time into it', () => {
     const secret = newSecret()
     const old = signedHeaders([secret], { ...message, at: new Date(Date.now() - 301_000) })
     assert.throws(() => verify(secret, { text: body, headers: old }), /too old/)
@@ -40,7 +40,7 @@ suite('signatures of webhooks', () => {
     assert.throws(() => verify(secret, { text: body, headers: early }), /too new/)
   })
 
-  test('with two secrets, the libraries accept a message with either secret', () => {
+  test('a webhook signed with two secrets is accepted by the libraries with either of them', () => {
     const secrets = [newSecret(), newSecret()]
     const headers = signedHeaders(secrets, message)
     for (const secret of secrets) verify(secret, { text: body, headers })

@@ -139,7 +139,7 @@ const emptied = async (app: TestControl): Promise<void> => {
 }
 
 suite('webhooks with Svix', () => {
-  test('initialize finds or makes the organization’s application, and counts repeated initializations', async () => {
+  test('with Svix, `initialize` finds or makes the organization’s application, and counts repeated calls', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     const first = (await app.as('owner').post(`${base}/initialize`)).body
@@ -154,7 +154,7 @@ suite('webhooks with Svix', () => {
     assert.deepEqual([second.svixApplicationId, second.retryCount], ['app_1', 1])
   })
 
-  test('a failed initialization is counted, and retried at growing intervals', async () => {
+  test('with Svix, a failed initialization is counted, and retried at growing intervals', async () => {
     await using svix = await startSvix()
     svix.state.failWith = 500
     await using app = await start(svix.url)
@@ -178,7 +178,7 @@ suite('webhooks with Svix', () => {
     assert.deepEqual([svixApplicationId, lastError, retryCount], ['app_1', null, 4])
   })
 
-  test('a wrong token and an unreachable server give different errors, without the token', async () => {
+  test('with Svix, a wrong token and an unreachable server give different errors, which hide the token', async () => {
     await using svix = await startSvix()
     await using wrong = await start(svix.url, 'wrong')
     const refused = await wrong.as('owner').post(`${base}/initialize`)
@@ -188,7 +188,7 @@ suite('webhooks with Svix', () => {
     assert.equal(unreachable.body.lastError, 'The webhook provider could not be reached.')
   })
 
-  test('the link to the portal is the link that Svix returns', async () => {
+  test('with Svix, the portal link is the one that Svix returns', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     const { status, body } = await app.as('owner').post(`${base}/app-portal-access`)
@@ -198,7 +198,7 @@ suite('webhooks with Svix', () => {
     assert.equal((await app.as('owner').post(`${base}/app-portal-access`)).status, 503)
   })
 
-  test('events are handed over under an id that makes repeated messages harmless', async () => {
+  test('with Svix, each event has an id of its own, so that Svix ignores it if it is sent twice', async () => {
     await using svix = await startSvix()
     svix.state.endpoints = 1
     await using app = await start(svix.url)
@@ -225,7 +225,7 @@ suite('webhooks with Svix', () => {
     assert.equal(delivery?.['state'], 'delivered')
   })
 
-  test('messages that Svix did not accept are sent later, in order', async () => {
+  test('with Svix, messages that Svix did not accept are sent later, in order', async () => {
     await using svix = await startSvix()
     svix.state.endpoints = 1
     await using app = await start(svix.url)
@@ -247,7 +247,7 @@ suite('webhooks with Svix', () => {
     )
   })
 
-  test('without an endpoint in Svix nothing is sent; a refresh finds a new endpoint at once', async () => {
+  test('with Svix, nothing is sent without an endpoint there; a refresh finds a new endpoint immediately', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     await app.as('owner').post(`${base}/initialize`)
@@ -272,7 +272,7 @@ suite('webhooks with Svix', () => {
     assert.equal(svix.messages.size, 1)
   })
 
-  test('for an organization that never initialized webhooks, nothing is stored or sent', async () => {
+  test('with Svix, no message is stored or sent for an organization that never initialized webhooks', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     await happen(app, 'one')

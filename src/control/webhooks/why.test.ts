@@ -212,7 +212,7 @@ suite('a webhook and an event for a dashboard have the reason that the timeline 
     })
   }
 
-  test('labels that are too long for every message are left out, and everything else is sent', async () => {
+  test('a webhook leaves out labels that are too long, and has all other fields', async () => {
     await using app = await startControl({
       settings: { privateTargets: loopback },
       sandboxes: { createWaitSeconds: 20 },
@@ -229,7 +229,7 @@ suite('a webhook and an event for a dashboard have the reason that the timeline 
     )
   })
 
-  test('a failed snapshot’s messages have the reason', async () => {
+  test('the webhook about a failed snapshot has the reason', async () => {
     await using app = await startControl({ settings: { privateTargets: loopback } })
     await using receiver = await startReceiver()
     await using runner = await connectRunner(app)

@@ -234,7 +234,7 @@ suite('reports of a runner', () => {
     }
   })
 
-  test('while a sandbox is `snapshotting`, a report of its earlier state changes nothing, but one of its end does', () => {
+  test('while a sandbox is `snapshotting`, a report of its end counts; one of its earlier state does not', () => {
     for (const was of ['started', 'stopped', 'paused'] as const) {
       assert.equal(afterReport('snapshotting', was, was), undefined)
     }

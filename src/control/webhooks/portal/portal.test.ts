@@ -33,7 +33,7 @@ const enter = async (app: TestControl, who: 'owner' | 'stranger' = 'owner', orga
 }
 
 suite('the portal page', () => {
-  test('a link opens the portal page once; later no address, page or log contains its token', async () => {
+  test('a portal link opens the webhook portal once, and its token is in no later address, page or log', async () => {
     const lines: string[] = []
     const sink = new Writable({
       write: (chunk, _encoding, done) => {
@@ -59,7 +59,7 @@ suite('the portal page', () => {
     assert.ok(rows.every(({ hash }) => hash !== token))
   })
 
-  test('the portal page has no script, and its headers allow none', async () => {
+  test('the webhook portal has no scripts, and its headers allow none', async () => {
     await using app = await startControl()
     const { page } = await enter(app)
     assert.doesNotMatch(page.text, /<script|javascript:|\son\w+=/i)
@@ -76,7 +76,7 @@ suite('the portal page', () => {
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
   })
 
-  test('a user has at most 100 links and sessions per organization: the oldest ends, other users keep theirs', async () => {
+  test('a user may have 100 portal links and sessions; the next one ends the oldest', async () => {
     await using app = await startControl()
     const other = await openLink(app, 'stranger', theirs)
     const first = await openLink(app)
@@ -90,7 +90,7 @@ suite('the portal page', () => {
     assert.equal(row?.['count'], 100)
   })
 
-  test('an operator of the server can open the portal page without being a member', async () => {
+  test('an operator can open an organization’s webhook portal without being a member', async () => {
     await using app = await startControl()
     const { body } = await app.asUser('admin', ours).post(`/webhooks/organizations/${ours}/app-portal-access`)
     const entered = await app.as('nobody').get(`${portal}?token=${(body as { token: string }).token}`)
@@ -101,7 +101,7 @@ suite('the portal page', () => {
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 401)
   })
 
-  test('401 without a session, with an expired link, and with a token that is not of a session', async () => {
+  test('the webhook portal answers 401 without a session and with an expired link', async () => {
     await using app = await startControl()
     const { token } = await openLink(app)
     const ask = (path: string, cookie = '') => app.as('nobody').get(`${portal}${path}`, { headers: { cookie } })
@@ -118,7 +118,7 @@ suite('the portal page', () => {
     assert.equal((await ask('', cookie)).status, 401)
   })
 
-  test('access to the portal page ends when the user is no longer an owner', async () => {
+  test('a session of the webhook portal ends when its user is no longer an owner', async () => {
     await using app = await startControl()
     const { read } = await enter(app)
     assert.equal((await read()).status, 200)
@@ -126,7 +126,7 @@ suite('the portal page', () => {
     assert.equal((await read()).status, 401)
   })
 
-  test('the portal page can add, change, disable and delete endpoints, and give them a new secret', async () => {
+  test('the webhook portal can add, change, disable and delete endpoints, and replace their secrets', async () => {
     await using app = await startControl()
     const { read, send } = await enter(app)
     const added = await send('/endpoints', [
@@ -165,7 +165,7 @@ suite('the portal page', () => {
     assert.equal((await send('/endpoints', [['url', 'file:///etc/passwd']])).status, 400)
   })
 
-  test('changes on the portal page are in the audit log, with the names of the matching API calls', async () => {
+  test('changes in the webhook portal are in the audit log, under the names of the same API calls', async () => {
     await using app = await startControl()
     const { send } = await enter(app)
     await send('/endpoints', [['url', 'https://hooks.example.com/']])
@@ -185,7 +185,7 @@ suite('the portal page', () => {
     ])
   })
 
-  test('the audit row has the result of a change before the reply is sent', async () => {
+  test('a change in the webhook portal has its audit row before the reply is sent', async () => {
     await using app = await startControl()
     const { send } = await enter(app)
     await app.database.sql.unsafe(`
@@ -206,7 +206,7 @@ suite('the portal page', () => {
     assert.deepEqual(await statuses(), [200, 200, 200, 200, 200, 404])
   })
 
-  test('400 or 404, never 500, for paths and fields that our pages never send', async () => {
+  test('the webhook portal answers 400 or 404, never 500, for paths and fields that its pages do not send', async () => {
     await using app = await startControl()
     const { read, send } = await enter(app)
     for (const odd of ['%00', '%ff', '%EF%BF%BE', 'x', "'", 'ep_', 'a'.repeat(900), '..%2f..']) {
@@ -230,7 +230,7 @@ suite('the portal page', () => {
       assert.ok((await app.as('nobody').get(`${portal}${query}`)).status === 401, query)
   })
 
-  test('403 for a form from another page, even with the session’s cookie', async () => {
+  test('the webhook portal answers 403 to a form from another page, even with the session’s cookie', async () => {
     await using app = await startControl()
     const mine = await enter(app)
     const foreign = await enter(app, 'stranger', theirs)
@@ -247,7 +247,7 @@ suite('the portal page', () => {
     assert.deepEqual((await app.as('owner').get(`/webhooks/organizations/${ours}/endpoints`)).body, [])
   })
 
-  test('texts of users are escaped, and one organization cannot see another organization’s endpoints', async () => {
+  test('the webhook portal escapes users’ texts, and shows no other organization’s endpoints', async () => {
     await using app = await startControl()
     const mine = await enter(app)
     const url = `https://hooks.example.com/?q=%22'"><img src=x>`
