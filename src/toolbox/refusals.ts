@@ -6,7 +6,7 @@ import { callersFault } from './running/start-failure.ts'
 /** Translates any error into a Problem. */
 export const asTold = (error: unknown): Problem => {
   if (error instanceof Problem) return error
-  if (error instanceof AgentGone) return notStarted('The sandbox is stopping.', { cause: error })
+  if (error instanceof AgentGone) return notStarted('The sandbox was stopped or deleted meanwhile.', { cause: error })
   // The request exceeds the maximum of the agent's protocol, which is far more than the kernel accepts.
   if (error instanceof RangeError) {
     return new Problem('bad_request', 'The environment variables are larger than the kernel accepts.')

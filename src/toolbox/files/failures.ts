@@ -78,7 +78,10 @@ const meaning = (error: unknown): readonly [code: ProblemCode, sentence?: string
     return error.stage === 'user' ? noUser : ['unprocessable', 'This sandbox lacks the program for that.']
   }
   if (error instanceof AgentGone) {
-    return ['conflict', 'The sandbox stopped, or the file changed, in the middle. Is the Sandbox started?']
+    return [
+      'conflict',
+      'The sandbox was stopped or deleted, or the file changed, in the middle. Is the Sandbox started?',
+    ]
   }
   if (error instanceof RangeError) return ['invalid_file_path', 'This path is too long.']
   if (!(error instanceof AgentRefused)) return ['sandbox_silent']

@@ -49,7 +49,7 @@ const isInUse = async ({ agent }: ToolboxSandbox, reply: FastifyReply, port: num
     )
     if (error instanceof AgentRefused && error.stage === 'connect') return { isInUse: false }
     if (error instanceof Problem) throw error
-    throw notStarted('The sandbox stopped before it had answered.', { cause: error })
+    throw notStarted('The sandbox was stopped or deleted before it had answered.', { cause: error })
   }
 }
 

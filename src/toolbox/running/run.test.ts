@@ -23,20 +23,23 @@ const commandThat = (follow: () => AsyncGenerator<{ stream: 'stdout'; data: Buff
   return { command, heard }
 }
 
-const failsWith = async (exec: Agent['exec'], code: string) => {
+const failsWith = async (exec: Agent['exec'], expected: string | { code: string; message: string }) => {
   await assert.rejects(
     runToEnd(agentWith(exec), spec, never, () => undefined),
-    { code },
+    typeof expected === 'string' ? { code: expected } : expected,
   )
 }
 
 suite('a command that runs to its end', () => {
-  test('a command fails with `not_started` if the sandbox ends during it', async () => {
+  test('a command fails with `not_started` if the sandbox is stopped or deleted during it', async () => {
     const { command, heard } = commandThat(async function* () {
       yield { stream: 'stdout', data: Buffer.from('a') }
       throw new AgentGone('gone')
     })
-    await failsWith(async () => command, 'not_started')
+    await failsWith(async () => command, {
+      code: 'not_started',
+      message: 'The sandbox was stopped or deleted before the command had ended. Is the Sandbox started?',
+    })
     assert.deepEqual(heard, ['kill 9', 'close'])
   })
 

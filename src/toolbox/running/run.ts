@@ -20,7 +20,7 @@ import type { BoundedOutput } from './output.ts'
 const asTold = (error: unknown): unknown => {
   if (error instanceof Problem || error instanceof StartFailed) return error
   if (error instanceof AgentGone) {
-    return notStarted('The sandbox stopped before the command had ended.', { cause: error })
+    return notStarted('The sandbox was stopped or deleted before the command had ended.', { cause: error })
   }
   // The request exceeds the maximum of the agent's protocol, which is far more than the kernel accepts.
   if (error instanceof RangeError) return new StartFailed('exec', 'E2BIG')

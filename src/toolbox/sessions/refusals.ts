@@ -19,7 +19,7 @@ const busy: Record<string, string> = {
 
 /** Translates any error into a Problem. */
 export const asTold = (error: unknown): Problem => {
-  if (error instanceof AgentGone) return notStarted('The sandbox stopped meanwhile.', { cause: error })
+  if (error instanceof AgentGone) return notStarted('The sandbox was stopped or deleted meanwhile.', { cause: error })
   if (error instanceof StartFailed) {
     const what = error.stage === 'user' ? 'The user of this sandbox does not exist in it' : 'No shell could be started'
     return new Problem('unprocessable', `${what}: ${error.errno}.`, { cause: error })

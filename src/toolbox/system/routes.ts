@@ -25,7 +25,7 @@ export const systemRoutes = [
     replies: { 200: SystemMetrics },
     run: async ({ measure }) => {
       const reading = await measure()
-      if (reading === undefined) throw notStarted('The sandbox stopped before it was measured.')
+      if (reading === undefined) throw notStarted('The sandbox was stopped or deleted before it was measured.')
       const { diskTotal, diskUsed } = reading
       const now = new Date()
       return {
