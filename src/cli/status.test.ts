@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
-import { imageBytesIn, imageLines, sandboxesIn } from './status.ts'
+import { imageBytesIn, imageLines, sandboxesIn, sandboxLines } from './status.ts'
 
 suite('alcove status', () => {
   test('the status counts the sandboxes of all organizations by state', async () => {
@@ -14,6 +14,15 @@ suite('alcove status', () => {
     await untilState(app, body.id, 'stopped')
     const { text } = await app.as('admin').get('/metrics')
     assert.deepEqual(sandboxesIn(text), { started: 2, stopped: 1 })
+  })
+
+  test('failed builds have a line that says what they use; the other states are in the line of the sandboxes', () => {
+    assert.deepEqual(sandboxLines({ started: 2, build_failed: 3, stopped: 1 }), [
+      'sandboxes 2 started, 1 stopped',
+      'failed creates 3, kept until their owners delete them; they use no CPU, memory or disk',
+    ])
+    assert.deepEqual(sandboxLines({ build_failed: 1 }).slice(0, 1), ['sandboxes none'])
+    assert.deepEqual(sandboxLines({}), ['sandboxes none'])
   })
 
   test('a line per runner shows how much disk its images use; an older runner has no line', async () => {

@@ -90,6 +90,13 @@ export const readStatus = async (directory: string): Promise<Status> => {
   }
 }
 
+/** Failed builds have a line of their own, because they are records of failed creates and use nothing of any host. */
+export const sandboxLines = ({ build_failed: failed = 0, ...others }: Record<string, number>): string[] => {
+  const states = Object.entries(others).map(([state, count]) => `${count} ${state}`)
+  const kept = 'kept until their owners delete them; they use no CPU, memory or disk'
+  return [`sandboxes ${states.join(', ') || 'none'}`, ...(failed > 0 ? [`failed creates ${failed}, ${kept}`] : [])]
+}
+
 const kindWords: Record<string, string> = { images: 'images', layers: 'kept layers', lines: 'build lines' }
 
 /** Returns a line for each runner, such as `disk of local: images 3.1 GiB, kept layers 0.8 GiB, build lines 0.2 GiB`. */
@@ -124,8 +131,8 @@ export const status = async (directory: string, { json }: { json: boolean }): Pr
   if (!found.running) return console.log(`Nothing serves ${directory}${found.ended ? `: ${found.ended}` : ''}.`)
   console.log(`Alcove at ${found.url}/api, process ${found.pid}\n`)
   for (const program of found.programs) console.log(describe(program))
-  const states = Object.entries(found.sandboxes ?? {}).map(([state, count]) => `${count} ${state}`)
-  console.log(`\n  sandboxes ${found.sandboxes ? states.join(', ') || 'none' : `unknown: ${found.sandboxesUnknown}`}`)
+  const lines = found.sandboxes ? sandboxLines(found.sandboxes) : [`sandboxes unknown: ${found.sandboxesUnknown}`]
+  console.log(`\n${lines.map((line) => `  ${line}`).join('\n')}`)
   for (const line of imageLines(found.imageBytes ?? {})) console.log(`  ${line}`)
   if (found.defaultImage) console.log(`  default image ${found.defaultImage}`)
 }
