@@ -22,8 +22,8 @@ const yes: Omit<Access, 'isBearerOurs' | 'warnsVisitors'> = {
   openedBy: 'bearer',
 }
 
-suite('gate: a pending question to control', () => {
-  test('callers within a second share one pending question to control; a later caller causes a new question', async (t) => {
+suite('the gate’s requests to control for access', () => {
+  test('calls within one second share one pending request to control; a later call causes a new request', async (t) => {
     const control = createServer().listen(0, '127.0.0.1')
     await once(control, 'listening')
     const calls = on(control, 'request')

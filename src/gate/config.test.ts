@@ -10,7 +10,7 @@ const needed = {
 }
 
 suite('settings of the gate', () => {
-  test('the gate’s settings are read from its environment', () => {
+  test('the gate reads its settings from its environment', () => {
     const { listen, controlUrl, proxyKey, publicUrl } = loadConfig(needed)
     assert.deepEqual(
       [listen, controlUrl.href, proxyKey, publicUrl.host],
@@ -18,14 +18,14 @@ suite('settings of the gate', () => {
     )
   })
 
-  test('all errors in the gate’s settings are reported together', () => {
+  test('one error lists all wrong and missing settings of the gate', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_LISTEN: 'here' }),
       /ALCOVE_LISTEN is not usable.*\nALCOVE_CONTROL_URL is missing.*\nALCOVE_PROXY_KEY is missing.*\nALCOVE_PROXY_URL is missing/,
     )
   })
 
-  test('an `execute` call without a timeout has 10 seconds by default; 0 disables the timeout', () => {
+  test('`executeTimeoutSeconds` of the gate is 10 by default, and 0 disables the timeout', () => {
     const secondsOf = (given?: string) =>
       loadConfig({ ...needed, ...(given === undefined ? {} : { ALCOVE_EXECUTE_TIMEOUT_SECONDS: given }) })
         .executeTimeoutSeconds

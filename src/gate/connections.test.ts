@@ -19,8 +19,8 @@ const opened = async (port: number, count: number, localAddress = '127.0.0.1'): 
 
 const upgrading = { connection: 'Upgrade', upgrade: 'websocket' }
 
-suite('gate: connections', () => {
-  test('silent connections of strangers evict no toolbox call or socket, and do not keep out new calls', async () => {
+suite('limits of connections to the gate', () => {
+  test('silent connections without credentials evict no toolbox call or socket, and keep out no new calls', async () => {
     await using sides = await startSides({ connections: { most: 16, mostHeld: 8, mostUnknownOfOne: 4 } })
     const held = Promise.withResolvers<() => void>()
     sides.toolbox.call = (_request, response) => {
@@ -51,7 +51,7 @@ suite('gate: connections', () => {
     }
   })
 
-  test('visitors count for the preview’s owner: they evict neither calls nor visitors of others', async () => {
+  test('a visitor counts for the preview’s owner, and evicts no calls or visitors of other organizations', async () => {
     await using sides = await startSides({ connections: { mostHeld: 4 } })
     const inside: { end: () => void; gone: Promise<unknown> }[] = []
     sides.inside.call = (_request, response) => {
@@ -87,7 +87,7 @@ suite('gate: connections', () => {
     }
   })
 
-  test('visitors of a public preview are evicted only for callers from their address, and after silent ones', async () => {
+  test('visitors of a public preview are evicted only for callers from their own address, silent ones first', async () => {
     await using sides = await startSides({ connections: { mostUnknownOfOne: 4 } })
     openedBy(sides, 'public')
     sides.inside.call = (_request, response) => void response.write('begun')

@@ -6,7 +6,7 @@ import { visit } from './testing/visiting.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 
-suite('gate: browsers', () => {
+suite('calls from browsers to the gate', () => {
   test('OPTIONS without a credential is answered as a preflight, and allows the requested headers', async () => {
     await using sides = await startSides()
     const reply = await fetch(`${sides.url}/toolbox/box/process/execute`, {
@@ -24,7 +24,7 @@ suite('gate: browsers', () => {
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })
 
-  test('OPTIONS to a toolbox under its own host name is answered in the same way; other calls are passed on', async () => {
+  test('OPTIONS to a toolbox under its own host name is answered as a preflight; other methods are passed on', async () => {
     await using sides = await startSides()
     const host = `${toolboxPort}-box-id.proxy.test:4601`
     const origin = 'https://app.example'
@@ -34,7 +34,7 @@ suite('gate: browsers', () => {
     assert.equal((await visit(sides, { host, path: '/files', headers: { origin, ...bearer } })).status, 200)
   })
 
-  test('answers and refusals allow the page’s origin, but no cookies', async () => {
+  test('the gate’s answers and errors allow the page’s origin, but no cookies', async () => {
     await using sides = await startSides()
     for (const headers of [{ origin: 'https://a.example', ...bearer }, { origin: 'https://a.example' }]) {
       const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers })

@@ -48,8 +48,8 @@ const startForwarding = async (destinationOf: (request: IncomingMessage) => Omit
   }
 }
 
-suite('gate: a server that answers and closes at the last byte of a body', () => {
-  test('an answer arrives even if its server closes at the body’s last byte: no later write breaks it off', async () => {
+suite('forwarding to a server that answers and closes at the last byte of a body', () => {
+  test('the answer of a server that closes at the last byte of the body still arrives', async () => {
     using proxy = await startForwarding(({ headers }) => ({
       send: ({ method, path, headers }) =>
         httpRequest({ method, path, headers, createConnection: () => closesAtOnce('last') as Socket }),
@@ -61,7 +61,7 @@ suite('gate: a server that answers and closes at the last byte of a body', () =>
   })
 })
 
-suite('gate: a long answer that is passed on without its length', () => {
+suite('forwarding a long answer without its length', () => {
   test('a long answer without a length is sent to the caller in chunks', async () => {
     const body = 'x'.repeat(300_000)
     const server = createServer((_request, response) => response.setHeader('Content-Length', body.length).end(body))
@@ -83,7 +83,7 @@ suite('gate: a long answer that is passed on without its length', () => {
 })
 
 suite('gate: an answer without a length', () => {
-  test('the head of an answer without a length is passed on before its first piece arrives', {
+  test('the head of an answer without a length is forwarded before the first piece of its body arrives', {
     timeout: 60_000,
   }, async () => {
     const answering = Promise.withResolvers<ServerResponse>()

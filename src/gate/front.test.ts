@@ -9,8 +9,8 @@ import { startSides } from './testing/simulated.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 
-suite('gate: admission', () => {
-  test('200 forwards the call of a bearer key to the sandbox’s runner, under the sandbox’s id', async () => {
+suite('access to the toolbox through the gate', () => {
+  test('a call with a valid API key is forwarded to its sandbox’s toolbox, under the sandbox’s id', async () => {
     await using sides = await startSides()
     const reply = await fetch(`${sides.url}/toolbox/my-box/process/execute?a=1`, {
       method: 'POST',
@@ -29,7 +29,7 @@ suite('gate: admission', () => {
     assert.deepEqual(sides.askedWith, ['POST /api/proxy/access Bearer the-proxy-key'])
   })
 
-  test('100 Continue is sent only after the call is admitted, and then the body arrives', async () => {
+  test('100 Continue is sent only after control has allowed the call, and then the body arrives', async () => {
     await using sides = await startSides()
     const upload = async (headers: Record<string, string>) => {
       const call = httpRequest(`${sides.url}/toolbox/box/files/upload`, {
@@ -55,7 +55,7 @@ suite('gate: admission', () => {
     )
   })
 
-  test('a bearer token takes precedence over a preview token, and a preview token over the query', async () => {
+  test('a bearer token is tried before a preview token, and a preview token before the token in the query', async () => {
     await using sides = await startSides()
     const query = '?DAYTONA_SANDBOX_AUTH_KEY=q'
     const preview = { 'X-Daytona-Preview-Token': 'p' }
@@ -68,13 +68,13 @@ suite('gate: admission', () => {
     )
   })
 
-  test('the question to control names the organization of a JWT', async () => {
+  test('the gate names the organization header’s value to control together with the bearer token', async () => {
     await using sides = await startSides()
     await fetch(`${sides.url}/toolbox/box/a`, { headers: { ...bearer, 'X-Daytona-Organization-ID': 'org-9' } })
     assert.deepEqual(sides.asked[0]?.credentials, [{ kind: 'bearer', token: 'key-1', organizationId: 'org-9' }])
   })
 
-  test('401 without a credential, in the toolbox’s error format, without asking control or runner', async () => {
+  test('a call without a credential gets 401 in the toolbox’s error format, without a request to control', async () => {
     await using sides = await startSides()
     const reply = await fetch(`${sides.url}/toolbox/box/process/execute?secret=1`, { method: 'POST', body: '{}' })
     const { timestamp, ...body } = (await reply.json()) as Record<string, unknown>
@@ -87,7 +87,7 @@ suite('gate: admission', () => {
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })
 
-  test('control’s refusal is passed on with status and sentence, and the call reaches no runner', async () => {
+  test('a refusal by control is passed on with its status and message, and the call reaches no sandbox', async () => {
     await using sides = await startSides()
     for (const [status, code, message] of [
       [401, 'UNAUTHORIZED', 'unauthorized: Invalid credentials'],
@@ -103,7 +103,7 @@ suite('gate: admission', () => {
     assert.equal(sides.seen.length, 0)
   })
 
-  test('409 names the state of a sandbox that is not started; the next call asks control again', async () => {
+  test('a call to a sandbox that is not started gets 409 with its state; the next call asks control again', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
@@ -113,7 +113,7 @@ suite('gate: admission', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 200)
   })
 
-  test('metrics of a paused sandbox can be read and are no activity; every other call gets 409', async () => {
+  test('GET /system/metrics of a paused sandbox is allowed and no activity; every other call gets 409', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'paused' })
     const call = async (path: string, method = 'GET') =>
@@ -135,7 +135,7 @@ suite('gate: admission', () => {
     assert.equal(await call('/system/metrics'), 409)
   })
 
-  test('429 if an organization has too many open calls, including sockets and previews; others pass', async () => {
+  test('calls above an organization’s limit of open calls get 429, including sockets and previews', async () => {
     await using sides = await startSides({ openOfOne: 3 })
     sides.control.answer = ({ sandboxIdOrName }) =>
       sides.access({ organizationId: sandboxIdOrName.slice(0, 1), sandboxId: sandboxIdOrName })
@@ -166,7 +166,7 @@ suite('gate: admission', () => {
     for (let seen = 429; seen !== 200; ) seen = await status('/toolbox/a-4/x')
   })
 
-  test('503 if control’s answer is malformed', async () => {
+  test('a call gets 503 if control’s answer is malformed', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 200, body: { sandboxId: 7 } })
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)
@@ -174,7 +174,7 @@ suite('gate: admission', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)
   })
 
-  test('404 for every path outside a sandbox, also for one with `..`', async () => {
+  test('a path that names no sandbox gets 404, also with `..` in it', async () => {
     await using sides = await startSides()
     const ask = (path: string) =>
       new Promise<number>((resolve, reject) => {
@@ -194,8 +194,8 @@ suite('gate: admission', () => {
   })
 })
 
-suite('gate: questions to control', () => {
-  test('many calls at once with one key cause one question to control; another key causes another question', async () => {
+suite('how often the gate asks control', () => {
+  test('20 calls at the same time with one key cause one request to control, and another key causes another', async () => {
     await using sides = await startSides()
     const call = (key: string) => fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
     await Promise.all(Array.from({ length: 20 }, () => call('one')))
@@ -207,7 +207,7 @@ suite('gate: questions to control', () => {
     assert.equal(sides.seen.length, 21)
   })
 
-  test('a refusal by control is not cached: the next call asks control again', async () => {
+  test('a refusal by control is not cached, so the next call asks control again', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 404, body: {} })
     await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
@@ -253,7 +253,7 @@ suite('gate: questions to control', () => {
     assert.equal(await reply.text(), 'a part and the rest')
   })
 
-  test('an open call is cut off when its key is revoked', async () => {
+  test('an open call is ended when its key is revoked', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     sides.toolbox.call = (_request, response) => {
       response.write('a part')
@@ -264,8 +264,8 @@ suite('gate: questions to control', () => {
   })
 })
 
-suite('gate: how the toolbox receives a call', () => {
-  test('credentials and the caller’s identity are removed; the SDK’s name and version are passed on', async () => {
+suite('how the toolbox receives a call from the gate', () => {
+  test('the gate removes credentials and the caller’s identity, and passes on the SDK’s name and version', async () => {
     await using sides = await startSides()
     await new Promise((resolve, reject) => {
       httpRequest(
@@ -299,14 +299,14 @@ suite('gate: how the toolbox receives a call', () => {
     assert.doesNotMatch(JSON.stringify(sides.seen), /s3cret|key-1/)
   })
 
-  test('a body without a known length arrives whole', async () => {
+  test('a request body without a known length arrives completely at the toolbox', async () => {
     await using sides = await startSides()
     const body = new Blob(['part one, ', 'part two']).stream()
     await fetch(`${sides.url}/toolbox/box/x`, { method: 'POST', headers: bearer, body, duplex: 'half' } as RequestInit)
     assert.equal(sides.seen[0]?.body, 'part one, part two')
   })
 
-  test('status, headers and pieces of an answer arrive as sent, the head before the body', async () => {
+  test('the caller gets the toolbox’s status, headers and pieces as they were sent, the head before the body', async () => {
     await using sides = await startSides()
     const goOn = Promise.withResolvers<void>()
     sides.toolbox.call = async (_request, response) => {
@@ -321,7 +321,7 @@ suite('gate: how the toolbox receives a call', () => {
     assert.equal(await reply.text(), 'late')
   })
 
-  test('large bodies arrive whole in both directions, chunked or with a length, in one call after the other', async () => {
+  test('large bodies arrive completely in both directions, chunked or with a length, in consecutive calls', async () => {
     await using sides = await startSides()
     // The body takes many reads, and its bytes differ at every position of a read.
     const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
@@ -341,7 +341,7 @@ suite('gate: how the toolbox receives a call', () => {
     }
   })
 
-  test('a long answer with a length arrives whole, and the caller’s connection serves the next call', async () => {
+  test('after a long answer with a length, the caller’s connection serves its next call', async () => {
     await using sides = await startSides()
     const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
     sides.toolbox.call = async (request, response) => {
@@ -367,7 +367,7 @@ suite('gate: how the toolbox receives a call', () => {
   })
 
   for (const isKnown of [false, true]) {
-    test(`a slow reader slows the toolbox: the gate does not buffer, ${isKnown ? 'with' : 'without'} a length`, async () => {
+    test(`a slow reader slows down the toolbox, because the gate does not buffer, ${isKnown ? 'with' : 'without'} a length`, async () => {
       await using sides = await startSides()
       const total = 256 * 1024 * 1024
       let written = 0
@@ -403,7 +403,7 @@ suite('gate: how the toolbox receives a call', () => {
     })
   }
 
-  test('a reader that reads nothing is disconnected, and the toolbox notices; a slow reader is not', async () => {
+  test('a caller that reads nothing is disconnected after a while; a slow reader is not', async () => {
     // The time is so long that an active reader takes some bytes in it, even on a busy machine.
     const idleMs = 1500
     await using sides = await startSides({ idleMs })
@@ -427,8 +427,8 @@ suite('gate: how the toolbox receives a call', () => {
   })
 })
 
-suite('gate: hang-ups', () => {
-  test('the toolbox notices that a caller has hung up', async () => {
+suite('callers and servers that close early', () => {
+  test('the toolbox notices that a caller has closed its connection', async () => {
     await using sides = await startSides()
     const reached = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()
@@ -444,7 +444,7 @@ suite('gate: hang-ups', () => {
     await closed.promise
   })
 
-  test('if the toolbox breaks off an answer, short or long, the caller’s answer is broken off too', async () => {
+  test('if the toolbox breaks off an answer, short or long, the caller’s answer breaks off too', async () => {
     await using sides = await startSides()
     for (const length of [100, 10_000_000]) {
       sides.toolbox.call = (_request, response) => {
@@ -456,7 +456,7 @@ suite('gate: hang-ups', () => {
     }
   })
 
-  test('the toolbox notices that a caller has hung up in the middle of a long answer', async () => {
+  test('the toolbox notices that a caller has closed its connection in the middle of a long answer', async () => {
     await using sides = await startSides()
     const closed = Promise.withResolvers<void>()
     sides.toolbox.call = (_request, response) => {

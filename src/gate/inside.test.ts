@@ -63,7 +63,7 @@ const wanted = { sandboxId: 'box', runnerAddress: 'unix:/nowhere', isStarted: tr
 const signer = newSigner()
 
 suite('a connection to a port inside a sandbox', () => {
-  test('a connection needs a ticket for this port of this sandbox; any other ticket fails', async () => {
+  test('a connection into a sandbox needs a ticket for this port of this sandbox', async () => {
     let count = 0
     await using sides = await startSides(() => {
       count += 1
@@ -84,7 +84,7 @@ suite('a connection to a port inside a sandbox', () => {
     socket.destroy()
   })
 
-  test('a connection carries raw bytes in both directions, and passes on the end of either side', async () => {
+  test('a connection into a sandbox carries bytes in both directions, and the end of each direction', async () => {
     await using sides = await startSides((socket) => void socket.pipe(socket))
     const socket = await sides.dial()
     const sent = Buffer.alloc(4 * 1024 * 1024, 'abc')
@@ -94,7 +94,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.ok(Buffer.concat(came).equals(sent))
   })
 
-  test('all bytes that a server sends before it closes the connection arrive', async () => {
+  test('all bytes that a server in a sandbox sends before it closes the connection arrive', async () => {
     const said = Buffer.alloc(1024 * 1024, 'x')
     await using sides = await startSides((socket) => void socket.end(said))
     const socket = await sides.dial()
@@ -103,7 +103,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(bytes, said.length)
   })
 
-  test('the bytes of a server arrive, even if it closes before it has read all bytes of the caller', async () => {
+  test('the bytes of a server in a sandbox arrive, even if it closes before it has read all input', async () => {
     await using sides = await startSides((socket) =>
       socket.once('data', () => socket.pause().write('too much', () => socket.destroy())),
     )
@@ -124,7 +124,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(heard, 50)
   })
 
-  test('the server inside a sandbox notices that a caller disconnects', async () => {
+  test('a server in a sandbox notices that its caller has disconnected', async () => {
     const reached = Promise.withResolvers<Socket>()
     await using sides = await startSides((socket) => reached.resolve(socket))
     const socket = await sides.dial()
@@ -135,7 +135,7 @@ suite('a connection to a port inside a sandbox', () => {
     await ended
   })
 
-  test('502 if nothing listens or the sandbox is on another host, 409 if the sandbox is not started', async () => {
+  test('a connection into a sandbox fails with 502 if nothing listens, and with 409 if it is not started', async () => {
     await using sides = await startSides()
     const free = createServer().listen(0, '127.0.0.1')
     await once(free, 'listening')
@@ -150,7 +150,7 @@ suite('a connection to a port inside a sandbox', () => {
     await assert.rejects(sides.dial(), { status: 409 })
   })
 
-  test('503 above the connection limit of a sandbox; connections that end make room for new ones', async () => {
+  test('connections above a sandbox’s limit of 512 fail with 503, until earlier connections have ended', async () => {
     await using sides = await startSides()
     const open = await Promise.all(Array.from({ length: 512 }, () => sides.dial()))
     await assert.rejects(sides.dial(), { status: 503 })
@@ -162,7 +162,7 @@ suite('a connection to a port inside a sandbox', () => {
     ;(await sides.dial()).destroy()
   })
 
-  test('409 for connections that end before they are used, which then no longer count for the limit', async () => {
+  test('a connection into a sandbox that ends before it is used fails with 409, and no longer counts', async () => {
     const held: SandboxHere = { id: 'box', assignment: assignmentWith({}), status: 'started', socketPath: '/agent' }
     const find = async () => ({ sandbox: held, link: {} as RunnerLink })
     const over = new PassThrough()
@@ -198,7 +198,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.deepEqual([answer.statusCode, String(Buffer.concat(body))], [413, 'no'])
   })
 
-  test('long answers are read into memory that is reused', async () => {
+  test('answers from a sandbox are read through `Inflow`, whose memory is reused', async () => {
     await using sides = await startSides((socket) => void socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
     const call = sides.request(['Host', 'x']).end()
     const [answer] = await once(call, 'response')

@@ -16,8 +16,8 @@ const startRunner = () => {
   return { questions, link: { ask } as unknown as ConstructorParameters<typeof MemoryKillQuestions>[0] }
 }
 
-suite('gate: memory kills', () => {
-  test('callers who ask during a question share the next one; no caller gets an answer from before its call', async () => {
+suite('the gate’s requests to the runner for memory kills', () => {
+  test('callers who ask for a sandbox’s kills during a request share the next one, never an older answer', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     const first = kills.find('box')
@@ -34,7 +34,7 @@ suite('gate: memory kills', () => {
     assert.deepEqual(await last, killsOf(3))
   })
 
-  test('a question about one sandbox does not wait for the question about another sandbox', () => {
+  test('a request for the kills of one sandbox does not wait for the request for another sandbox', () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     void kills.find('one')
@@ -45,7 +45,7 @@ suite('gate: memory kills', () => {
     )
   })
 
-  test('a silent runner delays a caller by one timeout at most; the next caller asks it again', async () => {
+  test('a runner that does not answer delays a caller by one timeout; the next caller asks it again', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link, 20)
     // The timer of a question does not keep the process alive.

@@ -14,7 +14,7 @@ const bearer = { authorization: 'Bearer key-1' }
 const handMade = (port: number, path: string, headers: Record<string, string>) =>
   request({ port, path, headers: { ...headers, connection: 'Upgrade', upgrade: 'websocket' } }).end()
 
-suite('gate: refused sockets', () => {
+suite('refused WebSockets', () => {
   const terminals = ['/toolbox/box/process/pty/create-connect?id=a', '/toolbox/box/process/pty/a/connect']
   const interpreter = '/toolbox/box/process/interpreter/execute'
   const followedLogs = '/toolbox/box/process/session/s/command/c/logs?follow=true'
@@ -34,7 +34,7 @@ suite('gate: refused sockets', () => {
     return { said: JSON.parse(String(message)), code, reason: String(reason) }
   }
 
-  test('a terminal and an interpreter of a sandbox that is not started are refused after the upgrade', async () => {
+  test('a terminal or interpreter of a sandbox that is not started gets 101 and then the error', async () => {
     await using sides = await startSides()
     for (const state of ['stopped', 'archived', 'error']) {
       sides.control.answer = () => sides.access({ isStarted: false, state })
@@ -51,7 +51,7 @@ suite('gate: refused sockets', () => {
     assert.equal(sides.seen.length, 0)
   })
 
-  test('a terminal and an interpreter are refused after the upgrade if only the runner knows of the stop', async () => {
+  test('a terminal or interpreter gets 101 and then the error if only the runner knows of the stop', async () => {
     await using sides = await startSides()
     sides.toolbox.refusal = notStarted()
     for (const path of [...terminals, interpreter]) {
@@ -66,7 +66,7 @@ suite('gate: refused sockets', () => {
     ['an SDK that sets no headers', {}, { protocol: 'X-Daytona-SDK-Version~0.216.0' }],
     ['a browser', { origin: 'http://page.test' }, {}],
   ] as const) {
-    test(`${who} gets the reason after the upgrade if a terminal or an interpreter is refused`, async () => {
+    test(`${who} gets the reason after the upgrade if a terminal or interpreter is refused`, async () => {
       await using sides = await startSides()
       const headers = { ...bearer, ...more }
       for (const [status, sentence] of [
@@ -91,7 +91,7 @@ suite('gate: refused sockets', () => {
     })
   }
 
-  test('a caller that sends much before it reads still gets the reason', async () => {
+  test('a refused caller that first sends 3 MiB still gets the reason', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     const { code, reason } = await converse(sides.port, interpreter, bearer, {
@@ -100,7 +100,7 @@ suite('gate: refused sockets', () => {
     assert.deepEqual([code, reason.slice(0, 26)], [1011, 'The sandbox is not started'])
   })
 
-  test('a refused connection that the caller keeps open is closed within a time limit', async () => {
+  test('a refused WebSocket that its caller keeps open is closed after a time limit', async () => {
     await using sides = await startSides({ lingerMs: 20 })
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     const caller = connect({ port: sides.port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => undefined)
@@ -116,7 +116,7 @@ suite('gate: refused sockets', () => {
     }
   })
 
-  test('refusals are plain HTTP for log streams, for clients that can read them, and without WebSocket', async () => {
+  test('a refused log stream gets a plain HTTP error, and so do callers that can read one', async () => {
     await using sides = await startSides()
     const statusOf = async (path: string, headers: Record<string, string>) => {
       const client = new WebSocket(`ws://127.0.0.1:${sides.port}${path}`, { headers })

@@ -40,7 +40,7 @@ const startRunner = async (frames: readonly Buffer[]) => {
 
 const { assignment, ...unassigned } = here('bad').sandbox
 
-suite('gate: a bad message of a runner', () => {
+suite('a wrong message of a runner to the gate', () => {
   for (const [name, bad] of Object.entries({
     'is no JSON': frameOf(Buffer.from('{"type":')),
     'is null': jsonFrameOf(null),
@@ -60,7 +60,7 @@ suite('gate: a bad message of a runner', () => {
       sandbox: { ...unassigned, assignment: { ...assignment, sandboxId: 'before' } },
     }),
   })) {
-    test(`a bad message is ignored if it ${name}, and the other sandboxes are served`, {
+    test(`a wrong message of a runner is ignored if it ${name}, and all other sandboxes are served`, {
       timeout: 20_000,
     }, async () => {
       const frames = [jsonFrameOf(here('before')), bad, jsonFrameOf(here('behind')), jsonFrameOf({ type: 'whole' })]

@@ -50,8 +50,8 @@ const until = async (isSo: () => boolean) => {
   while (!isSo()) await pause(5)
 }
 
-suite('the sandboxes of this host', () => {
-  test('the gate’s sandboxes are those that the runner reports, in their present state', async () => {
+suite('the sandboxes of this host that the gate knows', () => {
+  test('the gate knows the sandboxes that its runner reports, in their present state', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     assert.equal((await sides.find(sides.wanted()))?.socketPath, '/nowhere/box')
@@ -61,7 +61,7 @@ suite('the sandboxes of this host', () => {
     await until(() => sides.link.get('box') === undefined)
   })
 
-  test('a call with a generation waits until the runner has this generation, and not for a newer one', async () => {
+  test('a call waits until the runner reports the call’s generation, and not for a newer one', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 5), 'started')
     const waiting = sides.find(sides.wanted({ leastGeneration: 6 }))
@@ -79,14 +79,14 @@ suite('the sandboxes of this host', () => {
     assert.equal((await waiting)?.status, 'started')
   })
 
-  test('a call soon fails if the runner has not reported the sandbox, or has reported it as stopped', async () => {
+  test('a call fails soon if the runner has not reported the sandbox, or has reported it as stopped', async () => {
     await using sides = await startSides()
     assert.equal(await sides.find(sides.wanted()), undefined)
     sides.host.hold(assigned('box', 1), 'stopped')
     assert.equal((await sides.find(sides.wanted()))?.status, 'stopped')
   })
 
-  test('a call waits almost ten seconds for its generation, and succeeds if it is reported just before', async (t) => {
+  test('a call waits up to ten seconds for its generation, and succeeds if it is reported just before', async (t) => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     await until(() => sides.link.get('box') !== undefined)
@@ -103,7 +103,7 @@ suite('the sandboxes of this host', () => {
     assert.deepEqual([found?.assignment.generation, looks, now], [2, 100, 9801])
   })
 
-  test('any news of a sandbox wakes the calls that wait for it', { timeout: 60_000 }, async () => {
+  test('every report about a sandbox wakes the calls that wait for it', { timeout: 60_000 }, async () => {
     await using sides = await startSides({ hasRunner: false })
     const hour = 3_600_000
     const waiting = sides.link.untilChanged('box', hour)
@@ -120,7 +120,7 @@ suite('the sandboxes of this host', () => {
     }
   })
 
-  test('503 after a call has waited for ten seconds for its generation', async (t) => {
+  test('a call gets 503 after it has waited ten seconds for its generation', async (t) => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     await until(() => sides.link.get('box') !== undefined)
@@ -130,7 +130,7 @@ suite('the sandboxes of this host', () => {
     await assert.rejects(sides.find(sides.wanted({ leastGeneration: 2 })), { status: 503 })
   })
 
-  test('the gate uses a disconnected runner’s last states; after a restart, the new process’s states', async () => {
+  test('the gate uses the last reports of a disconnected runner, until the runner has connected again', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     sides.host.hold(assigned('other', 1), 'started')
@@ -145,7 +145,7 @@ suite('the sandboxes of this host', () => {
     assert.equal((await sides.find(sides.wanted()))?.status, 'started')
   })
 
-  test('503 if no runner could be reached yet; a runner that starts later is found', async () => {
+  test('a call gets 503 if no runner could be reached yet, and a runner that starts later is found', async () => {
     await using sides = await startSides({ hasRunner: false })
     await assert.rejects(sides.find(sides.wanted()), { status: 503 })
     sides.host.hold(assigned('box', 1), 'started')
@@ -154,7 +154,7 @@ suite('the sandboxes of this host', () => {
     assert.equal((await waiting)?.status, 'started')
   })
 
-  test('502 for a sandbox whose runner is on another host', async () => {
+  test('a call gets 502 for a sandbox whose runner is on another host', async () => {
     await using sides = await startSides()
     await assert.rejects(sides.find(sides.wanted({ runnerAddress: 'http://10.0.0.1:1' })), { status: 502 })
   })

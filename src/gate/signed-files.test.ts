@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startSides } from './testing/simulated.ts'
 
-suite('gate: signed file URLs', () => {
+suite('signed file URLs at the gate', () => {
   const query = 'path=%2Fhome%2Fa%20b%26c&expires=0&signature=v1_x'
 
-  test('control checks the signature, and the toolbox gets only the signed path', async () => {
+  test('control checks the signature of a signed file URL, and the toolbox gets only the signed path', async () => {
     await using sides = await startSides()
     for (const [method, path] of [
       ['GET', '/files/download'],
@@ -20,7 +20,7 @@ suite('gate: signed file URLs', () => {
     }
   })
 
-  test('401 for a signature of another call, and for a signature with repeated or missing fields', async () => {
+  test('a signed file URL gets 401 for another call, and with repeated or missing fields', async () => {
     await using sides = await startSides()
     for (const [method, path] of [
       ['POST', '/files/download'],
@@ -38,7 +38,7 @@ suite('gate: signed file URLs', () => {
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })
 
-  test('a key takes precedence over a signature', async () => {
+  test('an API key is tried before the signature of a signed file URL', async () => {
     await using sides = await startSides()
     const headers = { authorization: 'Bearer key' }
     await fetch(`${sides.url}/toolbox/box/files/download?${query}`, { headers })

@@ -7,7 +7,7 @@ import type { Problem } from '#src/problems.ts'
 import { type Sides, startSides } from './testing/simulated.ts'
 import { key, previewHost } from './testing/visiting.ts'
 
-suite('gate: slow request bodies', () => {
+suite('slow request bodies at the gate', () => {
   const post = (sides: Sides, more: object = {}) =>
     request({
       port: sides.port,
@@ -19,7 +19,7 @@ suite('gate: slow request bodies', () => {
       ...more,
     }).on('error', () => undefined)
 
-  test('408 for a toolbox body that comes too slowly; a slow but steady body and a preview continue', async () => {
+  test('a toolbox call gets 408 if its body comes too slowly; a slow but steady body and a preview do not', async () => {
     await using sides = await startSides({ slow: { spanMs: 300 } })
     const cutOff = Promise.withResolvers<void>()
     sides.toolbox.call = (incoming, response) => {
@@ -57,7 +57,7 @@ suite('gate: slow request bodies', () => {
     }
   })
 
-  test('no 408 for a body that comes slowly because the toolbox does not read it', async () => {
+  test('a body that comes slowly because the toolbox does not read it does not get 408', async () => {
     await using sides = await startSides({ slow: { spanMs: 200 } })
     const held = Promise.withResolvers<[IncomingMessage, ServerResponse]>()
     sides.toolbox.call = (incoming, response) => held.resolve([incoming.pause(), response])

@@ -33,8 +33,8 @@ const clockOf = (t: { mock: typeof test.mock }) => {
   }
 }
 
-suite('gate: tickets and the keys of control', () => {
-  test('a ticket is valid for many calls, and control is asked for its keys once', async () => {
+suite('the gate’s tickets and control’s keys', () => {
+  test('a ticket is accepted for many calls, and control is asked for its keys once', async () => {
     const signer = newSigner()
     const { control, tickets } = startSides(signer.key)
     const text = signer.sign()
@@ -44,7 +44,7 @@ suite('gate: tickets and the keys of control', () => {
     assert.equal(control.asked, 1)
   })
 
-  test('a ticket that was valid for one sandbox is refused for another', async () => {
+  test('a ticket for one sandbox is refused for another sandbox, even after it was accepted', async () => {
     const signer = newSigner()
     const { tickets } = startSides(signer.key)
     const text = signer.sign()
@@ -53,7 +53,7 @@ suite('gate: tickets and the keys of control', () => {
     await assert.rejects(tickets.check(text, { sandboxId: 'box-id', port: 3000 }), { status: 403 })
   })
 
-  test('a ticket that was valid is refused after it has expired', async (t) => {
+  test('a ticket is refused after it has expired, even if it was accepted before', async (t) => {
     const signer = newSigner()
     const { tickets } = startSides(signer.key)
     const text = signer.sign()
@@ -63,7 +63,7 @@ suite('gate: tickets and the keys of control', () => {
     await assert.rejects(tickets.check(text, need), { status: 401 })
   })
 
-  test('a new key counts from its first ticket; tickets of a key that control no longer lists are refused', async (t) => {
+  test('a new key is accepted with its first ticket; tickets of a key that control removed are refused', async (t) => {
     const clock = clockOf(t)
     const [former, next] = [newSigner('former'), newSigner('next')]
     const { control, tickets } = startSides(former.key)
@@ -80,7 +80,7 @@ suite('gate: tickets and the keys of control', () => {
     await tickets.check(next.sign(), need)
   })
 
-  test('tickets of unknown keys cause at most one question to control per second', async (t) => {
+  test('tickets of unknown keys cause at most one request to control per second', async (t) => {
     const clock = clockOf(t)
     const signer = newSigner()
     const { control, tickets } = startSides(signer.key)
@@ -91,7 +91,7 @@ suite('gate: tickets and the keys of control', () => {
     assert.equal(control.asked, 2)
   })
 
-  test('503 if control does not list its keys; the next call asks again, and known keys stay valid', async () => {
+  test('a ticket check fails with 503 if control does not list its keys; keys known before stay valid', async () => {
     const signer = newSigner()
     const { control, tickets } = startSides(signer.key)
     control.answers = false
@@ -103,7 +103,7 @@ suite('gate: tickets and the keys of control', () => {
     await tickets.check(signer.sign(), need)
   })
 
-  test('503 if control lists an invalid key', async () => {
+  test('a ticket check fails with 503 if control lists an invalid key', async () => {
     const { tickets } = startSides({ id: 'key-1', publicKey: 'AAAA' })
     await assert.rejects(tickets.check(newSigner().sign(), need), { status: 503 })
   })

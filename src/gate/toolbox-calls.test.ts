@@ -39,8 +39,8 @@ const sandbox: SandboxHere = {
   socketPath: '/agent',
 }
 
-suite('gate: a call to a toolbox', () => {
-  test('a call names its SDK and version to the toolbox, and nothing else about the caller', () => {
+suite('a call that the gate passes to a toolbox', () => {
+  test('a toolbox call carries its SDK’s name and version, and nothing else about the caller', () => {
     const call = request({
       Authorization: 'Bearer secret',
       'X-Daytona-SDK-Version': '0.216.0',
@@ -52,7 +52,7 @@ suite('gate: a call to a toolbox', () => {
     assert.equal(call.url, '/toolbox/box-1/process/execute')
   })
 
-  test('a call reaches only the sandbox that it was admitted to, in the generation that control named', async () => {
+  test('a toolbox call reaches only the sandbox that its ticket names, in the generation that control named', async () => {
     const wanted: AdmittedSandbox[] = []
     const find = async (asked: AdmittedSandbox) => {
       wanted.push(asked)
@@ -68,7 +68,7 @@ suite('gate: a call to a toolbox', () => {
     assert.equal(wanted.length, 1)
   })
 
-  test('a change of variables sends the ticket to control, and ends when the runner has the new generation', async () => {
+  test('a change of variables ends when the runner has reported the generation that control answered', async () => {
     const held: SandboxHere = { ...sandbox, config: { env: { LANG: 'C' }, workdir: '/' } }
     const wanted: (number | undefined)[] = []
     const find = async ({ leastGeneration }: AdmittedSandbox) => {
@@ -128,7 +128,7 @@ suite('gate: a call to a toolbox', () => {
       { method: 'POST', rest: '/process/execute' },
     ],
   ] as readonly [string, number, () => string | undefined, { method?: string; rest?: string }?][]) {
-    test(`${what}; the sandbox is looked up only after a valid ticket`, async () => {
+    test(`a toolbox call answers ${what}; the sandbox is looked up only after a valid ticket`, async () => {
       let looked = 0
       const find = async () => {
         looked += 1

@@ -9,7 +9,7 @@ import { previewHost } from './testing/visiting.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 
-suite('gate: upgrades', () => {
+suite('WebSocket upgrades at the gate', () => {
   /** Upgrades at a server inside a sandbox. */
   const upgradeInside = (port: number) => upgrade(port, '/x', { ...bearer, host: previewHost })
 
@@ -23,7 +23,7 @@ suite('gate: upgrades', () => {
     return request
   }
 
-  test('bytes pass both ways after the toolbox has agreed, and the toolbox’s headers arrive', async () => {
+  test('after an upgrade, bytes pass in both directions, and the caller gets the toolbox’s headers', async () => {
     await using sides = await startSides()
     let given: Record<string, unknown> = {}
     sides.toolbox.upgrade = (request, socket) => {
@@ -44,7 +44,7 @@ suite('gate: upgrades', () => {
     socket.destroy()
   })
 
-  test('refusals of the gate and of the toolbox come before the upgrade, as plain HTTP', async () => {
+  test('an upgrade that the gate or the toolbox refuses gets a plain HTTP answer', async () => {
     await using sides = await startSides()
     sides.toolbox.upgrade = (_request, socket) => {
       socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope')
@@ -56,7 +56,7 @@ suite('gate: upgrades', () => {
     assert.deepEqual([theirs.statusCode, await bodyOf(theirs)], [404, 'nope'])
   })
 
-  test('an ordinary answer to an upgrade ends when its caller leaves', async () => {
+  test('an ordinary answer to an upgrade ends when its caller closes the connection', async () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
     sides.inside.upgrade = (_request, socket) => {
@@ -101,7 +101,7 @@ suite('gate: upgrades', () => {
     })
   }
 
-  test('the end of either side ends the other', async () => {
+  test('after an upgrade, the end of either side ends the other side', async () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
     let next = inside
@@ -124,7 +124,7 @@ suite('gate: upgrades', () => {
     await closed
   })
 
-  test('the bytes of a side before it failed still arrive, while the other keeps sending', async () => {
+  test('after an upgrade, the last bytes of a failing side arrive, even if the other side keeps sending', async () => {
     await using sides = await startSides()
     sides.inside.upgrade = (_request, socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
@@ -152,7 +152,7 @@ suite('gate: upgrades', () => {
     ['upgrade', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'],
     ['response', 'HTTP/1.1 200 OK\r\n\r\n'],
   ] as const) {
-    test(`an open connection counts as activity, and ends when its key is revoked: ${event}`, async () => {
+    test(`an open WebSocket counts as activity, and ends when its key is revoked: ${event}`, async () => {
       await using sides = await startSides({ presenceMs: 5 })
       sides.toolbox.upgrade = (_request, socket) => {
         socket.write(head)

@@ -19,7 +19,7 @@ suite('batches of work', () => {
     return { begun, batches, finish }
   }
 
-  test('the first item runs at once; items that are added meanwhile run together, up to the limit', async () => {
+  test('the first item runs immediately; items added while it runs form the next batches, up to the limit', async () => {
     const { begun, batches, finish } = held(2)
     const all = ['a', 'b', 'c', 'd'].map((item) => batches.run(item))
     assert.deepEqual(begun, [['a']])
@@ -42,7 +42,7 @@ suite('batches of work', () => {
     )
   })
 
-  test('work that throws fails its own batch, and the next batch runs', async () => {
+  test('work that throws fails all items of its batch, and the next batch runs', async () => {
     let times = 0
     const batches = new Batches<string>(1, async (items) => {
       if (times++ === 0) throw new Error('all of it')

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { Budget } from './budget.ts'
 
 suite('a budget', () => {
-  test('a budget limits each owner, and all owners together; an amount that is returned can be taken again', () => {
+  test('a budget limits each owner and all owners together; a returned amount can be taken again', () => {
     const budget = new Budget({ each: 2, all: 3 })
     assert.deepEqual(
       ['a', 'a', 'a', 'b', 'b', 'c'].map((key) => budget.take(key)),
@@ -28,7 +28,7 @@ suite('a budget', () => {
     assert.ok(budget.take('b', 7))
   })
 
-  test('`takeUpTo` takes a part of the amount; with `ofFree: 1` an owner holds at most what is left free', () => {
+  test('`takeUpTo` takes what is free of the amount; with `ofFree: 1` an owner holds no more than stays free', () => {
     const budget = new Budget({ all: 100, ofFree: 1 })
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)

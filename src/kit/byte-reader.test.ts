@@ -23,7 +23,7 @@ const openPair = async () => {
 }
 
 suite('a reader of bytes', { timeout: 20_000 }, () => {
-  test('a byte reader waits for the missing requested bytes without blocking other work', async () => {
+  test('`ByteReader` waits for all requested bytes, and other work runs meanwhile', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     const five = bytes.exactly(5)
@@ -36,7 +36,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     assert.equal(turns, 20)
   })
 
-  test('a byte reader returns undefined at the end, and throws if the stream ends within the requested bytes', async () => {
+  test('`ByteReader` returns undefined at the end of the stream, and throws if it ends too early', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     pair.far.end('hello')
@@ -49,14 +49,14 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     assert.equal(await new ByteReader(empty.near).some(), undefined)
   })
 
-  test('a reader throws if the connection fails while it waits, with the cause', async () => {
+  test('`ByteReader` throws with the cause if its connection fails while it waits', async () => {
     using pair = await openPair()
     const waiting = new ByteReader(pair.near).exactly(3)
     pair.near.destroy(new Error('given up'))
     await assert.rejects(waiting, { name: 'BrokenStream', cause: new Error('given up') })
   })
 
-  test('a byte reader leaves unread bytes to the next reader, and removes its listeners', async () => {
+  test('`ByteReader` leaves unread bytes to the next reader, and removes its listeners', async () => {
     using pair = await openPair()
     const before = pair.near.eventNames().map((name) => [name, pair.near.listenerCount(name)])
     const bytes = new ByteReader(pair.near)

@@ -14,7 +14,7 @@ const logOf = (level = 'info') => {
 }
 
 suite('log lines of one cause', () => {
-  test('log lines of one cause are limited per minute; after it, one line counts the suppressed ones', () => {
+  test('log lines of one cause are limited per minute; then one line tells how many were suppressed', () => {
     const { log, lines, endMinute } = logOf()
     const fail = (n: number) => new Error(`no answer from 10.0.0.${n}`)
     for (let n = 0; n < 20; n += 1) log.child({ reqId: n }).warn({ err: fail(n), sandboxId: n }, 'could not be asked')
@@ -27,7 +27,7 @@ suite('log lines of one cause', () => {
     assert.equal(lines.length, 5)
   })
 
-  test('log lines of one cause leave room for other causes; fatal lines are always written', () => {
+  test('log lines of one cause leave room for other causes, and fatal lines are always written', () => {
     const { log, lines } = logOf()
     for (let n = 0; n < 10; n += 1) log.warn('the first')
     log.warn('the second')
@@ -36,14 +36,14 @@ suite('log lines of one cause', () => {
     assert.equal(lines.filter(({ msg }) => msg === 'the end').length, 10)
   })
 
-  test('when there are too many causes, further causes share one budget of lines', () => {
+  test('log lines of more than 500 causes a minute share one budget', () => {
     const budget = new CauseBudget(3, () => {})
     const letters = (n: number) => n.toString(26).replace(/\d/g, (digit) => String.fromCharCode(113 + Number(digit)))
     const taken = Array.from({ length: 2000 }, (_, n) => budget.take(letters(n), () => {})).filter(Boolean)
     assert.equal(taken.length, 503)
   })
 
-  test('causes of log lines differ by sentence, and by name, code and place of the error', () => {
+  test('log lines have different causes if their message, or their error’s name, code or place differs', () => {
     const error = (code: string) => Object.assign(new Error('x'), { code })
     const [one, same, other] = ['A', 'A', 'B'].map((code) => causeOf([{ err: error(code) }, 'failed']))
     assert.equal(one, same)

@@ -34,7 +34,7 @@ suite('a confined program', { skip: needsRoot }, () => {
   const python = (program: Omit<Confined, 'command' | 'uid'>, lines: string) =>
     runAs(program, ['/usr/bin/python3', '-c', lines])
 
-  test('a confined program has its own uid and gid, no groups, capabilities or privileges, and a filter', () => {
+  test('a confined program has its own uid and gid, no groups, no capabilities, and a system call filter', () => {
     assert.equal(run('id -u; id -g; id -G'), `${uid}\n${uid}\n${uid}`)
     const status = run('grep -E "^(Cap|NoNewPrivs|Seccomp:)" /proc/$$/status')
     for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
@@ -43,18 +43,18 @@ suite('a confined program', { skip: needsRoot }, () => {
     assert.match(status, /^Seccomp:\t2$/m)
   })
 
-  test('a confined program keeps only the capability to listen below port 1024, if requested', () => {
+  test('a confined program with mayBindLowPorts keeps only the capability to listen below port 1024', () => {
     const status = runAs({ ...family, mayBindLowPorts: true }, ['sh', '-c', 'grep ^Cap /proc/$$/status'])
     for (const set of ['CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
       assert.match(status, new RegExp(`^${set}:\t0+400$`, 'm'))
   })
 
-  test('a confined program reads a shown directory below a closed parent, and cannot write there', () => {
+  test('a confined program can read a directory in `shown` below a closed parent, and cannot write there', () => {
     assert.equal(run(`cat ${closed}/hello`), 'hello')
     assert.match(run(`touch ${closed}/new`), /Read-only file system/)
   })
 
-  test('a confined program can write to its own directory that is shown as writable', () => {
+  test('a confined program can write to its own directory if `shown` says isWritable', () => {
     const own = join(scratch, 'own')
     mkdirSync(own)
     chownSync(own, uid, uid)
@@ -62,7 +62,7 @@ suite('a confined program', { skip: needsRoot }, () => {
     assert.equal(readFileSync(join(own, 'new'), 'utf8'), 'new\n')
   })
 
-  test('a confined program sees nothing else of the host: files, homes, sockets, other processes', () => {
+  test('a confined program sees no other files, homes, sockets or processes of the host', () => {
     assert.match(run(`cat ${secret}`), /No such file/)
     assert.match(run(`cat ${process.cwd()}/package.json`), /No such file/)
     const top = run('ls /').split('\n')
@@ -79,7 +79,7 @@ suite('a confined program', { skip: needsRoot }, () => {
     assert.equal(run('mountpoint -q / && grep -c . /proc/mounts 2>/dev/null || true').includes('pool'), false)
   })
 
-  test('a hidden directory is empty even if its parent directory is shown', () => {
+  test('a directory in `hidden` is empty in a confined program, even if its parent directory is shown', () => {
     const shown = [{ from: closed }]
     const hides = { sockets: 'none', hasProcesses: true, hidden: ['/usr/share'], shown } as const
     assert.equal(runAs(hides, ['sh', '-c', 'ls -A /usr/share; ls /usr | grep -c share']), '1')
@@ -103,7 +103,7 @@ libc.syscall(435, 0, 0)
 if ctypes.get_errno() != errno.ENOSYS: print('clone3', ctypes.get_errno())
 print('done')`
 
-  test('system calls known for privilege escalation fail with EPERM, and clone3 with ENOSYS', () => {
+  test('system calls for privilege escalation fail with EPERM in a confined program, clone3 with ENOSYS', () => {
     assert.equal(python(family, dangerous), 'done')
   })
 
@@ -122,7 +122,7 @@ print(tries(socket.AF_UNIX), tries(socket.AF_INET), tries(socket.AF_INET6), trie
     assert.deepEqual(made('none'), [no, no, no, no, no, no])
   })
 
-  test('a program without hasProcesses starts threads, but no process, and cannot signal others', () => {
+  test('a confined program without hasProcesses can start threads, but no processes, and send no signals', () => {
     const alone = `
 import os, threading, signal, errno
 thread = threading.Thread(target=lambda: print('thread')); thread.start(); thread.join()
@@ -133,7 +133,7 @@ print(tries(os.fork), tries(lambda: os.kill(${process.pid}, 0)), tries(lambda: o
     assert.equal(python({ sockets: 'none' }, alone), 'thread\nEPERM EPERM EPERM done')
   })
 
-  test('a memory limit ends a confined program, which inherits no file descriptor', () => {
+  test('a confined program has a memory limit, and inherits no file descriptor', () => {
     const memory = { sockets: 'none', limits: { memory: 256 * 1024 ** 2 } } as const
     assert.match(python(memory, 'bytearray(512 * 1024 ** 2)'), /MemoryError/)
     assert.equal(

@@ -22,14 +22,14 @@ const openPair = async (): Promise<{ near: Inflow; far: Socket } & Disposable> =
 const counting = (words: number): Buffer => Buffer.from(Uint32Array.from({ length: words }, (_, at) => at).buffer)
 
 suite('Inflow', () => {
-  test('Inflow is an ordinary stream for listeners, and the pieces they keep are not overwritten', async () => {
+  test('Inflow is a usual stream for its listeners, and pieces that they keep are not overwritten', async () => {
     using pair = await openPair()
     const sent = counting(1_000_000)
     pair.far.end(sent)
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('Inflow with hearOut ignores refused writes, and reads the answer that the other side sent before', async () => {
+  test('Inflow with hearOut reads an answer that the other side sent before it reset the connection', async () => {
     using pair = await openPair()
     pair.near.hearOut().pause()
     pair.far.write('too much')
@@ -40,7 +40,7 @@ suite('Inflow', () => {
     assert.equal(String(pair.near.read()), 'too much')
   })
 
-  test('takeOver gets all bytes after those of the listeners, and no piece in use is overwritten', async () => {
+  test('`takeOver` gets all bytes after those that were read, and no piece in use is overwritten', async () => {
     using pair = await openPair()
     const sent = counting(2_000_000)
     pair.far.write(sent.subarray(0, 100_000))
@@ -63,7 +63,7 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(pieces).equals(sent))
   })
 
-  test('a slow listener gets small pieces, and other work runs between them', async () => {
+  test('a slow listener of Inflow gets small pieces, and other work runs between them', async () => {
     using pair = await openPair()
     const sent = counting(100_000)
     const pieces: Buffer[] = []
@@ -90,7 +90,7 @@ suite('Inflow', () => {
     assert.equal(new Set(turns).size, turns.length)
   })
 
-  test('a slow reader that calls read() gets all bytes', async (t) => {
+  test('a slow reader that calls `read` of Inflow gets all bytes', async (t) => {
     using pair = await openPair()
     let now = 0
     t.mock.method(performance, 'now', () => {
@@ -102,7 +102,7 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('pieces grow while the consumer keeps up, and shrink after small reads', async () => {
+  test('the pieces of Inflow grow while its consumer keeps up, and shrink after small reads', async () => {
     using pair = await openPair()
     const roomFor: number[] = []
     let bytesTaken = 0
@@ -129,7 +129,7 @@ suite('Inflow', () => {
     assert.ok(roomFor.at(-1)! < small)
   })
 
-  test('200 consumers that stop reading after a while hold less than 12 MB together', async () => {
+  test('200 consumers of Inflow that have stopped reading hold less than 12 MB together', async () => {
     const pairs = await Promise.all(Array.from({ length: 200 }, openPair))
     try {
       const held = pairs.map(({ near, far }) => {
@@ -160,7 +160,7 @@ suite('Inflow', () => {
     await large.promise
   })
 
-  test('the consumer may overwrite a few bytes before each piece, to add a header', async () => {
+  test('a consumer of Inflow may overwrite a few bytes before each piece, to add a header', async () => {
     using pair = await openPair()
     pair.far.end('text')
     const taken = Promise.withResolvers<string>()
@@ -175,7 +175,7 @@ suite('Inflow', () => {
 })
 
 suite('writeThrough', () => {
-  test('writeThrough returns true if all bytes are written at once, and otherwise calls back later', () => {
+  test('`writeThrough` returns true if the bytes are written immediately, and otherwise calls back later', () => {
     const waiting: (() => void)[] = []
     let isSlow = false
     const to = new Writable({ write: (_bytes, _encoding, done) => (isSlow ? void waiting.push(done) : done()) })

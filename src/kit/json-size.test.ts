@@ -14,12 +14,12 @@ suite('the size of a text in JSON', () => {
     'DEL and the line separators of JavaScript': Buffer.from('\x7f\u2028\u2029'),
     nothing: Buffer.alloc(0),
   })) {
-    test(`the size of ${what} equals the length of its JSON`, () => {
+    test(`fitIntoJson returns the length that ${what} has in JSON`, () => {
       assert.deepEqual(fitIntoJson(bytes, 1_000_000), { bytes: bytes.length, json: inJson(bytes) })
     })
   }
 
-  test('a character that two pieces share is counted as one', () => {
+  test('`fitIntoJson` counts a character that two pieces share once', () => {
     const text = Buffer.from('漢字🏔')
     for (let cut = 0; cut <= text.length; cut++) {
       const taken = [text.subarray(0, cut), text.subarray(cut)].map((piece) => fitIntoJson(piece, 100).json)
@@ -27,7 +27,7 @@ suite('the size of a text in JSON', () => {
     }
   })
 
-  test('counting stops at the limit and returns how many bytes fit', () => {
+  test('`fitIntoJson` stops at its limit and returns how many bytes fit', () => {
     assert.deepEqual(fitIntoJson(Buffer.from('a\x01\x01\x01'), 13), { bytes: 3, json: 13 })
     assert.deepEqual(fitIntoJson(Buffer.from('a\x01\x01\x01'), 12), { bytes: 2, json: 7 })
     assert.deepEqual(fitIntoJson(Buffer.from('a'), 0), { bytes: 0, json: 0 })

@@ -25,7 +25,7 @@ const openPair = async () => {
 }
 
 suite('frames of a stream', { timeout: 20_000 }, () => {
-  test('frames are read whole, however they are split, and other work is not blocked', async () => {
+  test('`Frames` returns whole frames, however they are split, and other work runs meanwhile', async () => {
     using pair = await openPair()
     const message = Buffer.alloc(1_000_000, 'x')
     const frame = frameOf(message)
@@ -41,7 +41,7 @@ suite('frames of a stream', { timeout: 20_000 }, () => {
     }
   })
 
-  test('reading returns undefined at the end of the stream, and throws inside a frame and for a long frame', async () => {
+  test('`Frames` returns undefined at the end of the stream, and throws inside a frame and for a long frame', async () => {
     {
       using pair = await openPair()
       pair.far.end(frameOf(Buffer.from('last')))

@@ -30,7 +30,7 @@ const startHolder = async () => {
 }
 
 suite('a lock between processes', () => {
-  test('a lock is refused while another process holds it, and free as soon as that process is killed', async () => {
+  test('`tryLock` fails while another process holds the lock, and succeeds once that process is killed', async () => {
     const holder = await startHolder()
     try {
       assert.equal(tryLock(path), undefined)
@@ -41,7 +41,7 @@ suite('a lock between processes', () => {
     assert.ok(lock)
   })
 
-  test('a lock has one holder at a time; `onWait` is called for a caller who has to wait', async () => {
+  test('`waitForLock` gives a lock to one caller at a time, and calls `onWait` if a caller has to wait', async () => {
     const first = await waitForLock(path, { onWait: assert.fail, timeoutMs: 60_000 })
     const order: string[] = []
     const waits = Promise.withResolvers<void>()
@@ -56,7 +56,7 @@ suite('a lock between processes', () => {
     assert.deepEqual(order, ['first ends', 'second'])
   })
 
-  test('a lock goes to the waiting process when its holder is killed', async () => {
+  test('`waitForLock` resolves in the waiting process when the holder is killed', async () => {
     const holder = await startHolder()
     const waits = Promise.withResolvers<void>()
     const next = waitForLock(path, { onWait: waits.resolve, timeoutMs: 60_000 })
@@ -65,12 +65,12 @@ suite('a lock between processes', () => {
     using _next = await next
   })
 
-  test('waiting for a lock ends at the timeout', async () => {
+  test('`waitForLock` fails at its timeout', async () => {
     using _held = tryLock(path)
     await assert.rejects(waitForLock(path, { timeoutMs: 100 }), /waited 0.1 s/)
   })
 
-  test('a lock whose file cannot be opened causes an error', async () => {
+  test('`tryLock` and `waitForLock` fail if the lock’s file cannot be opened', async () => {
     await assert.rejects(waitForLock('/proc/no/such/lock', { timeoutMs: 1000 }), { code: 'ENOENT' })
     assert.throws(() => tryLock('/proc/no/such/lock'), { code: 'ENOENT' })
   })

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { createLog } from './log.ts'
 
 suite('the log', () => {
-  test('the log has name, message, code and stack of an error under any key, and no other fields of it', () => {
+  test('the log shows name, message, code and stack of an error under any key, and no other field of it', () => {
     const lines: string[] = []
     const log = createLog('test', 'warn', { write: (line) => void lines.push(line) })
     for (const name of ['err', 'error', 'cause']) {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { networkOf } from './network-of.ts'
 
-suite('networkOf', () => {
-  test('an IPv4 address counts alone in any spelling, and an IPv6 address counts as its /64', () => {
+suite('the network that an address counts for (`networkOf`)', () => {
+  test('`networkOf` returns an IPv4 address itself, in one spelling, and the /64 of an IPv6 address', () => {
     for (const [address, network] of [
       ['192.0.2.7', '192.0.2.7'],
       ['::ffff:192.0.2.7', '192.0.2.7'],

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { isPublicAddress, isWithin, readNetworks } from './networks.ts'
 
 suite('public addresses', () => {
-  test('addresses of this host, of private networks, and unassigned addresses are not public', () => {
+  test('addresses of this host, private, reserved and unassigned addresses are not public', () => {
     const addresses = [
       '0.0.0.0',
       '10.1.2.3',
@@ -57,8 +57,8 @@ suite('public addresses', () => {
   })
 })
 
-suite('the setting for networks that may be called', () => {
-  test('addresses and CIDRs of IPv4 and IPv6 are read, also with spaces around them', () => {
+suite('the setting of networks that may be called', () => {
+  test('`readNetworks` reads addresses and CIDRs of IPv4 and IPv6, also with spaces around them', () => {
     const networks = readNetworks('10.0.0.0/8, 127.0.0.1,fd00::/8')
     assert.ok(networks)
     const within = ['10.9.9.9', '127.0.0.1', 'fd12::1'].map((address) => isWithin(networks, address))
@@ -67,7 +67,7 @@ suite('the setting for networks that may be called', () => {
     assert.deepEqual(without, [false, false, false, false])
   })
 
-  test('any other text is refused', () => {
+  test('`readNetworks` refuses any text that is no list of addresses and CIDRs', () => {
     const given = [
       '',
       'localhost',

@@ -19,14 +19,14 @@ const openPair = async (): Promise<[Socket, Socket, () => void]> => {
   return [near, far, close]
 }
 
-suite('giveBack', () => {
+suite('freeing memory of buffers (`giveBack`)', () => {
   test('`giveBack` frees memory that belongs to the buffer alone', () => {
     const bytes = Buffer.allocUnsafeSlow(65_536)
     giveBack(bytes)
     assert.equal(bytes.length, 0)
   })
 
-  test('`giveBack` does not free a part of a buffer, shared memory or a small buffer', () => {
+  test('`giveBack` does not free parts of a buffer, shared memory or small buffers', () => {
     const whole = Buffer.alloc(65_536, 1)
     giveBack(whole.subarray(1))
     giveBack(whole.subarray(0, 40_000))
@@ -38,7 +38,7 @@ suite('giveBack', () => {
   })
 })
 
-suite('pour', () => {
+suite('copying from stream to stream (`pour`)', () => {
   test('`pour` passes on every byte in order, and then the end', async () => {
     const [giving, from, closeOne] = await openPair()
     const [to, taking, closeOther] = await openPair()
@@ -52,7 +52,7 @@ suite('pour', () => {
     closeOther()
   })
 
-  test('`pour` frees written bytes, and reads no faster than the target writes', async () => {
+  test('`pour` frees the bytes that it has written, and reads no faster than the target writes', async () => {
     const from = new PassThrough()
     const pieces = Array.from({ length: 8 }, () => Buffer.allocUnsafeSlow(65_536))
     const waiting: (() => void)[] = []
@@ -72,7 +72,7 @@ suite('pour', () => {
     await finished
   })
 
-  test('small pieces of one turn of the event loop are joined to one write, in order with large ones', async () => {
+  test('`pour` joins small pieces of one turn of the event loop to one write, in order with large pieces', async () => {
     const from = new Readable({ read: () => {} })
     const written: string[] = []
     const to = new Writable({
@@ -106,7 +106,7 @@ suite('pour', () => {
     }
   })
 
-  test('a second call of the function that stops `pour` does not pause a later reader of the source', async () => {
+  test('a second call of `pour`’s stop function does not pause a later reader of the source', async () => {
     const from = new PassThrough()
     const to = new PassThrough()
     const stop = pour(from, to)

@@ -5,7 +5,7 @@ import { suite, test } from 'node:test'
 import { identityOf, isAlive, signalProcess, waitUntilGone } from './process-identity.ts'
 
 suite('a process identity', () => {
-  test('an identity ends with its process', async () => {
+  test('`isAlive` of a process identity is false after its process has ended', async () => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' })
     const identity = identityOf(child.pid as number)
     assert.equal(isAlive(identity), true)
@@ -15,14 +15,14 @@ suite('a process identity', () => {
     assert.equal(await waitUntilGone(identity, 5000), true)
   })
 
-  test('an identity never means another process that has the same pid', () => {
+  test('a process identity with another start time is never alive and never signalled', () => {
     const impostor = { pid: process.pid, startTime: '1' }
     assert.equal(isAlive(impostor), false)
     // If the signal were sent, it would kill this test.
     assert.equal(signalProcess(impostor, 'SIGKILL'), false)
   })
 
-  test('an identity is read correctly for a process whose name has spaces and brackets', async () => {
+  test('`identityOf` reads the start time of a process whose name has spaces and brackets', async () => {
     const child = spawn(
       process.execPath,
       ['-e', "process.title = 'a) S (b'; console.log(1); setInterval(() => {}, 1000)"],

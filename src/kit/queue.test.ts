@@ -21,7 +21,7 @@ const track = (queue: FairQueue) => {
 }
 
 suite('a fair queue', () => {
-  test('a fair queue limits running work in total and per owner; the oldest piece that may run is next', async () => {
+  test('`FairQueue` limits running work in total and per owner, and runs the oldest work that is allowed', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 3, ofOne: 2 }))
     const turns = ['a', 'a', 'a', 'b', 'b', 'c', 'a'].map((owner) => take(owner))
     await settled()
@@ -31,7 +31,7 @@ suite('a fair queue', () => {
     assert.equal(order.join(''), 'aababca')
   })
 
-  test('a queue without a total limit lets owners wait only for their own work, also after a failure', async () => {
+  test('`FairQueue` without a total limit makes owners wait only for their own work, even after a failure', async () => {
     const queue = new FairQueue({ ofOne: 1 })
     const gate = Promise.withResolvers<void>()
     const did: string[] = []
@@ -52,7 +52,7 @@ suite('a fair queue', () => {
     assert.equal(queue.has('a'), false)
   })
 
-  test('queued work whose signal aborts is not run; other queued work continues', async () => {
+  test('`FairQueue` does not run queued work whose signal is aborted, and continues with other work', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 1 }))
     await take('a')
     const call = new AbortController()
@@ -66,7 +66,7 @@ suite('a fair queue', () => {
     assert.equal(order.join(''), 'ac')
   })
 
-  test('the place of finished work goes to queued work, and not to a caller who comes at that moment', async () => {
+  test('`FairQueue` gives a free place to queued work before a caller that comes at the same moment', async () => {
     const queue = new FairQueue({ atOnce: 1 })
     const { take, order } = track(queue)
     const first = await queue.take('a')

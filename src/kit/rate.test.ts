@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readRate } from './rate.ts'
 
-suite('a rate', () => {
-  test('a rate is a number of calls per seconds, both at least 1, for at most a day', () => {
+suite('a rate limit', () => {
+  test('`readRate` accepts a number of calls and of seconds, both at least 1, for at most a day', () => {
     assert.deepEqual(readRate('1000/60'), { limit: 1000, ttlSeconds: 60 })
     assert.deepEqual(readRate('1/86400'), { limit: 1, ttlSeconds: 86_400 })
     for (const wrong of [

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { accountFor, readRegistryAddress } from './registry-address.ts'
 
 suite('the address of a registry', () => {
-  test('a registry address is read to the host that names of images begin with, in any of its spellings', () => {
+  test('`readRegistryAddress` returns the host as image names have it, for every spelling of an address', () => {
     const hosts = {
       'ghcr.io': 'ghcr.io',
       ' https://GHCR.io/ ': 'ghcr.io',
@@ -20,12 +20,12 @@ suite('the address of a registry', () => {
     assert.deepEqual(readRegistryAddress('HTTP://a.example:80'), { host: 'a.example:80', isPlain: true })
   })
 
-  test('all names of Docker Hub are docker.io', () => {
+  test('`readRegistryAddress` returns docker.io for all names of Docker Hub', () => {
     for (const given of ['docker.io', 'https://index.docker.io/v1/', 'registry-1.docker.io', 'Registry.Hub.Docker.com'])
       assert.deepEqual(readRegistryAddress(given), { host: 'docker.io', isPlain: false }, given)
   })
 
-  test('an unusable registry address is refused with the reason', () => {
+  test('`readRegistryAddress` refuses an unusable address with the reason', () => {
     const wrong = {
       '': /must be the host/,
       'file:///etc/passwd': /must begin with https/,
@@ -54,11 +54,11 @@ suite('the address of a registry', () => {
   })
 })
 
-suite('the account that is used for an image', () => {
+suite('the registry credentials that are used for an image', () => {
   const account = (host: string, project = '') => ({ host, project })
   const named = (registry: string, repository: string) => ({ registry, repository })
 
-  test('an image gets the account with the longest matching project, or else the one without a project', () => {
+  test('an image gets the credentials with the longest matching project, or else those without a project', () => {
     const accounts = [account('a.example', 'team'), account('a.example'), account('a.example', 'team/tools')]
     const found = (repository: string) => accountFor(named('a.example', repository), accounts)?.project
     assert.deepEqual(['team/tools/x', 'team/app', 'teams/app', 'team', 'other'].map(found), [
@@ -66,7 +66,7 @@ suite('the account that is used for an image', () => {
     ])
   })
 
-  test('a registry’s only account is used for all images of that registry, and for no other images', () => {
+  test('a registry’s only credentials are used for all images of that registry, and for no other registry', () => {
     const accounts = [account('docker.io', 'team')]
     assert.equal(accountFor(named('docker.io', 'library/python'), accounts), accounts[0])
     assert.equal(accountFor(named('index.docker.io', 'team/app'), accounts), accounts[0])

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readChallenges, trustedRealm } from './registry-realm.ts'
 
-suite('challenges of a registry', () => {
-  test('all challenges of a `WWW-Authenticate` header are read, quoted or not', () => {
+suite('challenges in the answers of a registry', () => {
+  test('`readChallenges` reads all challenges of a `WWW-Authenticate` header, quoted or not', () => {
     const read = readChallenges('Basic realm="a, \\"b\\"", Bearer Realm="https://a.example/token",service=tokens')
     assert.deepEqual(
       read.map(({ scheme, parameters }) => [scheme, { ...parameters }]),
@@ -17,11 +17,11 @@ suite('challenges of a registry', () => {
   })
 })
 
-suite('where the password of a registry may be sent', () => {
+suite('where a registry’s password may be sent', () => {
   const trusted = (registry: string, realm: string, isPlain = false) =>
     trustedRealm(registry, realm, isPlain) !== undefined
 
-  test('the password may be sent to an encrypted realm on the registry’s host, or in its domain', () => {
+  test('a registry’s password may be sent to an encrypted token address on its host or in its domain', () => {
     for (const [registry, realm] of [
       ['ghcr.io', 'https://ghcr.io/token'],
       ['docker.io', 'https://auth.docker.io/token'],
@@ -33,7 +33,7 @@ suite('where the password of a registry may be sent', () => {
       assert.ok(trusted(registry, realm), realm)
   })
 
-  test('the password is sent to no other host, and to no realm without encryption', () => {
+  test('a registry’s password is sent to no other host, and to no token address without encryption', () => {
     for (const [registry, realm] of [
       ['ghcr.io', 'https://evil.example/token'],
       ['ghcr.io', 'https://ghcr.io.evil.example/token'],
@@ -50,7 +50,7 @@ suite('where the password of a registry may be sent', () => {
       assert.ok(!trusted(registry, realm), realm)
   })
 
-  test('a registry without encryption may have a realm without encryption, on its own host only', () => {
+  test('a registry without encryption may have a token address without encryption, on its own host only', () => {
     assert.ok(trusted('127.0.0.1:5000', 'http://127.0.0.1:5001/token', true))
     assert.ok(!trusted('127.0.0.1:5000', 'http://127.0.0.2:5001/token', true))
     assert.ok(!trusted('a.example:5000', 'http://b.example:5000/token', true))

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { removeTree } from './remove-tree.ts'
 
-suite('removeTree', () => {
-  test('removeTree removes a tree deeper than the longest possible path, and follows no link', async () => {
+suite('removing a directory tree (`removeTree`)', () => {
+  test('`removeTree` removes a tree deeper than the longest possible path, and follows no symbolic link', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-tree-'))
     const tree = join(directory, '-tree')
     const kept = join(directory, 'kept')

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { RingBuffer } from './ring-buffer.ts'
 
-suite('ring buffer', () => {
-  test('a ring buffer keeps the last bytes, whatever the sizes of the pieces', () => {
+suite('a ring buffer', () => {
+  test('`RingBuffer` keeps the last bytes, for all sizes of the pieces', () => {
     for (const sizes of [[1], [3], [7], [2, 5, 1, 11, 4], [20], [4, 4, 4]]) {
       const ring = new RingBuffer(4)
       let given = ''
@@ -17,7 +17,7 @@ suite('ring buffer', () => {
     }
   })
 
-  test('a ring buffer is empty after empty input', () => {
+  test('`RingBuffer` is empty after empty input', () => {
     const ring = new RingBuffer(1)
     ring.add(Buffer.alloc(0))
     assert.equal(ring.bytes().length, 0)

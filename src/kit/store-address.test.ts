@@ -7,12 +7,12 @@ const read = (address: string, accessKey: string | undefined = 'key', secret: st
   readStoreAddress({ address, accessKey, secret })
 
 suite('the address of an object store', () => {
-  test('the address of a directory store is an absolute path', () => {
+  test('a store address with file: is read as an absolute path', () => {
     assert.deepEqual(read('file:///srv/a%20b/../c'), { kind: 'directory', path: '/srv/c' })
     assert.deepEqual(read('file:///srv/a%20b', undefined, undefined), { kind: 'directory', path: '/srv/a b' })
   })
 
-  test('the address of an S3 store has a bucket, and optionally a prefix, an endpoint and a region', () => {
+  test('a store address with s3: has a bucket, and optionally a prefix, an endpoint and a region', () => {
     assert.deepEqual(read('s3://box'), {
       kind: 's3',
       endpoint: new URL('https://s3.us-east-1.amazonaws.com'),
@@ -58,7 +58,7 @@ suite('the address of an object store', () => {
     })
   }
 
-  test('for an S3 store without its key or secret, the error names the missing settings and repeats no value', () => {
+  test('an S3 store address without its key or secret is refused, naming both settings and no value', () => {
     for (const [key, secret] of [
       ['', 'secret'],
       ['key', ''],
@@ -71,7 +71,7 @@ suite('the address of an object store', () => {
     }
   })
 
-  test('reading any text returns an address or an error sentence', () => {
+  test('reading any text as a store address returns an address or an error message', () => {
     fc.assert(
       fc.property(
         fc.oneof(

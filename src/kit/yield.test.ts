@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { goOnInTurn } from './yield.ts'
 
-suite('goOnInTurn', () => {
-  test('each caller waits for as long as its work took, and callers wait one after the other', (t) => {
+suite('waiting after expensive work (`goOnInTurn`)', () => {
+  test('`goOnInTurn` delays each caller by the time of its work, and one caller after the other', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const gone: string[] = []
     goOnInTurn(5, () => gone.push('one'))

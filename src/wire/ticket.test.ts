@@ -30,8 +30,8 @@ const signed = (payload: string, by: KeyObject = privateKey): string => {
   return `${text}.${sign(null, Buffer.from(text), by).toString('base64url')}`
 }
 
-suite('a ticket', () => {
-  test('a ticket is read back unchanged, with the id of its key', () => {
+suite('tickets of control', () => {
+  test('`readTicket` returns a ticket as it was made, and `keyIdOf` the id of its key', () => {
     fc.assert(
       fc.property(tickets, (ticket) => {
         const text = makeTicket(ticket, key)
@@ -41,7 +41,7 @@ suite('a ticket', () => {
     )
   })
 
-  test('a ticket is refused if one letter changes, a part is missing, or text follows it', () => {
+  test('`readTicket` refuses a ticket with a changed letter, a missing part or more text after it', () => {
     const letter = fc.stringMatching(/^[\w.\- =+/]$/)
     fc.assert(
       fc.property(tickets, fc.nat(), letter, (ticket, at, other) => {
@@ -56,7 +56,7 @@ suite('a ticket', () => {
     )
   })
 
-  test('a ticket is refused if another key signed it, or if its parts come from two valid tickets', () => {
+  test('`readTicket` refuses a ticket that another key signed, or that mixes parts of two tickets', () => {
     const text = makeTicket(ticketOf({}), key)
     assert.equal(readTicket(text, generateKeyPairSync('ed25519').publicKey), undefined)
     const [one, other] = [text.split('.'), makeTicket(ticketOf({ sandboxId: 'other' }), key).split('.')]
@@ -64,7 +64,7 @@ suite('a ticket', () => {
     assert.equal(readTicket(text.replace('key-1', 'key-2'), publicKey), undefined)
   })
 
-  test('a ticket with a valid signature is refused if its payload has another form or a field out of range', () => {
+  test('`readTicket` refuses a signed payload with unknown or missing fields, or a value out of range', () => {
     const good = ticketOf({})
     assert.deepEqual(readTicket(signed(JSON.stringify(good)), publicKey), good)
     for (const payload of [
@@ -85,7 +85,7 @@ suite('a ticket', () => {
     }
   })
 
-  test('texts and bytes that are no ticket are refused without an exception, however long they are', () => {
+  test('`readTicket` refuses any text that is no ticket without an exception, however long it is', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' })), (text) => {
         assert.equal(readTicket(text, publicKey), undefined)
@@ -96,7 +96,7 @@ suite('a ticket', () => {
     assert.equal(keyIdOf(`v1.key-1.${'A'.repeat(1_000_000)}.${'A'.repeat(86)}`), undefined)
   })
 
-  test('a key that is not Ed25519 cannot sign a ticket', () => {
+  test('a key that is not Ed25519 cannot verify a ticket, and the public key cannot sign one', () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const text = makeTicket(ticketOf({}), key)
     assert.equal(readTicket(text, rsa.publicKey), undefined)

@@ -3,10 +3,10 @@ import { suite, test } from 'node:test'
 import { startSides } from '../testing/simulated.ts'
 import { openedBy, previewHost, visit } from '../testing/visiting.ts'
 
-suite('previews: a server that must be called localhost', () => {
+suite('previews of a server that must be called localhost', () => {
   const origin = `http://${previewHost}`
 
-  test('the server gets localhost with its port in Host and Origin of its own pages, and the real name too', async () => {
+  test('with hostInside, the server gets localhost with its port in Host and Origin, and the real name too', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     await visit(sides, { headers: { origin, referer: `${origin}/a?b` } })
@@ -17,7 +17,7 @@ suite('previews: a server that must be called localhost', () => {
     )
   })
 
-  test('in headers that name pages of other hosts, the server gets the real names', async () => {
+  test('with hostInside, the server gets the real names in headers that name pages of other hosts', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     for (const other of ['http://8080-box-id.proxy.test:4601', 'https://evil.test', 'null']) {
@@ -26,7 +26,7 @@ suite('previews: a server that must be called localhost', () => {
     }
   })
 
-  test('the server’s redirects to itself lead to the preview', async () => {
+  test('with hostInside, the server’s redirects to localhost lead to the preview', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     for (const [location, seen] of [
@@ -40,7 +40,7 @@ suite('previews: a server that must be called localhost', () => {
     }
   })
 
-  test('without the sandbox’s label the server gets the preview’s host name', async () => {
+  test('without hostInside, the server gets the preview’s host name', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public')
     await visit(sides, { headers: { origin } })

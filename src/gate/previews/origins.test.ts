@@ -9,8 +9,8 @@ const id = '0e2b5d9a-1c3f-4e5a-9b7c-2d4f6a8b0c1e'
 const named = '3000-shop.proxy.test:4601'
 const https = { 'x-forwarded-proto': 'https' }
 
-suite('previews: an origin belongs to one sandbox', () => {
-  test('307 from a sandbox’s name to its id, with path, query and token; the server inside is not called', async () => {
+suite('a preview’s origin belongs to one sandbox', () => {
+  test('a preview addressed by the sandbox’s name is redirected with 307 to its id, with path and query', async () => {
     await using sides = await startSides()
     for (const [call, location] of [
       [{ host: named, path: '/a/b?c=d%20e' }, `//${previewHost}/a/b?c=d%20e`],
@@ -26,7 +26,7 @@ suite('previews: an origin belongs to one sandbox', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('400 at an address by name for bodies, other methods and WebSockets; no server inside is called', async () => {
+  test('a preview addressed by the sandbox’s name answers 400 to bodies, other methods and WebSockets', async () => {
     await using sides = await startSides()
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
       const { status, text } = await visit(sides, { host: named, method, headers: key })
@@ -39,14 +39,14 @@ suite('previews: an origin belongs to one sandbox', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('a visitor whom control refuses is not redirected from a name to the id', async () => {
+  test('a visitor whom control refuses is not redirected from the sandbox’s name to its id', async () => {
     await using sides = await startSides()
     refused(sides)
     const { status, headers } = await visit(sides, { host: named, headers: browser })
     assert.deepEqual([status, headers.location], [401, undefined])
   })
 
-  test('404 for a preview by path at any host but the gate’s own, without asking control', async () => {
+  test('a preview by path answers 404 at any host but the gate’s own, without asking control', async () => {
     await using sides = await startSides()
     const path = '/preview/box-id/3000/'
     for (const host of [
@@ -67,7 +67,7 @@ suite('previews: an origin belongs to one sandbox', () => {
     }
   })
 
-  test('404 for a preview below another preview’s host, for which it could set cookies', async () => {
+  test('a preview below another preview’s host answers 404, because it could set cookies for that host', async () => {
     await using sides = await startSides()
     for (const parent of [`3000-${id}.proxy.test`, '80-abcdefghijklmn01.proxy.test', `x.1-${id}.proxy.test:4601`]) {
       assert.equal((await visit(sides, { host: `3000-box-id.${parent}`, headers: key })).status, 404, parent)
@@ -76,7 +76,7 @@ suite('previews: an origin belongs to one sandbox', () => {
     assert.equal((await visit(sides, { host: '3000-box-id.80-own.proxy.test', headers: key })).status, 200)
   })
 
-  test('a page by path has an opaque origin, even if its server sends other headers', async () => {
+  test('a preview by path has an opaque origin, even if its server sends another policy', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       response.writeHead(200, { 'content-security-policy': 'sandbox allow-same-origin' }).end('<p>')
@@ -91,10 +91,10 @@ suite('previews: an origin belongs to one sandbox', () => {
   })
 })
 
-suite('previews: our cookies', () => {
+suite('Alcove’s cookies in previews', () => {
   const page = '/?DAYTONA_SANDBOX_AUTH_KEY=t0ken-of-box'
 
-  test('over TLS our cookies apply to this host only, and are sent in a frame of another site', async () => {
+  test('over TLS the preview cookie is limited to its host, and is also sent in a frame of another site', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { headers } = await visit(sides, { path: page, headers: { ...browser, ...https } })
@@ -103,7 +103,7 @@ suite('previews: our cookies', () => {
     ])
   })
 
-  test('the cookie that no other host can set is tried first; the server inside gets none of ours', async () => {
+  test('a cookie with the __Host- prefix is tried first; the sandbox’s server gets no cookie of Alcove’s', async () => {
     await using sides = await startSides()
     const forged = Array.from({ length: 9 }, (_, at) => `daytona-sandbox-auth-box-id=forged${at}`).join('; ')
     const cookie = `${forged}; __Host-daytona-sandbox-auth-box-id=true-one; __HOST-alcove-preview-accepted-x=1; theirs=1`
@@ -112,7 +112,7 @@ suite('previews: our cookies', () => {
     assert.equal(sides.seen[0]?.headers.cookie, 'theirs=1')
   })
 
-  test('cookies of the API on the same host are not passed on, because cookies ignore ports', async () => {
+  test('the API’s cookies are not passed to a preview on the same host, because cookies ignore ports', async () => {
     await using sides = await startSides()
     const ours = ['alcove-sso', '__Host-alcove-sso', 'alcove_session', 'alcove_session.sig', 'alcove_webhooks']
     const cookie = `${ours.map((name) => `${name}=secret`).join('; ')}; alcove=theirs`
@@ -120,7 +120,7 @@ suite('previews: our cookies', () => {
     assert.equal(sides.seen[0]?.headers.cookie, 'alcove=theirs')
   })
 
-  test('a server inside cannot set a cookie with our name, in any letter case or with any prefix', async () => {
+  test('a sandbox’s server cannot set a cookie with a name of Alcove’s, in any letter case', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       const cookies = ['__Host-daytona-sandbox-auth-x=1; Secure; Path=/', '__hOST-alcove-preview-accepted-x=1', 'a=1']
@@ -129,7 +129,7 @@ suite('previews: our cookies', () => {
     assert.deepEqual((await visit(sides, { headers: key })).headers['set-cookie'], ['a=1'])
   })
 
-  test('over TLS only the cookie that no other host could have set skips the warning', async () => {
+  test('over TLS only a cookie with the __Host- prefix skips the preview warning', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { warnsVisitors: true })
     const see = async (cookie: string) =>
@@ -138,7 +138,7 @@ suite('previews: our cookies', () => {
     assert.equal(await see('__Host-alcove-preview-accepted-box-id=true'), false)
   })
 
-  test('over TLS another site may frame the warning; a page of another sandbox may not', async () => {
+  test('over TLS another site may frame the preview warning, but a page of another sandbox may not', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { warnsVisitors: true })
     const policy = async (more: Record<string, string>) =>
@@ -153,7 +153,7 @@ suite('previews: our cookies', () => {
   })
 })
 
-suite('previews: where a cookie counts', () => {
+suite('where a preview cookie counts', () => {
   const isOffered = async (
     sides: Sides,
     headers: Record<string, string>,
@@ -163,7 +163,7 @@ suite('previews: where a cookie counts', () => {
     return sides.asked.at(-1)!.credentials.length === 1
   }
 
-  test('a cookie does not count for a host that only resembles a preview label', async () => {
+  test('a preview cookie does not count for an origin that only resembles the preview’s', async () => {
     await using sides = await startSides()
     for (const origin of [
       'http://box-id.proxy.test:4601',
@@ -178,7 +178,7 @@ suite('previews: where a cookie counts', () => {
     assert.equal(await isOffered(sides, { origin: 'http://8080-box-id.proxy.test' }), true)
   })
 
-  test('a cookie does not count in another sandbox’s frame, but in its own pages and in a dashboard', async () => {
+  test('a preview cookie counts in its own sandbox’s pages and a dashboard, not in another sandbox’s frame', async () => {
     await using sides = await startSides()
     const frame = { ...browser, 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' }
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://3000-other.proxy.test:4601/' }), false)
@@ -187,14 +187,14 @@ suite('previews: where a cookie counts', () => {
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://dashboard.proxy.test/' }), true)
   })
 
-  test('without Sec-Fetch headers a cookie counts for an opened page, not for parts of other pages', async () => {
+  test('without Sec-Fetch headers a preview cookie counts for an opened page, but not for scripts and images', async () => {
     await using sides = await startSides()
     const referer = 'http://3000-other.proxy.test:4601/'
     assert.equal(await isOffered(sides, { referer, accept: 'text/html' }), true)
     assert.equal(await isOffered(sides, { referer, accept: '*/*' }), false)
   })
 
-  test('by path a cookie counts only for whole pages, because all previews there share one origin', async () => {
+  test('by path a preview cookie counts only for whole pages, because all previews share that origin', async () => {
     await using sides = await startSides()
     const byPath = { host: '127.0.0.1', path: '/preview/box-id/80/' }
     const opens = { ...browser, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }
@@ -209,10 +209,10 @@ suite('previews: where a cookie counts', () => {
   })
 })
 
-suite('previews: port 2280', () => {
+suite('port 2280 of previews', () => {
   const host = '2280-box-id.proxy.test:4601'
 
-  test('port 2280 is the toolbox, for keys and preview tokens, with toolbox paths only', async () => {
+  test('port 2280 of a preview is the toolbox, with a key or a preview token, and only for toolbox paths', async () => {
     await using sides = await startSides()
     const token = { 'x-daytona-preview-token': 'a-preview-token' }
     assert.equal((await visit(sides, { host, path: '/process/session?x=1', headers: token })).text, 'hello')
@@ -235,7 +235,7 @@ suite('previews: port 2280', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('port 2280 accepts WebSockets', async () => {
+  test('port 2280 of a preview accepts WebSockets of the toolbox', async () => {
     await using sides = await startSides()
     sides.toolbox.upgrade = ({ url }, socket) => {
       socket.end(
@@ -251,7 +251,7 @@ suite('previews: port 2280', () => {
     socket.destroy()
   })
 
-  test('port 2280 is the toolbox also at a signed preview’s address, which is the credential', async () => {
+  test('port 2280 of a signed preview address is the toolbox, and the address is the credential', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ openedBy: 'signed-preview' })
     const token = 'abcdefghijklmnop'
@@ -269,7 +269,7 @@ suite('previews: port 2280', () => {
     assert.equal((await visit(sides, { ...unknown, path: '/work-dir' })).status, 401)
   })
 
-  test('401 for a cookie or no credential, 404 for a path with `..`, 400 at an address by name', async () => {
+  test('port 2280 answers 401 to a cookie or no credential, 404 to `..`, 400 at an address by name', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { host, headers: { cookie: 'daytona-sandbox-auth-box-id=c' } })).status, 401)
     assert.equal((await visit(sides, { host, path: '/../other/files', headers: key })).status, 404)

@@ -23,8 +23,8 @@ const seen = async (headers: Record<string, string>, { path = '/', access = {} }
   return { status, url: sides.seen[0]?.url, headers: sides.seen[0]?.headers ?? {}, asked: sides.asked[0] }
 }
 
-suite('previews: no credential of ours reaches the server inside', () => {
-  test('no credential passes in a header, in any form that clients produce', async () => {
+suite('credentials of Alcove never reach the server in the sandbox', () => {
+  test('no header with a credential reaches the sandbox’s server, however clients encode it', async () => {
     const clothes = {
       plain: apiKey,
       'in other words': `key=${apiKey};x`,
@@ -48,7 +48,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     }
   })
 
-  test('a credential passes if its caller disguises it on purpose, because nobody can prevent that', async () => {
+  test('a credential that its caller disguises on purpose passes, because that cannot be prevented', async () => {
     const disguises = {
       'x-hex': Buffer.from(apiKey).toString('hex'),
       'x-entities': apiKey.replaceAll(/./g, (letter) => `&#${letter.charCodeAt(0)};`),
@@ -58,7 +58,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     for (const [name, value] of Object.entries(disguises)) assert.equal(headers[name], value, name)
   })
 
-  test('no credential passes in Authorization of any form: another case, a tab, Basic, another scheme', async () => {
+  test('no Authorization header with a credential of Alcove passes, in any case, scheme or spacing', async () => {
     for (const authorization of [
       `Bearer\t${apiKey}`,
       `BEARER   ${apiKey}`,
@@ -79,7 +79,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.equal((await seen({ authorization: 'Basic dTpw' })).headers.authorization, 'Basic dTpw')
   })
 
-  test('400 for several Authorization headers, and the server inside is not called', async () => {
+  test('several Authorization headers get 400, and the sandbox’s server is not called', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public')
     let calls = 0
@@ -94,7 +94,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.deepEqual([answer.statusCode, calls], [400, 0])
   })
 
-  test('no credential passes in cookies, queries or subprotocols; other values there are passed on', async () => {
+  test('no credential passes in cookies, queries or subprotocols; all other values in them do', async () => {
     const cookie = `a=1; k=${percent(apiKey)}; ${apiKey}=2; t=${token}; b=2`
     assert.equal((await seen({ cookie })).headers.cookie, 'a=1; b=2')
     const protocols = await seen({ 'sec-websocket-protocol': `vite-hmr, ${apiKey}, ${percent(token)}` })
@@ -104,7 +104,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.equal((await seen({}, { path: `/p?${names[0]}` })).url, '/p')
   })
 
-  test('no credential passes in Referer and Origin, where at most the origin is left', async () => {
+  test('no credential passes in Referer and Origin, which are cut to the origin', async () => {
     const at = `http://${previewHost}`
     for (const query of [
       `DAYTONA_SANDBOX_AUTH_KEY=${token}`,
@@ -120,19 +120,19 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.equal((await seen({ origin: `http://${token}.test` })).headers.origin, undefined)
   })
 
-  test('400 for a credential in the path, and the server inside is not called', async () => {
+  test('a credential in the path gets 400, and the sandbox’s server is not called', async () => {
     for (const path of [`/x/${apiKey}`, `/${percent(token)}/y`]) {
       const { status, url } = await seen({}, { path })
       assert.deepEqual([status, url], [400, undefined], path)
     }
   })
 
-  test('a short token does not remove texts that contain its letters by chance', async () => {
+  test('a short preview token removes only equal texts, not texts that contain its letters', async () => {
     const { headers } = await seen({ 'x-daytona-preview-token': 'a', 'x-theirs': 'abc', 'x-same': 'a' })
     assert.deepEqual([headers['x-theirs'], headers['x-same']], ['abc', undefined])
   })
 
-  test('a signed address’s token in the path is replaced by the id, however it was encoded', async () => {
+  test('a signed address’s token in the path is replaced by the sandbox’s id, however it was encoded', async () => {
     const signed = 'abcdefghijklmn01'
     for (const written of [signed, percent(signed), signed.replace('a', '%61')]) {
       await using sides = await startSides()
@@ -142,7 +142,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     }
   })
 
-  test('a signed address’s token is replaced by the id in the address, and nowhere else', async () => {
+  test('a signed address’s token is replaced in Host and path, and removed from all other texts', async () => {
     await using sides = await startSides()
     openedBy(sides, 'signed-preview')
     const signed = 'abcdefghijklmn01'

@@ -6,8 +6,8 @@ import { browser, refused, visit } from '../testing/visiting.ts'
 
 const scriptIn = (text: string) => /<script>([\s\S]*)<\/script>/.exec(text)?.[1]
 
-suite('previews: pages of refusals', () => {
-  test('502 is a page that repeats the request while nothing listens; no other script may run in the page', async () => {
+suite('pages for refused preview calls', () => {
+  test('a 502 page for a port without a listener reloads itself, and allows no other script', async () => {
     await using sides = await startSides()
     sides.dialRefusal = 'connect'
     for (const headers of [browser, { accept: 'text/html' }]) {
@@ -24,7 +24,7 @@ suite('previews: pages of refusals', () => {
     assert.equal(sides.asked.at(-1)?.countsAsActivity, false)
   })
 
-  test('409 is a page that names the state, and repeats only if the sandbox is about to start', async () => {
+  test('a 409 page names the sandbox’s state, and reloads itself only if the sandbox is about to start', async () => {
     for (const [state, title, looksAgain] of [
       ['stopped', 'The sandbox is stopped', false],
       ['paused', 'The sandbox is paused', false],
@@ -42,7 +42,7 @@ suite('previews: pages of refusals', () => {
     }
   })
 
-  test('a person who sends a form gets a page; programs and scripts get JSON', async () => {
+  test('a refused person gets a page, also after sending a form; programs and scripts get JSON', async () => {
     await using sides = await startSides()
     refused(sides)
     const typeOf = async (method: string, headers: Record<string, string>) =>

@@ -6,15 +6,15 @@ import type { Access } from '#src/wire/access.ts'
 import { startSides } from '../testing/simulated.ts'
 import { browser, key, openedBy, previewHost, refused, visit } from '../testing/visiting.ts'
 
-suite('previews: addresses', () => {
-  test('a call waits for the generation of the sandbox that control names', async () => {
+suite('addresses of previews', () => {
+  test('a preview call waits for the sandbox’s generation that control names', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ leastGeneration: 7 })
     assert.equal((await visit(sides, { path: '/' })).status, 200)
     assert.equal(sides.wanted.at(-1)?.leastGeneration, 7)
   })
 
-  test('the host name or the path of a preview names the port and the sandbox', async () => {
+  test('a preview’s host name or path contains the port and the sandbox', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { path: '/a/b?c=d' })).text, 'hello from inside')
     assert.equal((await visit(sides, { host: '127.0.0.1', path: '/preview/box%2Did/8080/a/b?c=d' })).status, 200)
@@ -33,7 +33,7 @@ suite('previews: addresses', () => {
     )
   })
 
-  test('if a preview has its own host name, every path belongs to the server inside', async () => {
+  test('at a preview’s own host name, every path belongs to the sandbox’s server', async () => {
     await using sides = await startSides()
     for (const path of ['/toolbox/x/y', '/healthz', '/preview/other/80/', '//evil.test/', '/../x']) {
       assert.equal((await visit(sides, { path })).status, 200, path)
@@ -42,7 +42,7 @@ suite('previews: addresses', () => {
     assert.ok(sides.dialled.every((address) => address === 'box-id:3000'))
   })
 
-  test('the gate’s own name in any form and an IP address do not name a preview', async () => {
+  test('the gate’s own name in any form and IP addresses are not read as preview addresses', async () => {
     await using sides = await startSides()
     for (const host of ['80-own.proxy.test', '127.0.0.1:4601', '[::1]:4601', 'localhost', '80-', 'x-box.proxy.test']) {
       assert.equal((await visit(sides, { host, path: '/healthz' })).text, '{"status":"ok"}', host)
@@ -50,7 +50,7 @@ suite('previews: addresses', () => {
     assert.equal(sides.asked.length, 0)
   })
 
-  test('403 for reserved ports, 404 for invalid ports or sandboxes, without asking control', async () => {
+  test('reserved preview ports get 403, and invalid ports or sandboxes 404, without asking control', async () => {
     await using sides = await startSides()
     for (const port of [22_222, 33_333]) {
       assert.equal((await visit(sides, { host: `${port}-box.p.test` })).status, 403)
@@ -67,7 +67,7 @@ suite('previews: addresses', () => {
     assert.deepEqual([sides.asked.length, sides.dialled.length], [0, 0])
   })
 
-  test('an absolute URL as the request target is read as its path, and the host in it counts', async () => {
+  test('an absolute URL as the request target is read as its path, and its host replaces the Host header', async () => {
     await using sides = await startSides()
     for (const [path, url] of [
       ['http://3000-box-id.proxy.test/items/5?x=1', '/items/5?x=1'],
@@ -84,7 +84,7 @@ suite('previews: addresses', () => {
     assert.equal(sides.seen.length, 3)
   })
 
-  test('a person is redirected from a path without its final slash; a program gets the answer', async () => {
+  test('a person is redirected from a preview path without its final slash; a program gets the answer', async () => {
     await using sides = await startSides()
     const call = { host: '127.0.0.1', path: '/preview/box-id/80?a=b' }
     const { status, headers } = await visit(sides, { ...call, headers: browser })
@@ -94,8 +94,8 @@ suite('previews: addresses', () => {
   })
 })
 
-suite('previews: admission', () => {
-  test('credentials are sent to control in their documented order, cookies last', async () => {
+suite('access to previews', () => {
+  test('a preview’s credentials are sent to control in their documented order, cookies last', async () => {
     await using sides = await startSides()
     const headers = {
       ...key,
@@ -111,14 +111,14 @@ suite('previews: admission', () => {
     ])
   })
 
-  test('control is asked even without a credential, because a port may be open to everybody', async () => {
+  test('control is asked about a preview call without a credential, because the port may be public', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public')
     assert.equal((await visit(sides)).status, 200)
     assert.deepEqual(sides.asked[0]?.credentials, [])
   })
 
-  test('401 as JSON for programs and as a page for people, and no server is called', async () => {
+  test('a refused preview call gets 401, as JSON for programs and as a page for people', async () => {
     await using sides = await startSides()
     refused(sides)
     const program = await visit(sides)
@@ -130,20 +130,20 @@ suite('previews: admission', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('a page shows control’s sentence as text, not as markup', async () => {
+  test('a preview’s error page shows control’s message as text, not as markup', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 404, body: { message: '<script>alert(1)</script>' } })
     const { text } = await visit(sides, { headers: browser })
     assert.ok(!text.includes('<script>') && text.includes('&lt;script&gt;'))
   })
 
-  test('409 for a preview of a sandbox that is not started', async () => {
+  test('a preview of a sandbox that is not started gets 409', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     assert.equal((await visit(sides)).status, 409)
   })
 
-  test('502 says that nothing listens on the port; 409 and 503 say why the sandbox cannot be reached', async () => {
+  test('a preview gets 502 if nothing listens on its port, 409 or 503 if the sandbox cannot be reached', async () => {
     await using sides = await startSides()
     sides.dialRefusal = 'connect'
     const program = await visit(sides)
@@ -175,7 +175,7 @@ suite('previews: admission', () => {
     })
   }
 
-  test('the gate answers a preflight without a credential; the server answers an admitted one', async () => {
+  test('a preview’s preflight that control refuses is answered by the gate, and otherwise by the server', async () => {
     await using sides = await startSides()
     const preflight = {
       method: 'OPTIONS',
@@ -198,7 +198,7 @@ suite('previews: admission', () => {
     assert.equal((await visit(others, { method: 'OPTIONS' })).status, 401)
   })
 
-  test('control checks an open call again and again, and the call ends when control refuses', async () => {
+  test('an open preview call is checked with control again and again, and ends when control refuses it', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     sides.inside.call = (_request, response) => {
       response.write('a part')
@@ -209,10 +209,10 @@ suite('previews: admission', () => {
   })
 })
 
-suite('previews: the token in a query', () => {
+suite('the preview token in a query', () => {
   const path = '/page?a=1&DAYTONA_SANDBOX_AUTH_KEY=t0ken&b=%20'
 
-  test('a person is redirected to the address without the token, and gets a cookie for this host only', async () => {
+  test('a person with a token in the query is redirected to the address without it, and gets a cookie', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { status, headers } = await visit(sides, { path, headers: browser })
@@ -223,7 +223,7 @@ suite('previews: the token in a query', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('if previews share a host, the token’s cookie is for this preview’s paths; over TLS it is Secure', async () => {
+  test('at a host that previews share, the token’s cookie is only for the paths of its preview', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const call = { host: '127.0.0.1', path: `/preview/box-id/80${path}` }
@@ -232,7 +232,7 @@ suite('previews: the token in a query', () => {
     assert.match(String(headers['set-cookie']), /; Path=\/preview\/box-id\/80\/; .*; Secure$/)
   })
 
-  test('a program gets its answer at once, with the cookie; the server inside sees no token', async () => {
+  test('a program with a token in the query gets its answer directly; the sandbox’s server sees no token', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { text, headers } = await visit(sides, { path })
@@ -241,7 +241,7 @@ suite('previews: the token in a query', () => {
     assert.equal(sides.seen[0]?.url, '/page?a=1&b=%20')
   })
 
-  test('the token’s redirect leads to no other host, however the path is written', async () => {
+  test('the redirect that removes the token leads to no other host, however the path is written', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     for (const start of ['//evil.test', '/\\evil.test', '///evil.test']) {
@@ -251,8 +251,8 @@ suite('previews: the token in a query', () => {
   })
 })
 
-suite('previews: how the server inside receives a call', () => {
-  test('the server sees the caller’s headers and address, and none of our credentials', async () => {
+suite('how a sandbox’s server receives a preview call', () => {
+  test('a sandbox’s server sees the caller’s headers and address, and no credential of Alcove', async () => {
     await using sides = await startSides()
     await visit(sides, {
       path: '/?DAYTONA_SANDBOX_AUTH_KEY=s3cret-q',
@@ -285,7 +285,7 @@ suite('previews: how the server inside receives a call', () => {
     })
   })
 
-  test('credentials for the server inside are passed on, unless they are credentials of ours', async () => {
+  test('Authorization headers for the sandbox’s server are passed on, unless they are Alcove’s', async () => {
     await using sides = await startSides()
     const seen = async (authorization: string, access: Partial<Access>) => {
       openedBy(sides, 'public', access)
@@ -299,7 +299,7 @@ suite('previews: how the server inside receives a call', () => {
     assert.equal(await seen('Bearer eyJ.c.d', { openedBy: 'bearer' }), undefined)
   })
 
-  test('the server sees the id instead of a signed address’s token; redirects lead back to the token', async () => {
+  test('a sandbox’s server sees the id instead of a signed address’s token, and redirects lead to the token', async () => {
     await using sides = await startSides()
     const token = 'abcdefghijklmn01'
     openedBy(sides, 'signed-preview')
@@ -319,13 +319,13 @@ suite('previews: how the server inside receives a call', () => {
     )
   })
 
-  test('each call has its own connection to the server inside, which ends with the call', async () => {
+  test('each preview call has a connection of its own to the sandbox’s server, which ends with the call', async () => {
     await using sides = await startSides()
     for (let i = 0; i < 3; i++) await visit(sides)
     assert.equal(sides.dialled.length, 3)
   })
 
-  test('an offer of HTTP/2 is ignored, also with a body', async () => {
+  test('a preview call that offers HTTP/2 is answered with HTTP/1.1, also if it has a body', async () => {
     await using sides = await startSides()
     const headers = { connection: 'Upgrade, HTTP2-Settings', upgrade: 'h2c', 'http2-settings': 'AAMAAABk' }
     assert.equal((await visit(sides, { method: 'POST', headers, body: 'all of it' })).status, 200)
@@ -333,8 +333,8 @@ suite('previews: how the server inside receives a call', () => {
   })
 })
 
-suite('previews: the server’s answer', () => {
-  test('the server’s headers pass, CORS too, but its cookies get no other host and no name of ours', async () => {
+suite('the answer of a sandbox’s server through a preview', () => {
+  test('a sandbox’s server may set headers, but its cookies get no other host and no name of Alcove’s', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       response.writeHead(200, [
@@ -364,7 +364,7 @@ suite('previews: the server’s answer', () => {
     assert.deepEqual(headers['set-cookie'], ['a=1; Path=/x; Secure', 'b=2'])
   })
 
-  test('if previews share a host, no answer header applies to the whole host, and paths stay below its own', async () => {
+  test('at a host that previews share, no answer header of a preview applies to other previews', async () => {
     await using sides = await startSides()
     const answer = { headers: {} as Record<string, string | string[]> }
     sides.inside.call = (_request, response) => {
@@ -399,7 +399,7 @@ suite('previews: the server’s answer', () => {
     }
   })
 
-  test('a hostile or broken server is a 502, and the gate keeps serving', async () => {
+  test('a preview of a broken or hostile server gets 502, and the gate answers the next calls', async () => {
     await using sides = await startSides()
     for (const said of [
       '',
@@ -424,7 +424,7 @@ suite('previews: the server’s answer', () => {
     assert.equal((await visit(sides)).status, 200)
   })
 
-  test('502 for a server that sends endless interim answers', async () => {
+  test('a preview of a server that sends endless interim answers gets 502', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {
       const goOn = () => {
@@ -435,7 +435,7 @@ suite('previews: the server’s answer', () => {
     assert.equal((await visit(sides)).status, 502)
   })
 
-  test('an answer that the server inside breaks off is broken off for the caller', async () => {
+  test('an answer that the sandbox’s server breaks off also breaks off for the caller', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {
       socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'))
@@ -443,7 +443,7 @@ suite('previews: the server’s answer', () => {
     await assert.rejects(visit(sides))
   })
 
-  test('only the promised length of an answer is passed on, whatever follows it', async () => {
+  test('a preview passes on only the promised length of an answer, and no bytes after it', async () => {
     await using sides = await startSides()
     const promised = 1_000_000
     sides.insideSocket = (socket) => {
@@ -455,7 +455,7 @@ suite('previews: the server’s answer', () => {
     for (let call = 0; call < 2; call++) assert.equal((await visit(sides)).text, 'x'.repeat(promised))
   })
 
-  test('an answer without a length ends when its connection ends, as with old servers', async () => {
+  test('a preview’s answer without a length ends when the server’s connection ends', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {
       socket.once('data', () => socket.end('HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nall of it'))
@@ -463,7 +463,7 @@ suite('previews: the server’s answer', () => {
     assert.equal((await visit(sides)).text, 'all of it')
   })
 
-  test('an answer that comes before the whole body was sent arrives', async () => {
+  test('a preview’s answer arrives even if it comes before the whole request body was sent', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {
       socket.once('data', () => {
@@ -475,7 +475,7 @@ suite('previews: the server’s answer', () => {
     assert.deepEqual([answer.status, answer.text], [413, 'too much'])
   })
 
-  test('the server inside notices that a caller has hung up', async () => {
+  test('a sandbox’s server notices that a preview’s caller has closed its connection', async () => {
     await using sides = await startSides()
     const reached = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()

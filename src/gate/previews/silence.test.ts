@@ -17,8 +17,8 @@ const timedSockets = (controlPort: number) =>
     .filter((handle) => handle instanceof Socket && (handle.timeout ?? 0) > 0)
     .filter((socket) => (socket as Socket).localPort !== controlPort)
 
-suite('previews: connections that are silent for long', () => {
-  test('an hour of silence ends neither a WebSocket nor a stream, and counts as use of the sandbox', {
+suite('preview connections that are silent for long', () => {
+  test('an hour of silence ends no preview WebSocket or stream, and the open connection counts as activity', {
     timeout: 60_000,
   }, async () => {
     await using sides = await startSides({ presenceMs })

@@ -5,7 +5,7 @@ import { suite, test } from 'node:test'
 import { type Sides, startSides } from '../testing/simulated.ts'
 import { key, previewHost, refused } from '../testing/visiting.ts'
 
-suite('previews: WebSockets', () => {
+suite('WebSockets of previews', () => {
   const upgrade = (sides: Sides, headers: Record<string, string> = key) =>
     request({
       port: sides.port,
@@ -13,7 +13,7 @@ suite('previews: WebSockets', () => {
       headers: { host: previewHost, connection: 'Upgrade', upgrade: 'websocket', ...headers },
     }).end()
 
-  test('bytes pass both ways, and the server inside sees no credential', async () => {
+  test('a preview WebSocket passes bytes in both directions, and no credential reaches the server', async () => {
     await using sides = await startSides()
     let given: Record<string, unknown> = {}
     sides.inside.upgrade = (incoming, socket) => {
@@ -31,7 +31,7 @@ suite('previews: WebSockets', () => {
     socket.destroy()
   })
 
-  test('refusals by control, by the server, and because nothing listens are plain HTTP', async () => {
+  test('a refused preview WebSocket gets a plain HTTP answer, from control, the server or the gate', async () => {
     await using sides = await startSides()
     sides.inside.upgrade = (_request, socket) => {
       socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nnope')

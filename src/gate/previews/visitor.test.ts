@@ -10,8 +10,8 @@ const offeredTokens = async (sides: Sides, call: Parameters<typeof visit>[1] = {
   return sides.asked.at(-1)!.credentials.map((credential) => ('token' in credential ? credential.token : ''))
 }
 
-suite('previews: a cookie', () => {
-  test('a cookie counts when its visitor follows a link, and for pages of that sandbox on any port', async () => {
+suite('a preview cookie', () => {
+  test('a preview cookie counts if its visitor follows a link, and for the sandbox’s own pages on any port', async () => {
     await using sides = await startSides()
     for (const headers of [
       {},
@@ -29,7 +29,7 @@ suite('previews: a cookie', () => {
     }
   })
 
-  test('a cookie does not count in a request of another sandbox’s page, although browsers send the cookie', async () => {
+  test('a preview cookie does not count in a request of another sandbox’s page, though browsers send it', async () => {
     await using sides = await startSides()
     for (const headers of [
       { origin: 'http://3000-other.proxy.test:4601' },
@@ -45,14 +45,14 @@ suite('previews: a cookie', () => {
     assert.deepEqual(await offeredTokens(sides, { method: 'POST', headers: form }), [])
   })
 
-  test('this sandbox’s cookie is tried before all others, of which a page may set any number', async () => {
+  test('this sandbox’s preview cookie is tried first, even if a page has set many others', async () => {
     await using sides = await startSides()
     const junk = Array.from({ length: 20 }, (_, at) => `daytona-sandbox-auth-${at}=junk`).join('; ')
     const tokens = await offeredTokens(sides, { headers: { cookie: `${junk}; ${cookie}` } })
     assert.deepEqual(tokens, ['c', 'junk', 'junk', 'junk'])
   })
 
-  test('a cookie that admitted a call is the only credential in later questions to control', async () => {
+  test('a preview cookie that opened a call is the only credential when control is asked again', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const isAskedAgain = Promise.withResolvers<void>()
     openedBy(sides, 'preview-cookie')

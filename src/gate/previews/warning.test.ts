@@ -4,10 +4,10 @@ import type { Access } from '#src/wire/access.ts'
 import { type Sides, startSides } from '../testing/simulated.ts'
 import { browser, openedBy, previewHost, visit } from '../testing/visiting.ts'
 
-suite('previews: the warning', () => {
+suite('the warning before a preview', () => {
   const warned = (sides: Sides, by: Access['openedBy'] = 'public') => openedBy(sides, by, { warnsVisitors: true })
 
-  test('a person is warned until they accept, with a form of this site', async () => {
+  test('a person gets the preview warning until they accept it with a form of this site', async () => {
     await using sides = await startSides()
     warned(sides)
     const page = await visit(sides, { path: '/a?b=1', headers: browser })
@@ -33,7 +33,7 @@ suite('previews: the warning', () => {
     )
   })
 
-  test('a person is warned even if another site sends them with a form', async () => {
+  test('a person gets the preview warning even if another site sends them with a form', async () => {
     await using sides = await startSides()
     warned(sides)
     const headers = { ...browser, origin: 'http://evil.test', 'sec-fetch-site': 'cross-site' }
@@ -42,7 +42,7 @@ suite('previews: the warning', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('no warning is shown to programs, to calls with the skip header, and to calls with a key', async () => {
+  test('programs, calls with the skip header and calls with a key get no preview warning', async () => {
     await using sides = await startSides()
     warned(sides)
     assert.equal((await visit(sides)).text, 'hello from inside')
@@ -55,7 +55,7 @@ suite('previews: the warning', () => {
     }
   })
 
-  test('without a warning, the acceptance field sets no cookie, and the server answers', async () => {
+  test('if a preview has no warning, the field that accepts one sets no cookie, and the server answers', async () => {
     await using sides = await startSides()
     const answer = await visit(sides, { method: 'POST', path: '/?ALCOVE_ACCEPT_PREVIEW=true' })
     assert.deepEqual([answer.status, answer.headers['set-cookie']], [200, undefined])

@@ -6,23 +6,23 @@ const read = (env: Record<string, string>) => readTelemetry(env, 'alcove-test')
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
 
 suite('settings of telemetry', () => {
-  test('no telemetry is sent without any setting, and there is no warning', () => {
+  test('without any OTEL_ setting no telemetry is sent, and there is no warning', () => {
     const { send, warnings, serviceName } = read({})
     assert.deepEqual([send, warnings, serviceName], [{}, [], 'alcove-test'])
   })
 
-  test('all signals are sent as protobuf if an endpoint is set', () => {
+  test('with only an endpoint set, traces, metrics and logs are sent as protobuf', () => {
     assert.deepEqual(read(endpoint).send, { traces: 'http/protobuf', metrics: 'http/protobuf', logs: 'http/protobuf' })
   })
 
-  test('an exporter without an endpoint sends to the default endpoint; the exporter `none` sends nothing', () => {
+  test('an exporter without an endpoint sends to the default endpoint, and the exporter `none` sends nothing', () => {
     assert.deepEqual(read({ OTEL_TRACES_EXPORTER: 'otlp' }).send, { traces: 'http/protobuf' })
     assert.deepEqual(read({ ...endpoint, OTEL_LOGS_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'NONE' }).send, {
       traces: 'http/protobuf',
     })
   })
 
-  test('the protocol of one signal does not change the other signals', () => {
+  test('the protocol set for logs does not change the protocol of traces', () => {
     const { send } = read({ ...endpoint, OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: 'http/json', OTEL_METRICS_EXPORTER: 'none' })
     assert.deepEqual(send, { traces: 'http/protobuf', logs: 'http/json' })
   })
@@ -50,25 +50,25 @@ suite('settings of telemetry', () => {
     [{ OTEL_PROPAGATORS: 'b3' }, /OTEL_PROPAGATORS is ignored/, ['traces', 'metrics', 'logs']],
     [{ OTEL_BSP_MAX_QUEUE_SIZE: '-1' }, /OTEL_BSP_MAX_QUEUE_SIZE is ignored/, ['traces', 'metrics', 'logs']],
   ] as const) {
-    test(`the setting ${JSON.stringify(env)} causes a warning, and the program still starts`, () => {
+    test(`the telemetry setting ${JSON.stringify(env)} causes a warning, and the program still starts`, () => {
       const { send, warnings } = read({ ...endpoint, ...env })
       assert.match(warnings.join('\n'), warning)
       assert.deepEqual(Object.keys(send), sends)
     })
   }
 
-  test('a warning about a setting never shows its value, which may hold a password', () => {
+  test('a warning about a telemetry setting does not show its value, which may hold a password', () => {
     const { warnings } = read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'ftp://user:secret@collector' })
     assert.ok(warnings.length > 0)
     assert.doesNotMatch(warnings.join(), /secret/)
   })
 
-  test('no telemetry is sent if it is disabled, and there is no warning', () => {
+  test('with OTEL_SDK_DISABLED no telemetry is sent, and there is no warning', () => {
     const { send, warnings } = read({ ...endpoint, OTEL_SDK_DISABLED: 'TRUE', OTEL_PROPAGATORS: 'b3' })
     assert.deepEqual([send, warnings], [{}, []])
   })
 
-  test('a batch of spans is never larger than the queue of spans', () => {
+  test('the largest batch of spans is not larger than their queue', () => {
     assert.deepEqual(read({ OTEL_BSP_MAX_QUEUE_SIZE: '16' }).spans, {
       scheduledDelayMillis: 5000,
       exportTimeoutMillis: 30_000,

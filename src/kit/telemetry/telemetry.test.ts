@@ -54,7 +54,7 @@ const parent = '0af7651916cd43dd8448eb211c80319c'
 const traceparent = `00-${parent}-b7ad6b7169203331-01`
 
 suite('telemetry of a program', () => {
-  test('no OpenTelemetry package is loaded without settings, and log lines have no trace', async () => {
+  test('without telemetry settings no OpenTelemetry package is loaded, and log lines have no trace id', async () => {
     const { loaded, outgoing, lines } = await run({ TEST_TRACEPARENT: traceparent })
     assert.deepEqual([loaded, outgoing], [0, {}])
     assert.deepEqual(
@@ -67,7 +67,7 @@ suite('telemetry of a program', () => {
     )
   })
 
-  test('spans, log lines and metrics arrive under the name of the service, in the trace of the caller', async () => {
+  test('spans, log lines and metrics arrive with the service’s name, and in the caller’s trace', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, {
       OTEL_EXPORTER_OTLP_HEADERS: 'x-token=of-the-operator',
@@ -123,7 +123,7 @@ suite('telemetry of a program', () => {
     assert.ok(point('process.memory.usage'))
   })
 
-  test('telemetry is sent as protobuf by default', async () => {
+  test('a program sends telemetry as protobuf by default', async () => {
     await using receiver = await startReceiver()
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_SERVICE_NAME: 'named-by-its-operator' }
     await run(env, arrivedAt(receiver, ['/v1/logs', '/v1/metrics', '/v1/traces']))
@@ -133,7 +133,7 @@ suite('telemetry of a program', () => {
     }
   })
 
-  test('a signal goes to its own endpoint, and a signal that is switched off is not sent', async () => {
+  test('traces go to their own endpoint if it is set, and logs that are switched off are not sent', async () => {
     await using receiver = await startReceiver()
     const env = {
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/elsewhere`,
@@ -144,7 +144,7 @@ suite('telemetry of a program', () => {
     assert.deepEqual([...pathsOf(receiver)].sort(), ['/elsewhere', '/v1/metrics'])
   })
 
-  test('an invalid or far too long traceparent begins a new trace', async () => {
+  test('a traceparent that is invalid or far too long begins a new trace', async () => {
     await using receiver = await startReceiver()
     const given = [
       'nonsense',
@@ -161,7 +161,7 @@ suite('telemetry of a program', () => {
     assert.ok(begun.every(({ parentSpanId, traceId }) => parentSpanId === '' && traceId !== parent))
   })
 
-  test('a trace that the caller does not sample is passed on to the next program but not exported', async () => {
+  test('a trace that its caller does not sample is passed on to the next program, and not exported', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), ...onlyTraces })
     // Waits for a span that begins after the unsampled span and that is sent.
@@ -175,7 +175,7 @@ suite('telemetry of a program', () => {
     ['is not there', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }],
     ['is there and refuses', undefined],
   ] as const) {
-    test(`a receiver that ${what} costs one log line per signal, and the program ends normally`, async () => {
+    test(`a telemetry receiver that ${what} costs one log line per signal, and the program ends normally`, async () => {
       await using refusing = await startReceiver((response) => response.writeHead(400).end())
       const { lines } = await run({ TEST_SPANS: '20000', ...(env ?? to(refusing)) })
       const told = lines.filter(({ msg }) => String(msg).startsWith('telemetry cannot be sent'))
@@ -184,7 +184,7 @@ suite('telemetry of a program', () => {
     })
   }
 
-  test('a receiver that never answers does not prevent a program from ending', async () => {
+  test('a telemetry receiver that never answers does not prevent a program from ending', async () => {
     await using silent = await startReceiver(() => {})
     const asked = silent.until('a call', () => silent.posted.length > 0)
     assert.equal((await run({ TEST_SPANS: '20000', ...to(silent) }, asked)).code, 0)
