@@ -13,7 +13,7 @@ const named = [
 ].map(([, path]) => path as string)
 
 suite('CONTRIBUTING.md', () => {
-  test('CONTRIBUTING.md names only files that exist; NOUN is a placeholder for a folder', () => {
+  test('each file that CONTRIBUTING.md names exists; NOUN in a path stands for any folder', () => {
     assert.ok(named.length > 40, `${named.length} names`)
     const missing = named.filter((path) =>
       path.includes('NOUN')

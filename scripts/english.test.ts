@@ -32,7 +32,7 @@ suite('plain English', () => {
     assert.deepEqual(sources.flatMap(hiddenSubjects), [])
   })
 
-  test('no title of a test has more than 100 characters beside the endpoints that it names', () => {
+  test('no test title is longer than 100 characters, apart from the endpoints that it names', () => {
     const long = sources
       .filter((file) => file.endsWith('.test.ts'))
       .flatMap((file) =>
@@ -66,7 +66,7 @@ suite('plain English', () => {
     )
   })
 
-  test('no commit subject since this rule exists has more than 72 characters', () => {
+  test('no commit subject since 2026-11-26 is longer than 72 characters', () => {
     const log = execFileSync('git', ['log', '--format=%cI %s', '--since=2026-11-26T00:00:00Z'], { encoding: 'utf8' })
     const subjects = log.split('\n').map((line) => line.slice(line.indexOf(' ') + 1))
     assert.deepEqual(

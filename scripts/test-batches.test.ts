@@ -9,18 +9,18 @@ const startsPrograms = 'scripts/test-file.test.ts'
 const mocks = 'src/control/rate-limits/limits.test.ts'
 
 suite('the files of one process', () => {
-  test('test files in one process need a database or are pure code; files that start programs are alone', () => {
+  test('test files that need only a database share a process; a file that starts programs has its own', () => {
     assert.deepEqual(batchesOf([...needDatabases, startsPrograms, ...pure], 1), [
       [...needDatabases, ...pure],
       [startsPrograms],
     ])
   })
 
-  test('test files that share a process do not replace anything in that process', () => {
+  test('a test file that replaces modules or timers does not share its process', () => {
     assert.deepEqual(batchesOf([mocks, ...needDatabases], 1), [[mocks], needDatabases])
   })
 
-  test('batches are small enough that every lane has files to run', () => {
+  test('test files are split into batches so that every lane has some to run', () => {
     const [first, second, third, fourth] = needDatabases
     assert.deepEqual(batchesOf(needDatabases, 3), [
       [first, second],

@@ -18,7 +18,7 @@ suite('running one test file', () => {
     return runTestFile(file, { scratch, env, timeoutSeconds, name })
   }
 
-  test('a run counts tests but not suites, and gives tests their full name', async () => {
+  test('a run counts tests but not suites, and names a test with its suites', async () => {
     const { results, output } = await run(`
       suite('outer', () => {
         suite('inner', () => { test('passes', () => { console.log('said aloud') }) })
@@ -38,7 +38,7 @@ suite('running one test file', () => {
     assert.match(output, /said aloud/)
   })
 
-  test('a file that does not end is killed and has failed, even if its tests passed', async () => {
+  test('a test file that does not end is killed and fails, even if its tests passed', async () => {
     const { results } = await run(`test('passes', () => {}); setInterval(() => {}, 1000)`, 2)
     assert.deepEqual(
       results.map(({ outcome }) => outcome),
@@ -47,7 +47,7 @@ suite('running one test file', () => {
     assert.match(results[1]?.detail ?? '', /did not end within 2 s/)
   })
 
-  test('a test that does not end is named, and the tests after it still run', async () => {
+  test('a test that hangs is reported by name, and the tests after it still run', async () => {
     const { results } = await run(
       `suite('s', () => { test('hangs', () => new Promise(() => setInterval(() => {}, 1000))); test('passes', () => {}) })`,
       4,
@@ -62,7 +62,7 @@ suite('running one test file', () => {
     )
   })
 
-  test('a file that cannot be loaded counts as failed', async () => {
+  test('a test file that throws while it is loaded fails', async () => {
     const { results, output } = await run(`throw new Error('at load')`)
     assert.deepEqual(
       results.map(({ outcome }) => outcome),
@@ -71,12 +71,12 @@ suite('running one test file', () => {
     assert.match(`${output}${results[0]?.detail}`, /at load/)
   })
 
-  test('a file without tests counts as failed', async () => {
+  test('a test file without tests fails', async () => {
     const { results } = await run('')
     assert.deepEqual(results, [{ name: '(file)', outcome: 'failed', detail: 'has no tests' }])
   })
 
-  test('a given name runs only the tests that contain it as plain text; a name without tests fails', async () => {
+  test('with --name, only tests whose name contains that text run; if there is none, the file fails', async () => {
     const code = `suite('s', () => { test('a.b (c)', () => {}); test('axb c', () => { throw new Error('ran') }) })`
     const { results } = await run(code, 60, 'a.b (c)')
     assert.deepEqual(results, [{ name: 's › a.b (c)', outcome: 'passed' }])
@@ -84,14 +84,14 @@ suite('running one test file', () => {
     assert.deepEqual(none.results, [{ name: '(file)', outcome: 'failed', detail: 'has no test named "a.b (d)"' }])
   })
 
-  test('a failing hook is a failure even if every test passed', async () => {
+  test('a hook that fails makes the file fail, even if all of its tests passed', async () => {
     const { results } = await run(
       `suite('s', () => { test('passes', () => {}); after(() => { throw new Error('in hook') }) })`,
     )
     assert.ok(results.some(({ outcome, detail }) => outcome === 'failed' && /in hook/.test(detail ?? '')))
   })
 
-  test('a process that a test leaves behind is ended, and does not keep the file from ending', async () => {
+  test('a process that a test leaves behind is killed, and the test file still ends', async () => {
     const { results, output } = await run(`
       import { spawn } from 'node:child_process'
       test('passes', () => {
@@ -129,7 +129,7 @@ suite('running several test files in one process', () => {
 
   const passes = `suite('s', () => test('passes', () => {}))`
 
-  test('files that share a process each get their own results', async () => {
+  test('test files that share a process have separate results', async () => {
     const outcomes = await run({
       first: `globalThis.wasHere = true; ${passes}`,
       second: `test('sees the first', () => { if (!globalThis.wasHere) throw new Error() })`,
@@ -142,7 +142,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('a file that ends its process fails alone, and the other files pass', async () => {
+  test('if a test file ends the process that it shares, only that file fails', async () => {
     const outcomes = await run({ first: passes, second: `test('ends', () => process.exit(3))`, third: passes })
     assert.deepEqual(outcomes, [
       ['first', ['s › passes passed']],
@@ -151,7 +151,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('a file that does not end fails alone, and the other files pass', async () => {
+  test('if a test file in a shared process never ends, only that file fails', async () => {
     const outcomes = await run({ first: passes, second: `${passes}; setInterval(() => {}, 1000)` }, 3)
     assert.deepEqual(outcomes, [
       ['first', ['s › passes passed']],
@@ -159,7 +159,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('a file that cannot be loaded and a file without tests fail, and the other files pass', async () => {
+  test('in a shared process, a file that throws when loaded and a file without tests fail; others pass', async () => {
     const outcomes = await run({ first: passes, second: `throw new Error('at load')`, third: '' })
     assert.deepEqual(
       outcomes.map(([file, results]) => [file, (results as string[]).map((result) => result.split(' ').at(-1))]),

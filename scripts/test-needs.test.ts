@@ -32,14 +32,14 @@ const loadedBy = (file: string): string[] => {
 }
 
 suite('what a test file needs', () => {
-  test('pure code needs nothing; a test needs a database or programs if its imports can start them', () => {
+  test('`needsOf` tells from a test file’s imports whether it needs a database or starts programs', () => {
     assert.deepEqual([...needsOf('src/kit/budget.test.ts')], [])
     assert.deepEqual([...needsOf('src/control/regions/routes.test.ts')].sort(), ['database', 'programs'])
     assert.deepEqual([...needsOf('scripts/test-file.test.ts')], ['programs'])
   })
 
   for (const file of ['src/kit/budget.test.ts', 'src/control/main.test.ts', 'src/gate/upgrade.test.ts']) {
-    test(`the imports of a file are followed as far as Node follows them: ${file}`, () => {
+    test(`reachableFrom finds every module that Node loads for a test file: ${file}`, () => {
       const reached = reachableFrom(file)
       const loaded = loadedBy(file)
       assert.ok(loaded.includes(file))
@@ -50,7 +50,7 @@ suite('what a test file needs', () => {
     })
   }
 
-  test('imports of types are not followed, because Node erases them', () => {
+  test('`reachableFrom` does not follow imports of types, because Node erases them', () => {
     // This file imports only types from a file that starts programs.
     assert.deepEqual([...reachableFrom('scripts/test-report.ts')], ['scripts/test-report.ts'])
   })

@@ -13,26 +13,26 @@ const filesOf = (lanes: Lanes): string[] => [...new Set(lanes.flat())].flat(2)
 const phaseOf = (file: string): number => plan.findIndex((lanes) => filesOf(lanes).includes(file))
 
 suite('the plan of a test run', () => {
-  test('the plan contains every test file once', () => {
+  test('the plan of a test run contains every test file once', () => {
     assert.deepEqual(plan.flatMap(filesOf).sort(), all)
     const few = [inServers('busy'), 'src/kit/budget.test.ts']
     assert.deepEqual(planOf(few, { processors: 1, sharesProcesses: true }).flatMap(filesOf).sort(), few.toReversed())
   })
 
-  test('a file that measures the host’s memory or checks a time runs while no other file runs', () => {
+  test('a test file that measures the host’s memory or checks a time runs alone', () => {
     const [, alone = []] = plan
     assert.equal(alone.length, 1)
     assert.deepEqual(filesOf(alone), [inServers('busy'), inServers('kernel-memory')])
   })
 
-  test('files that measure a program of the shared server run one after the other', () => {
+  test('test files that measure a program of the shared server run one after the other', () => {
     const [first] = plan
     const lanes = first.filter((queues) => queues.some((queue) => queue.flat().includes(inServers('files'))))
     assert.equal(lanes.length, 1)
     assert.ok(lanes[0]!.some((queue) => queue.flat().includes(inServers('bad-input'))))
   })
 
-  test('files whose server has the small image run before files that wait for the real image', () => {
+  test('test files that need only the small image run before those that wait for the real image', () => {
     const queue = plan[0]
       .flat()
       .find((queue) => queue.flat().includes(inServers('databases')))!

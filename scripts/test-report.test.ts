@@ -27,12 +27,12 @@ const verdicts = (last: FileOutcome, first?: FileOutcome) =>
   redTests(last, first).map(({ verdict, name }) => [verdict, name])
 
 suite('the report of the test command', () => {
-  test('the report has one line per file, with counts and time', () => {
+  test('the test report has a line per file, with its counts and time', () => {
     assert.equal(lineOf(outcome()), `ok   ${file}  1 passed  (0.3 s, processor 0.1 s)`)
     assert.equal(lineOf(outcome('bound › refuses')), `FAIL ${file}  1 passed, 1 failed  (0.3 s, processor 0.1 s)`)
   })
 
-  test('the report has a line per failed test, with the command that runs it again and the reason', () => {
+  test('the test report has a line per failed test, with the reason and the command that repeats it', () => {
     const [red] = redTests(outcome('bound › refuses'))
     assert.ok(red)
     assert.equal(
@@ -41,17 +41,17 @@ suite('the report of the test command', () => {
     )
   })
 
-  test('a test name with quotes is quoted as one shell word', () => {
+  test('the command that repeats a test quotes its name as one shell word', () => {
     const [red] = redTests(outcome(`bound › doesn't "$HOME"`))
     assert.equal(red?.again, `./alcove test ${file} --name 'doesn'\\''t "$HOME"'`)
   })
 
-  test('the command names only the file if the failure is not a single test', () => {
+  test('the command that repeats a failure names only the file if no single test failed', () => {
     const [red] = redTests(outcome('(file)'))
     assert.equal(red?.again, `./alcove test ${file}`)
   })
 
-  test('a test that passed when run again alone is FAILED AT FIRST; one that failed again is FAILED TWICE', () => {
+  test('a test that passes when it is repeated is FAILED AT FIRST; one that fails again is FAILED TWICE', () => {
     assert.deepEqual(verdicts(outcome('a')), [['FAILED', 'a']])
     assert.deepEqual(verdicts(outcome('b', 'c'), outcome('a', 'b')), [
       ['FAILED AT FIRST', 'a'],

@@ -48,19 +48,19 @@ const roomOf = (file: string): string | undefined => {
 }
 
 suite('allowed imports and writers', () => {
-  test('the test finds imports, and each of them names a file that exists', () => {
+  test('each import in the code names a file that exists', () => {
     assert.ok(imports.length > 100)
     assert.deepEqual(imports.filter(({ target }) => !existsSync(join(root, target))).map(say), [])
   })
 
-  test('every part of the code is in the table of allowed imports', () => {
+  test('each part of the code is in the table of allowed imports', () => {
     assert.deepEqual(
       [...new Set(programs.map(partOf))].filter((part) => reaches[part] === undefined),
       [],
     )
   })
 
-  test('imports go bin → program → http → kit; all may read wire and problems', () => {
+  test('imports go only from bin to program to http to kit; all may import wire and problems', () => {
     const through = imports.filter(({ file, target }) => {
       const part = partOf(file)
       const allowed = [part, ...(reaches[part] ?? [])]
@@ -82,7 +82,7 @@ suite('allowed imports and writers', () => {
     )
   })
 
-  test('the runner loads only one part of the toolbox: the client that asks agents for lifecycles and builds', () => {
+  test('the runner imports nothing of the toolbox except the client for agents', () => {
     const named = programs
       .filter((file) => isBelow(file, 'src/runner') || file === 'bin/runner.ts')
       .flatMap((file) =>
@@ -121,7 +121,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(ofCallers, [])
   })
 
-  test('every file of a program that has rooms is in a listed room, and every listed room exists', () => {
+  test('each file of a program with rooms is in a listed room, and each listed room exists', () => {
     const inRooms = programs.filter((file) => rooms[partOf(file)] !== undefined)
     assert.deepEqual(
       inRooms.filter((file) => roomOf(file) === undefined),
@@ -134,7 +134,7 @@ suite('allowed imports and writers', () => {
     )
   })
 
-  test('inside a program, a room imports only rooms that are listed before it', () => {
+  test('a room of a program imports only rooms that are listed before it', () => {
     const up = imports.filter(({ file, target }) => {
       const program = partOf(file)
       const list = rooms[program]
@@ -144,7 +144,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(up.map(say), [])
   })
 
-  test('rooms of control meet through their services and verbs, never through another room’s store', () => {
+  test('rooms of control never import another room’s store', () => {
     const folderOf = (file: string) => /^src\/control\/([^/]+)\//.exec(file)?.[1]
     const through = imports.filter(({ file, target }) => {
       const [here, there] = [folderOf(file), folderOf(target)]
@@ -153,7 +153,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(through.map(say), [])
   })
 
-  test('every TypeScript file that a README in src names by its path exists', () => {
+  test('each TypeScript file that a README in src names exists', () => {
     const missing = globSync('src/**/README.md', { cwd: root }).flatMap((readme) => {
       const from = [dirname(readme), partOf(readme), 'src', '.']
       return [...textOf(readme).matchAll(/`((?:[\w.-]+\/)+[\w-]+\.ts)`/g)]
@@ -182,7 +182,7 @@ suite('allowed imports and writers', () => {
     )
   })
 
-  test('the state of a snapshot is written in only one file, which follows the table of its moves', () => {
+  test('only src/control/snapshots/write.ts writes the state of a snapshot', () => {
     const isWriting =
       /\b(?:insert\s+into|delete\s+from)\s+snapshots\b|\bupdate\s+snapshots\s+set\b(?:(?!\bwhere\b)[^`])*\bstate\s*=/i
     assert.deepEqual(
@@ -191,12 +191,12 @@ suite('allowed imports and writers', () => {
     )
   })
 
-  test('in the gate only door.ts looks up sandboxes, because it checks the ticket', () => {
+  test('in the gate, only door.ts looks up sandboxes, because it checks the ticket', () => {
     const finding = programs.filter((file) => /\bsandboxes\.find\(/i.test(textOf(file)) && isBelow(file, 'src/gate'))
     assert.deepEqual(finding, ['src/gate/door.ts'])
   })
 
-  test('only storage and PostgreSQL’s own folder know the driver', () => {
+  test('only src/control/storage and src/postgres import the PostgreSQL driver', () => {
     const knowing = programs.filter((file) => specifiersOf(file).includes('postgres'))
     assert.deepEqual(
       knowing.filter((file) => !isBelow(file, 'src/postgres') && !isBelow(file, 'src/control/storage')),
@@ -204,7 +204,7 @@ suite('allowed imports and writers', () => {
     )
   })
 
-  test('only files of telemetry import OpenTelemetry, and only open.ts imports those files', () => {
+  test('only src/kit/telemetry imports OpenTelemetry, and only through open.ts', () => {
     const isOpenTelemetry = (specifier: string) => specifier.startsWith('@opentelemetry/')
     const knowing = programs.filter((file) => specifiersOf(file).some(isOpenTelemetry))
     assert.ok(knowing.length > 0)

@@ -9,7 +9,7 @@ const packages = resolve(import.meta.dirname, '../../node_modules/@daytona')
 
 suite('what the public packages can call', () => {
   for (const client of ['api-client', 'toolbox-api-client'] as const)
-    test(`every request of the public package ${client} is an operation with its own name`, () => {
+    test(`operationsOf finds every request of the public package ${client}, each under its own name`, () => {
       const requests = globSync(`${packages}/${client}/src/api/*-api.js`)
         .map((file) => readFileSync(file, 'utf8').split('const localVarPath = ').length - 1)
         .reduce((sum, count) => sum + count, 0)
@@ -18,7 +18,7 @@ suite('what the public packages can call', () => {
       assert.deepEqual([operations.length, new Set(operations.map(({ name }) => name)).size], [requests, requests])
     })
 
-  test('an SDK method has the operations that it calls, also through methods of its class or of a sandbox', () => {
+  test('`sdkMethods` finds the operations that an SDK method calls, even through other methods', () => {
     const methods = sdkMethods([...operationsOf('api-client'), ...operationsOf('toolbox-api-client')])
     const find = (owner: string, name: string) => {
       const found = methods.find((method) => method.owner === owner && method.name === name)
@@ -32,7 +32,7 @@ suite('what the public packages can call', () => {
     assert.deepEqual(find('Image', 'env'), { calls: [], opensSocket: false })
   })
 
-  test('two paths that differ only in the names of their parameters are one call', () => {
+  test('two paths that differ only in the names of their parameters count as one call', () => {
     assert.equal(asCall('GET', '/a/:id/b'), asCall('GET', '/a/{name}/b'))
   })
 })

@@ -21,7 +21,7 @@ const unknownTo = async (server: FastifyInstance, prefix: string, operations: re
 }
 
 suite('every call of the public packages is served, or answers why it is not', () => {
-  test('calls to control', async () => {
+  test('control serves each call of the public API client, or answers 404 with the reason', async () => {
     await using app = await startControl()
     assert.deepEqual(await unknownTo(app.app.server, '/api', operationsOf('api-client')), [])
     const { status, body } = await app.as('owner').get('/runners/me')
@@ -34,7 +34,7 @@ suite('every call of the public packages is served, or answers why it is not', (
     )
   })
 
-  test('calls to the toolbox', async () => {
+  test('the toolbox serves each call of the public toolbox client, or answers 404 with the reason', async () => {
     const calledBy = () => {
       throw new Problem('unauthorized')
     }

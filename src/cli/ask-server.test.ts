@@ -45,7 +45,7 @@ suite('a command that cannot reach the server tells the reason', {
     })
   const ask = () => askServer(data.path, 'GET', '/runners')
 
-  test('without root, the message says that only root may read the key, and not that no key exists', async () => {
+  test('without root, a command says that only root may read the key, and not that there is no key', async () => {
     runs('postgres', 'control')
     writeFileSync(join(data.secrets, 'admin.key'), 'dtn_key\n', { mode: 0o600 })
     const forRoot = complains(/^only root may read the key; use sudo$/)
@@ -55,13 +55,13 @@ suite('a command that cannot reach the server tells the reason', {
     assert.deepEqual([running, sandboxes, sandboxesUnknown], [true, undefined, 'only root may read the key; use sudo'])
   })
 
-  test('without root, in an inaccessible directory, the message does not say that nothing exists', () => {
+  test('without root, a command in a closed directory says that only root may look at it', () => {
     chmodSync(scratch, 0o700)
     assert.throws(() => asNobody(() => key(data.path)), complains(/^only root may look at .*; use sudo$/))
     chmodSync(scratch, 0o755)
   })
 
-  test('in the data directory of a joined runner, the message says where the server is', async () => {
+  test('in the data directory of a joined runner, a command says where the server is', async () => {
     rmSync(join(data.secrets, 'admin.key'))
     runs('runner')
     const elsewhere = complains(/is of a runner only.* http:\/\/127\.0\.0\.1:1/)
@@ -71,13 +71,13 @@ suite('a command that cannot reach the server tells the reason', {
     assert.equal(sandboxesUnknown, 'this is a runner of the server at http://127.0.0.1:1')
   })
 
-  test('in the data directory of an ended joined runner, the message says that the server makes keys', () => {
+  test('in the data directory of a stopped joined runner, a command says that keys are made on the server', () => {
     ran('runner')
     const elsewhere = complains(/is of a runner only, which joined http:\/\/127\.0\.0\.1:1; keys are made there$/)
     assert.throws(() => key(data.path), elsewhere)
   })
 
-  test('no call is made if the key’s file was removed', async () => {
+  test('if the file of the key was removed, a command calls no server and names the file', async () => {
     runs('control')
     await assert.rejects(ask, complains(/^the key of the server is not in .*admin\.key any more$/))
     assert.throws(() => key(data.path), complains(/has no key yet/))

@@ -32,18 +32,18 @@ suite('a call of the command line to a server', () => {
   }
   const complaint = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
 
-  test('a call returns the server’s answer, and an empty value for an empty answer', async () => {
+  test('`callServer` returns the server’s answer, or an empty object for an empty answer', async () => {
     assert.deepEqual(await call(200, '[1]'), [1])
     assert.deepEqual(await call(204, ''), {})
   })
 
-  test('a refusal is reported by its sentence; a refusal that is not JSON is reported by its status', async () => {
+  test('`callServer` reports a refusal by its message, or by its status if it is not JSON', async () => {
     await assert.rejects(call(409, '{"message":"There is one."}'), complaint(/^There is one\.$/))
     await assert.rejects(call(502, '<html>Bad Gateway</html>'), complaint(/ answered 502$/))
     await assert.rejects(call(200, '<html>Welcome</html>'), complaint(/ is no Alcove server$/))
   })
 
-  test('an unreachable server is reported without a stack, also by alcove sandboxes', async () => {
+  test('an unreachable server is reported in one sentence, without a stack', async () => {
     const away = complaint(/^the server at http:\/\/127\.0\.0\.1:1 does not answer: /)
     await assert.rejects(callServer('http://127.0.0.1:1/api/x', {}), away)
     const file = join(scratch, 'session.json')

@@ -19,7 +19,7 @@ const said = (...words: string[]) => {
 }
 
 suite('the command line', () => {
-  test('--data after a nested subcommand belongs to that subcommand', () => {
+  test('`--data` after a nested command applies to that command', () => {
     for (const words of [
       ['runner', 'list'],
       ['runner', 'drain', 'second'],
@@ -28,7 +28,7 @@ suite('the command line', () => {
       assert.deepEqual(said(...words, '--data', '/nowhere'), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('--data before a subcommand is given to the subcommand; --data after its name overrides the first one', () => {
+  test('`--data` before a subcommand applies to it; `--data` after it overrides the first', () => {
     for (const words of [
       ['--data', '/nowhere', 'list'],
       ['--data', '/nowhere', 'remove', '--force', 'second'],
@@ -37,7 +37,7 @@ suite('the command line', () => {
       assert.deepEqual(said('runner', ...words), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('an option that a subcommand does not have is refused before and after the subcommand’s name', () => {
+  test('an option that a subcommand does not have is refused, before and after the subcommand’s name', () => {
     for (const option of ['--join', '--token']) {
       const { status, stderr } = run('runner', option, 'http://127.0.0.1:9', 'list', '--data', '/nowhere')
       assert.equal(status, 1)
@@ -45,7 +45,7 @@ suite('the command line', () => {
     }
   })
 
-  test('every command that is about a server accepts --data in any position, with one meaning', () => {
+  test('each command that calls a server accepts `--data` in any position', () => {
     for (const words of [
       ['user', 'add', 'ada@example.com'],
       ['user', 'password', 'ada@example.com'],
@@ -60,11 +60,11 @@ suite('the command line', () => {
     assert.match(run('login', '--data', '/nowhere', '--url', 'http://127.0.0.1:9').stderr, /cannot be used with option/)
   })
 
-  test('--version prints only the version', () => {
+  test('`--version` prints only the version', () => {
     assert.match(run('--version').stdout, /^\d+\.\d+\.\d+\n$/)
   })
 
-  test('every command has --help, which describes it', () => {
+  test('each command has `--help`, which describes it', () => {
     const names = (text: string) => [...text.matchAll(/^ {2}([a-z]+) [^\n]*/gm)].map(([, name]) => name!)
     const commandsOf = (...words: string[]): string[] => {
       const { status, stdout } = run(...words, '--help')
@@ -78,7 +78,7 @@ suite('the command line', () => {
     for (const name of ['up', 'purge', 'login', 'test']) commandsOf(name)
   })
 
-  test('wrong settings are reported in sentences, without a stack and without a password', () => {
+  test('invalid settings are reported in sentences, without a stack or a password', () => {
     const wrong = { ALCOVE_OVERCOMMIT: 'x', DATABASE_URL: 'postgres://me:hidden@box:none/alcove' }
     const { status, stderr } = runWith({ ...process.env, ...wrong }, 'up', '--data', join(scratch, 'never'))
     assert.equal(status, 1)
@@ -88,7 +88,7 @@ suite('the command line', () => {
     ])
   })
 
-  test('every command refuses an empty --data, because it would mean the working directory', () => {
+  test('each command refuses an empty `--data`, which would mean the working directory', () => {
     for (const words of [['status'], ['purge', '--yes'], ['up']]) {
       const { status, stderr } = run(...words, '--data', '')
       assert.equal(status, 1)

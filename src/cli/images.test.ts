@@ -19,14 +19,14 @@ suite('the default image in alcove status', () => {
   })
   after(() => rmSync(data.path, { recursive: true, force: true }))
 
-  test('an image without uv comes with a command that names the data directory and the launcher', () => {
+  test('`alcove status` shows the command that renews an image without uv', () => {
     const command = `/alcove images renew --data ${data.path}`
     const line = describeDefaultImage(data) ?? ''
     assert.match(line, /^of 2026-01-02, has no uv, because PyPI could not be reached; to try again: \//)
     assert.equal(line.slice(-command.length), command)
   })
 
-  test('a complete image shows its day only', () => {
+  test('`alcove status` shows only the day of a complete default image', () => {
     writeFileSync(join(programs, 'uv'), '')
     assert.equal(describeDefaultImage(data), 'of 2026-01-02')
   })

@@ -60,7 +60,7 @@ suite('alcove login', () => {
     assert.match(done.html, /device is signed in/)
   }
 
-  test('login works with a code entered elsewhere; later calls work, also after the token has expired', async () => {
+  test('`alcove login` works with a code entered in a browser, and renews its token when it expires', async () => {
     let entered: Promise<void> | undefined
     await login({
       url,
@@ -105,7 +105,7 @@ suite('alcove login', () => {
     await assert.rejects(sandboxes({ file, say: () => {} }), /could not be renewed/)
   })
 
-  test('a wrong address, and a session file that is not ours, are each reported in a sentence', async () => {
+  test('`alcove login` reports a wrong address in a sentence, and so is an unreadable session file', async () => {
     await assert.rejects(login({ url: 'nonsense', file, say: () => {} }), /not a URL/)
     await assert.rejects(login({ url: 'http://127.0.0.1:1', file, say: () => {} }), /no Alcove server/)
     writeFileSync(file, '{')

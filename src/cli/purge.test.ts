@@ -32,14 +32,14 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-purge-'))
   after(() => rmSync(scratch, { recursive: true, force: true }))
 
-  test('purge does not touch a directory that is not recognizably Alcove’s', () => {
+  test('`alcove purge` leaves a directory unchanged that is not Alcove’s', () => {
     const path = join(scratch, 'theirs')
     for (const name of ['run', 'precious', 'log', 'secrets']) mkdirSync(join(path, name), { recursive: true })
     assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
     assert.deepEqual(readdirSync(path), ['log', 'precious', 'run', 'secrets'])
   })
 
-  test('purge removes our files and the directory, and announces each step; a second purge finds nothing', () => {
+  test('`alcove purge` removes a data directory and names each step; a second purge finds nothing', () => {
     const { path, runtime } = prepareDataDirectory(join(scratch, 'ours'))
     const { status, text, steps } = purge(path)
     assert.deepEqual([status, text], [0, `Removed ${path} and everything it had on this host.\n`])
@@ -53,7 +53,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
   })
 
-  test('purge leaves foreign files in a data directory, and says so', () => {
+  test('`alcove purge` leaves foreign files in a data directory, and says so', () => {
     const { path } = prepareDataDirectory(join(scratch, 'shared'))
     mkdirSync(join(path, 'images'))
     const { status, text } = purge(path)
@@ -63,7 +63,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.match(purge(path).text, /There is nothing of Alcove/)
   })
 
-  test('purge frees the address range of its own network, and not that of another server', async (t) => {
+  test('`alcove purge` frees the addresses of its own networks, and not those of another server', async (t) => {
     const ours = prepareDataDirectory(join(scratch, 'networked'))
     const theirs = prepareDataDirectory(join(scratch, 'neighbour'))
     const takeRange = async ({ instance }: { instance: string }) => {
@@ -116,7 +116,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     return { pid: holder.pid, letGo }
   }
 
-  test('if a foreign process holds the pool, purge names it, removes keys and data; the next purge succeeds', async (t) => {
+  test('if another process uses the pool, purge names it and removes all other data; the next one finishes', async (t) => {
     const { path, secrets, postgres, runner, runtime } = prepareDataDirectory(join(scratch, 'held'))
     writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
     writeFileSync(join(postgres, 'row'), 'of the database')
@@ -137,7 +137,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.ok(!loops.includes(path), loops)
   })
 
-  test('a step of purge that fails does not stop the next steps', (t) => {
+  test('if a step of purge fails, the next steps still run', (t) => {
     const { path, secrets, log, postgres } = prepareDataDirectory(join(scratch, 'stubborn'))
     writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
     const fixed = join(log, 'control.log')
@@ -153,7 +153,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual([purge(path).status, existsSync(path)], [0, false])
   })
 
-  test('purge removes the remains of an interrupted first start, also of one interrupted early', () => {
+  test('`alcove purge` removes what an interrupted first start left', () => {
     const path = join(scratch, 'begun')
     mkdirSync(path)
     writeFileSync(markOf(path), '')

@@ -5,7 +5,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 import { imageBytesIn, imageLines, sandboxesIn, sandboxLines } from './status.ts'
 
 suite('alcove status', () => {
-  test('the status counts the sandboxes of all organizations by state', async () => {
+  test('`alcove status` counts the sandboxes of all organizations by state', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { body } = await app.as('member').post('/sandbox', {})

@@ -19,7 +19,7 @@ suite('inspecting the host', () => {
   })
   after(() => rm(directory, { recursive: true, force: true }))
 
-  test('every feature that matters has one finding, and every probe finishes', () => {
+  test('`alcove doctor` prints one finding for each feature of the host, and every probe finishes', () => {
     const expected = [
       ...['root', 'kernel', 'architecture', 'system packages', 'memory', 'disk space', 'open files', 'KVM', 'FUSE'],
       ...['user namespaces', 'ids', 'overlay', 'system call filter', 'cgroups', 'disk limits', 'disk speed'],
@@ -33,11 +33,11 @@ suite('inspecting the host', () => {
     assert.deepEqual(unfinished, [])
   })
 
-  test('the finding of each missing feature says what the user loses', () => {
+  test('a finding about a missing feature says what the user loses', () => {
     for (const { name, status, costs } of findings) assert.ok(status === 'ok' || costs !== undefined, name)
   })
 
-  test('inspecting the host leaves no files or processes behind', async () => {
+  test('`alcove doctor` leaves no files or processes behind', async () => {
     assert.deepEqual(await readdir(directory), [])
     assert.ok(!(await readFile('/proc/self/mountinfo', 'utf8')).includes(directory))
     for (const parent of ['/sys/fs/cgroup', '/sys/fs/cgroup/pids']) {
@@ -46,7 +46,7 @@ suite('inspecting the host', () => {
     }
   })
 
-  test('without root, a probe that needs root does not run and says that root is needed', async () => {
+  test('without root, a probe that needs root is not run, and its finding says so', async () => {
     const probe = asRoot('overlay', () => assert.fail('it ran'))
     const finding = await probe.run({ dataDir: '/', scratch: '/', isRoot: false })
     assert.deepEqual([finding.status, finding.found], ['warn', 'not probed'])
@@ -59,25 +59,25 @@ suite('the cgroup mode of a host', () => {
   const pids = '32 23 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids'
   const unified = '33 23 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw'
 
-  test('the cgroup mode of a host with v2', () => {
+  test('`cgroupModeIn` returns v2 for a host with cgroup v2 only', () => {
     assert.deepEqual(cgroupModeIn(v2, 'cpu memory pids\n'), { mode: 'v2', controllers: ['cpu', 'memory', 'pids'] })
   })
-  test('the cgroup mode of a hybrid host includes the controllers of cgroup v2', () => {
+  test('`cgroupModeIn` returns hybrid, with the controllers of both cgroup versions', () => {
     const found = cgroupModeIn([cpu, pids, unified].join('\n'), 'hugetlb\n')
     assert.deepEqual(found, { mode: 'hybrid', controllers: ['cpu', 'pids', 'hugetlb'] })
   })
-  test('the cgroup mode of a host with v1 only', () =>
+  test('`cgroupModeIn` returns v1 for a host with cgroup v1 only', () =>
     assert.deepEqual(cgroupModeIn(`${cpu}\n${pids}\n`, ''), { mode: 'v1', controllers: ['cpu', 'pids'] }))
-  test('the cgroup mode of a host without cgroups', () =>
+  test('`cgroupModeIn` reports a host without cgroups', () =>
     assert.deepEqual(cgroupModeIn('1 1 0:1 / / rw - ext4 /dev/sda rw', ''), { mode: 'none', controllers: [] }))
 })
 
 suite('required packages', () => {
-  test('every package has a reason and is named once', () => {
+  test('each required system package is listed once, with the reason for it', () => {
     assert.equal(new Set(requiredPackages.map(({ name }) => name)).size, requiredPackages.length)
     for (const { name, why } of requiredPackages) assert.ok(why.length > 10, name)
   })
-  test('a command or file counts as missing exactly if it does not exist', () => {
+  test('`missingCommands` returns exactly the commands and files that do not exist', () => {
     const shell = { name: 'dash', command: 'sh', why: 'it is everywhere' }
     const nothing = { name: 'nothing', command: 'alcove-no-such-command', why: 'it is nowhere' }
     const file = { name: 'file', command: '/no/such/file', why: 'it is nowhere' }
@@ -85,7 +85,7 @@ suite('required packages', () => {
   })
 })
 
-test('an age is shown in years, or in months below one year', () => {
+test('`ageOf` returns an age in years, or below one year in months', () => {
   const now = new Date('2026-06-01')
   assert.equal(ageOf(new Date('2023-05-01'), now), '3 years')
   assert.equal(ageOf(new Date('2025-05-01'), now), '1 year')
@@ -93,7 +93,7 @@ test('an age is shown in years, or in months below one year', () => {
   assert.equal(ageOf(new Date('2027-01-01'), now), '0 months')
 })
 
-test('lines of /etc/subuid are found that overlap with the ids of disks or of running sandboxes', () => {
+test('`linesWithOurIds` finds the lines of /etc/subuid whose ids overlap with those of sandboxes', () => {
   assert.deepEqual(linesWithOurIds('ann:100000:65536\nalcove:165536:65536\nlxd:1000000000:1000000\n'), [])
   assert.deepEqual(linesWithOurIds('bob:165536:65536\neve:1500000000:1\n'), ['bob:165536:65536', 'eve:1500000000:1'])
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { renderFindings } from './render.ts'
 
-test('findings become a table with aligned columns, and a verdict', () => {
+test('findings are printed as a table with aligned columns, and a verdict', () => {
   const text = renderFindings([
     { name: 'kernel', status: 'ok', found: '6.18' },
     {
@@ -27,7 +27,7 @@ test('findings become a table with aligned columns, and a verdict', () => {
   )
 })
 
-test('the verdict names what is missing', () => {
+test('the verdict of `alcove doctor` names what is missing', () => {
   const text = renderFindings([{ name: 'nftables', status: 'missing', found: 'not installed' }])
   assert.match(text, /^MISSING {2}nftables {2}not installed\n\nThis host cannot run sandboxes yet: nftables\.\n$/)
 })

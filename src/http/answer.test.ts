@@ -55,7 +55,7 @@ suite('an answer before the whole body was read', () => {
   ] as const
 
   for (const [name, postTwice] of Object.entries(realClients)) {
-    test(`the answer reaches ${name}, and the next call on the connection is answered too`, async () => {
+    test(`a refusal before the body was read reaches ${name}, and the connection stays usable`, async () => {
       await using server = await serving()
       const refused = [30, 700_000, 5 * MiB].flatMap((bytes) =>
         refusals.map(([path, status]) => ({ path, status, bytes, headers: { 'content-type': 'text/plain' } })),
@@ -70,7 +70,7 @@ suite('an answer before the whole body was read', () => {
     })
   }
 
-  test('thirty senders of small forms at once all get the answer', async () => {
+  test('thirty clients that post small forms at the same time all get their refusal', async () => {
     await using server = await serving()
     const statuses = await Promise.all(
       Array.from({ length: 30 }, async () => {
@@ -117,7 +117,7 @@ suite('the unread rest of a body', () => {
   const bounds: ReadAwayBounds = { mostBytes: MiB, longestMs: 60_000, silentMs: 60_000 }
   const head = (length: number, more = '') => `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${length}\r\n${more}\r\n`
 
-  test('the unread rest of a body is discarded, and the next call on the connection is answered', async () => {
+  test('the unread rest of a refused body is discarded, and the next call on the connection is answered', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(MiB)}x`)
     await one.answered()
@@ -127,7 +127,7 @@ suite('the unread rest of a body', () => {
     while (one.heard().split('403 Forbidden').length < 3) await once(one.socket, 'data')
   })
 
-  test('if the rest of a body is too long to discard, the answer says `Connection: close`', async () => {
+  test('if the rest of a refused body is too long to discard, the answer has `Connection: close`', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(4 * MiB)}x`)
     await one.answered()
@@ -137,7 +137,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('after `Connection: close`, the rest of the body is read, and the connection closes without a reset', async () => {
+  test('after `Connection: close`, the rest of the body is read, so that the connection is not reset', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(MiB, 'connection: close\r\n')}x`)
     await one.answered()
@@ -147,7 +147,7 @@ suite('the unread rest of a body', () => {
     assert.deepEqual(one.errors, [])
   })
 
-  test('if the rest of a body does not arrive within `silentMs`, the connection is destroyed', async () => {
+  test('if the rest of a refused body does not arrive in time, the connection is destroyed', async () => {
     await using one = await open({ ...bounds, silentMs: 50 })
     const closed = once(one.socket, 'close')
     one.socket.write(`${head(MiB)}x`)
@@ -155,7 +155,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('the rest of an endless chunked body is discarded up to the limit', async () => {
+  test('an endless chunked body is discarded only up to the limit', async () => {
     await using one = await open(bounds)
     const closed = new Promise((resolve) => one.socket.once('close', resolve))
     one.socket.write('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n')
@@ -169,7 +169,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('after a failed read of a request, the answer arrives, and nothing of the body is left to discard', async () => {
+  test('if reading a body fails, the client still gets the answer', async () => {
     const server = createHttpServer({ ServerResponse: answersWithin({ ...bounds, silentMs: 20 }) })
     server.on('request', async (request, response) => {
       try {
@@ -196,7 +196,7 @@ suite('the unread rest of a body', () => {
     }
   })
 
-  test('the connection closes if the sender waits for 100 Continue, because the body may never arrive', async () => {
+  test('if a refused client waits for 100 Continue, the connection is closed, as its body may never come', async () => {
     const server = createHttpServer({ ServerResponse: answersWithin(bounds) })
     server.on('checkContinue', (_request, response) => response.writeHead(403).end('no'))
     server.listen(0, '127.0.0.1')

@@ -158,7 +158,7 @@ const closed = async (socket: Socket) => {
 }
 
 suite('connections', () => {
-  test('600 idle strangers block no other address, and no caller of their own address with a credential', async () => {
+  test('600 idle connections of one address block no other address, and no caller with a credential', async () => {
     const before = await countSockets()
     {
       await using server = await start({ most: 64, mostUnknownOfOne: 32 })
@@ -176,7 +176,7 @@ suite('connections', () => {
     assert.equal(await countSockets(), before)
   })
 
-  test('strangers of all addresses together have a limit; above it, the one silent longest is evicted first', async () => {
+  test('if strangers’ connections reach their limit, the one that was silent longest is closed first', async () => {
     await using server = await start({ most: 8, mostUnknownOfOne: 4 })
     const sockets: Socket[] = []
     for (let index = 2; index < 10; index++) sockets.push(await server.open(`127.0.0.${index}`))
@@ -190,7 +190,7 @@ suite('connections', () => {
     assert.ok(await isOpen(first), 'a head that trickles in is none')
   })
 
-  test('bytes of a slow body do not count as activity of a caller without a credential', async () => {
+  test('bytes of a slow body do not save a stranger’s connection from being evicted', async () => {
     await using server = await start({ mostUnknownOfOne: 2 })
     const slow = await server.open()
     slow.write('POST /public HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{')
@@ -202,7 +202,7 @@ suite('connections', () => {
     assert.ok(await isOpen(other))
   })
 
-  test('an admitted call is answered and an admitted socket stays open, however many connections are opened', async () => {
+  test('a running call and a signed-in WebSocket survive, however many connections are opened', async () => {
     await using server = await start({ most: 8, mostHeld: 6, mostUnknownOfOne: 4 })
     const begun = server.nextHeld()
     const held = call(server, '/held', { localAddress: '127.0.0.2' })
@@ -231,7 +231,7 @@ suite('connections', () => {
     await gone
   })
 
-  test('an idle connection with a credential is evicted after all strangers; it counts for no address', async () => {
+  test('an idle connection with a credential is evicted only after all strangers’ connections', async () => {
     await using server = await start({ most: 6, mostUnknownOfOne: 2 })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     try {
@@ -258,7 +258,7 @@ suite('connections', () => {
     assert.ok(await isOpen(known[1]!))
   })
 
-  test('503 for a call above the limit of calls served at once; the calls being served go on', async () => {
+  test('a call above the limit of concurrent calls answers 503, and running calls continue', async () => {
     await using server = await start({ most: 8, mostHeld: 2 })
     const held: ReturnType<typeof call>[] = []
     for (let index = 0; index < 2; index++) {
@@ -272,7 +272,7 @@ suite('connections', () => {
     assert.equal((await call(server, '/mine')).status, 200)
   })
 
-  test('an owner whose calls fill the server loses its longest call to others, but not to its own calls', async () => {
+  test('if one owner’s calls fill the server, another owner’s call ends the longest of them', async () => {
     await using server = await start({ most: 16, mostHeld: 4 })
     const hold = async (owner: string) => {
       const begun = server.nextHeld()
@@ -308,7 +308,7 @@ suite('connections', () => {
     assert.equal(server.calls(), 1)
   })
 
-  test('a connection with too many unanswered calls is closed, and its further calls are not processed', async () => {
+  test('a connection with too many unanswered calls is closed, and its last call is not processed', async () => {
     await using server = await start({ mostCallsOfOne: 3 })
     const one = 'GET /held HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key\r\n\r\n'
     const socket = await server.open()
@@ -332,7 +332,7 @@ suite('connections', () => {
 })
 
 suite('a head that never ends', () => {
-  test('408 after the time limit for a request head, whether no byte or a few bytes arrive', async () => {
+  test('a request head that is not complete in time answers 408, whether it is silent or slow', async () => {
     const server = createHttpServer({ headersTimeout: 100, connectionsCheckingInterval: 20 })
     server.on('clientError', (error, socket) => refuseBadHttp(error, socket, 50))
     new Connections().watch(server)

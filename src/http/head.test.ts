@@ -73,14 +73,14 @@ const startServer = async () => {
 
 suite('a server of route rows', () => {
   for (const [what, headers] of refused) {
-    test(`400 for a request with ${what}, even in an upgrade`, async () => {
+    test(`a request with ${what} answers 400, with or without an upgrade`, async () => {
       await using server = await startServer()
       assert.equal(await statusOf(server.port, '/it', headers), 400)
       assert.equal(await statusOf(server.port, '/it', [...headers, upgrade]), 400)
     })
   }
   for (const [what, headers] of taken) {
-    test(`200 for a request with ${what} as its host`, async () => {
+    test(`a request with ${what} as its host answers 200`, async () => {
       await using server = await startServer()
       assert.equal(await statusOf(server.port, '/it', headers), 200)
     })
@@ -91,7 +91,7 @@ suite('the gate', () => {
   const paths = { toolbox: '/toolbox/box/x', 'object storage': '/org/x/context.tar' }
   for (const [place, path] of Object.entries(paths)) {
     for (const [what, headers] of refused) {
-      test(`400 for ${what} at the ${place}, and control is not asked`, async () => {
+      test(`the gate answers 400 for ${what} at the ${place}, without asking control`, async () => {
         await using sides = await startSides()
         const port = Number(new URL(sides.url).port)
         assert.equal(await statusOf(port, path, headers), 400)

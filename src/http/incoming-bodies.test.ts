@@ -96,7 +96,7 @@ const isCutOff = async (socket: Socket): Promise<true> => {
 }
 
 suite('incomplete bodies and frames', () => {
-  test('408 for a body that stops or trickles; a slow body is still read, and a socket may be silent', async () => {
+  test('a body that stops or trickles answers 408; a slow body is read, and a WebSocket may be silent', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const silent = await server.body('a', MiB)
     silent.write(Buffer.alloc(1000))
@@ -120,7 +120,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(socket, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('a body that a hook reads has the usual limits; a streamed body has the limits of its route', async () => {
+  test('a body that a hook reads has the usual time limit; a streamed body has its route’s', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const streamed = await server.body('a', 1000, 'stream')
     const silent = await server.body('a', 1000, 'own-reader')
@@ -129,7 +129,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(streamed, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('the body of a second, pipelined call is still watched after the answer to the first call', async () => {
+  test('the time limit for a body also holds for the second of two pipelined calls', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const call = 'POST /a/body HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: 10\r\n\r\n'
     const socket = await server.open(`GET /late HTTP/1.1\r\nHost: a\r\n\r\n${call}`)
@@ -137,7 +137,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(socket, 1)) ?? '', /^HTTP\/1.1 408 /)
   })
 
-  test('if all bodies exceed the limit together, the owner with the most bytes loses its oldest: 503', async () => {
+  test('if all unfinished bodies exceed the limit together, the largest owner’s oldest answers 503', async () => {
     await using server = await serving({ mostBytes: 9 * MiB })
     const frugal = await server.body('a', 3 * MiB)
     frugal.write(Buffer.alloc(2 * MiB))
@@ -156,7 +156,7 @@ suite('incomplete bodies and frames', () => {
     for (const whole of [frugal, second, newcomer]) assert.match((await answerTo(whole, MiB)) ?? '', /3145728 bytes/)
   })
 
-  test('complete bodies and frames no longer count for the limit, however many come', async () => {
+  test('a body or frame that is complete no longer counts towards the limit of bytes', async () => {
     await using server = await serving({ mostBytes: 3 * MiB })
     const socket = await server.socket('a')
     for (let round = 0; round < 4; round++) {

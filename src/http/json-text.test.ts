@@ -19,7 +19,7 @@ suite('a JSON text', () => {
     assert.match(findTooMuch(nested(deepest + 1))!, /^body must not be nested deeper than 64 levels$/)
   })
 
-  test('commas and brackets inside strings are not counted, wherever the strings end', () => {
+  test('commas and brackets in strings of a JSON text are not counted', () => {
     const marks = ',[{'.repeat(mostValues)
     for (const text of [marks, `${marks}"`, `"${marks}\\`, `\\"${marks}\\\\"${marks}`, `${marks}\\\\`]) {
       assert.equal(findTooMuch(JSON.stringify([text, { [text]: text }])), undefined)
@@ -27,7 +27,7 @@ suite('a JSON text', () => {
     assert.match(findTooMuch(`["\\\\"${',1'.repeat(mostValues + 1)}]`)!, /values/)
   })
 
-  test('a JSON text that ends inside a string passes this check; the parser refuses it later', () => {
+  test('`findTooMuch` accepts a JSON text that ends inside a string, which the parser refuses', () => {
     for (const text of [`["${long}`, `["${long}\\`, `["${long}\\"`, `{"${long}\\\\\\"`])
       assert.equal(findTooMuch(text), undefined)
   })

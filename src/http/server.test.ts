@@ -54,7 +54,7 @@ const start = async (parts: Partial<Parameters<typeof createServer>[0]> = {}) =>
 suite('content types', () => {
   const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
-  test('200 for a POST without a body, whatever content type it names', async () => {
+  test('a POST without a body answers 200, whatever its content type is', async () => {
     await using started = await start()
     const { server } = started
     for (const headers of [{}, form, { 'content-type': 'application/json' }]) {
@@ -63,7 +63,7 @@ suite('content types', () => {
     }
   })
 
-  test('415 for a body whose content type is not JSON; the answer names the header to send', async () => {
+  test('a body whose content type is not JSON answers 415, and the message names the right header', async () => {
     await using started = await start()
     const { server } = started
     const post = async (url: string, headers: Record<string, string>, payload: string) => {
@@ -82,7 +82,7 @@ suite('content types', () => {
     }
   })
 
-  test('200 for every spelling of the JSON content type, and 400 for a missing body', async () => {
+  test('each spelling of the JSON content type is accepted; a missing body answers 400', async () => {
     await using started = await start()
     const { server } = started
     const post = (type: string, payload: string) =>
@@ -94,7 +94,7 @@ suite('content types', () => {
 })
 
 suite('a body that never ends', () => {
-  test('408 with our own text for a body that never ends', async () => {
+  test('a JSON body that never ends answers 408, in the form of our other errors', async () => {
     await using started = await start()
     const { server } = started
     boundIncoming(server, { ownerOf: () => '', slow: { spanMs: 100 }, lookMs: 20 })
@@ -114,7 +114,7 @@ suite('a body that never ends', () => {
 })
 
 suite('a body that is not JSON', () => {
-  test('400 for an invalid body leaves the connection open, because closing it could lose the answer', async () => {
+  test('a body that is not JSON answers 400, and the connection stays open', async () => {
     await using started = await start()
     const { server } = started
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -165,7 +165,7 @@ suite('a route that reads its own body', () => {
     return { post, [Symbol.asyncDispose]: dispose }
   }
 
-  test('200 for a streamed body with any content type and length, even for invalid JSON', async () => {
+  test('a route that streams its body accepts any content type and length', async () => {
     await using server = await listen()
     for (const type of [
       'application/json',
@@ -179,7 +179,7 @@ suite('a route that reads its own body', () => {
     assert.deepEqual(await (await server.post('/measure', null, {})).json(), { bytes: 0 })
   })
 
-  test('a caller who sends more than a route reads gets the refusal; other routes keep their own limits', async () => {
+  test('a client that sends more than a route reads gets the refusal; other routes keep their limits', async () => {
     await using server = await listen()
     const refused = await server.post('/measure?refuse=true', 'x'.repeat(8_000_000), {})
     assert.equal(refused.status, 409)

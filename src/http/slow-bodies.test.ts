@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { SlowBodies } from './slow-bodies.ts'
 
 suite('slow bodies', () => {
-  test('a request that failed while it was read has lost its socket; its body is no longer checked', async () => {
+  test('a request whose reading failed is no longer checked for slowness', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')

@@ -47,7 +47,7 @@ const connect = async () => {
 }
 
 suite('pings from clients', () => {
-  test('each ping of a client is answered with its own payload', async () => {
+  test('a WebSocket ping is answered with the ping’s own payload', async () => {
     await using pair = await connect()
     for (const said of ['one', 'two']) {
       pair.client.ping(said)
@@ -55,7 +55,7 @@ suite('pings from clients', () => {
     }
   })
 
-  test('pongs to a client that reads nothing do not pile up; only the latest ping is answered later', async () => {
+  test('if a client reads nothing, pongs do not pile up: only the latest ping is answered later', async () => {
     await using pair = await connect()
     let heard = 0
     pair.held.on('ping', () => {

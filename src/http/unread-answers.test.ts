@@ -73,12 +73,12 @@ suite('answers that are read slowly or not at all', () => {
     assert.ok((await read(idle)) < answerBytes)
   })
 
-  test('an answer that has no bytes to send for a while is not cut off', async () => {
+  test('an answer that pauses for a while is not cut off', async () => {
     await using server = await serving({ idleMs: 400 })
     assert.ok((await read(await server.ask('/silent-at-first'))) > answerBytes)
   })
 
-  test('if all answers together exceed the limit, the owner with the most bytes loses its oldest answer', async () => {
+  test('if all unread answers exceed the limit together, the largest owner’s oldest is cut off', async () => {
     await using server = await serving({ mostBytes: 3.5 * answerBytes })
     const frugal = await server.ask('/a/large')
     const first = await server.ask('/b/large')
@@ -90,7 +90,7 @@ suite('answers that are read slowly or not at all', () => {
     for (const whole of [frugal, newcomer, third]) assert.ok((await read(whole)) > answerBytes)
   })
 
-  test('bytes of an answer that were read no longer count for the limit', async () => {
+  test('bytes of an answer that were read no longer count towards the limit', async () => {
     await using server = await serving({ mostBytes: 2.5 * answerBytes })
     for (let round = 0; round < 2; round++) {
       const [first, second] = [await server.ask('/a/large'), await server.ask('/a/large')]

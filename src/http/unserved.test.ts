@@ -23,7 +23,7 @@ suite('calls of the public API that a server does not serve', () => {
       log: silentLog(),
     })
 
-  test('404 with the reason, whatever the parameters, the query and the body are', async () => {
+  test('a public API call that is not served answers 404 with the reason, whatever its parameters are', async () => {
     const server = await start()
     for (const prefix of ['', '/api']) {
       const url = `${prefix}/things/a%20b/colour/red`
@@ -37,7 +37,7 @@ suite('calls of the public API that a server does not serve', () => {
     }
   })
 
-  test('a call whose path could also name a thing gets the reason, and other names reach their route', async () => {
+  test('an unserved call /things/all gets its reason, and /things/one still reaches its route', async () => {
     const server = await start()
     const ask = (url: string) => server.inject({ method: 'GET', url })
     assert.match(
@@ -47,12 +47,12 @@ suite('calls of the public API that a server does not serve', () => {
     assert.equal((await ask('/things/one')).statusCode, 200)
   })
 
-  test('a call that has a route is served, although the list still names it', async () => {
+  test('a call that has a route is served, even if the list of unserved calls names it', async () => {
     const server = await start()
     assert.equal((await server.inject({ method: 'POST', url: '/things' })).statusCode, 200)
   })
 
-  test('a wrong URL still answers that there is no such call', async () => {
+  test('a URL that is neither served nor listed as unserved answers that there is no such call', async () => {
     const server = await start()
     const answer = await server.inject({ method: 'GET', url: '/things/a/colour/red' })
     assert.deepEqual(

@@ -13,7 +13,7 @@ const Command = Type.Object({
 const Nested = Type.Object({ size: Type.Object({ cpu: Type.Number() }), count: Type.Number({ default: 3 }) })
 
 suite('readPart', () => {
-  test('unknown fields are removed from flat and nested bodies; the object that was passed in is not changed', () => {
+  test('`readPart` removes unknown fields from flat and nested bodies, without changing its argument', () => {
     const plain = { command: 'true', timeout: null, other: 1 }
     assert.deepEqual(readPart(Command, 'body', plain), { command: 'true', timeout: null })
     assert.deepEqual(readPart(Command, 'body', { ...plain, envs: { A: 'b' } }), {
@@ -26,7 +26,7 @@ suite('readPart', () => {
     assert.deepEqual([plain.other, nested.size.gpu], [1, 2])
   })
 
-  test('an unknown field is removed at any depth, even inside one branch of a union', () => {
+  test('`readPart` removes an unknown field at any depth, even inside a branch of a union', () => {
     const Choice = Type.Object({
       of: Type.Array(Type.Union([Type.Object({ a: Type.String() }), Type.Object({ b: Type.Number() })])),
       free: Type.Optional(Type.Object({ c: Type.Number() }, { additionalProperties: true })),
@@ -39,7 +39,7 @@ suite('readPart', () => {
     assert.throws(() => readPart(Choice, 'body', { of: [{ c: 'x' }] }), { code: 'bad_request' })
   })
 
-  test('numbers, booleans and lists in a query are read from text', () => {
+  test('`readPart` reads numbers, booleans and lists of a query from text', () => {
     const Query = Type.Object({
       limit: Type.Optional(Type.Integer()),
       isPublic: Type.Optional(Type.Boolean()),
@@ -54,7 +54,7 @@ suite('readPart', () => {
     assert.throws(() => readPart(Query, 'query', { limit: 'five' }), { code: 'bad_request' })
   })
 
-  test('a time in a query may be a day, or lack its offset or its colon; 400 for these forms in a body', () => {
+  test('a time in a query may be only a day, or without an offset; in a body it must be complete', () => {
     const Times = Type.Object({ from: DateTime })
     const read = (from: string) => (readPart(Times, 'query', { from }) as { from: string }).from
     assert.equal(read('2026-01-31'), '2026-01-31T00:00:00Z')
@@ -67,7 +67,7 @@ suite('readPart', () => {
     assert.throws(() => readPart(Times, 'body', { from: '2026-01-31T12:00:00' }), { code: 'bad_request' })
   })
 
-  test('400 for a list or map that is too long, before its values are checked', () => {
+  test('`readPart` refuses a list or map that is too long, before it checks the values', () => {
     const Short = Type.Object({
       list: optional(
         Type.Array(Type.Object({ map: optional(Type.Record(Type.String(), Type.String(), { maxProperties: 2 })) }), {
@@ -88,19 +88,19 @@ suite('readPart', () => {
     })
   })
 
-  test('an inherited property does not count as a field of the body', () => {
+  test('an inherited property does not count as a field of a body', () => {
     const body = JSON.parse('{"__proto__": {"command": "true"}}')
     assert.throws(() => readPart(Command, 'body', body), /command/)
     assert.throws(() => readPart(Command, 'body', Object.create({ command: 'true' })), /command/)
   })
 
-  test('400 for a value of the wrong type in a body or a query', () => {
+  test('`readPart` refuses a value of the wrong type in a body or a query', () => {
     for (const body of [[], 'true', 5, { command: 5 }, { command: {} }, { command: 'true', timeout: -1 }]) {
       assert.throws(() => readPart(Command, 'body', body), { code: 'bad_request' })
     }
   })
 
-  test('a refusal for a union names each allowed value once, with names and examples', () => {
+  test('the error about a union names each allowed value once, with descriptions and examples', () => {
     const Shape = Type.Object({
       mode: optional(Type.Enum(['soft', 'hard', ''])),
       language: optional(Type.Enum(['python'])),
@@ -129,13 +129,13 @@ suite('readPart', () => {
       assert.throws(() => readPart(Shape, 'body', body), { code: 'bad_request', message })
   })
 
-  test('a refusal says if only null is allowed, and shows a pattern that has no description', () => {
+  test('an error says if only null is allowed, and shows a pattern that has no description', () => {
     const message = 'body.gone must be null, body.word must match pattern "^a$"'
     const Shape = Type.Object({ gone: Type.Null(), word: Type.String({ pattern: '^a$' }) })
     assert.throws(() => readPart(Shape, 'body', { gone: 1, word: 'b' }), { code: 'bad_request', message })
   })
 
-  test('400 for a body with too many values, wherever in the body the values are', () => {
+  test('`readPart` refuses a body with too many values, wherever they are', () => {
     const most = Array(mostValues - 1).fill('x')
     const message = `body must not hold more than ${mostValues} values`
     const List = Type.Object({ of: Type.Array(Type.String()) })

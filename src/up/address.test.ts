@@ -4,7 +4,7 @@ import { addressesOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 suite('addresses', () => {
-  test('if a specific host is set, all addresses use that host, and the gate uses the next port', () => {
+  test('with a given host, all addresses use that host, and the gate uses the next port', () => {
     assert.deepEqual(addressesOf('127.0.0.1', 4600), {
       control: '127.0.0.1:4600',
       gate: '127.0.0.1:4601',
@@ -14,7 +14,7 @@ suite('addresses', () => {
     })
   })
 
-  test('if the server listens on all addresses, our programs use loopback, and clients use the public name', () => {
+  test('if the server listens on 0.0.0.0, programs connect by loopback, and clients use the public name', () => {
     const { control, controlUrl, publicUrl, publicProxyUrl } = addressesOf('0.0.0.0', 80, 'box.example')
     assert.deepEqual(
       [control, controlUrl, publicUrl, publicProxyUrl],
@@ -22,7 +22,7 @@ suite('addresses', () => {
     )
   })
 
-  test('behind a reverse proxy, clients use the proxy’s URLs, and the listening addresses do not change', () => {
+  test('behind a reverse proxy, clients use the proxy’s URLs, and the listening addresses stay', () => {
     const urls = { publicUrl: 'https://box.example', publicProxyUrl: 'https://sandboxes.example:8443' }
     assert.deepEqual(addressesOf('127.0.0.1', 4600, 'other.example', urls), {
       control: '127.0.0.1:4600',
@@ -33,12 +33,12 @@ suite('addresses', () => {
     })
   })
 
-  test('IPv6 addresses are bracketed', () => {
+  test('an IPv6 address is written in brackets', () => {
     assert.equal(addressesOf('::', 4600, '2001:db8::1').publicUrl, 'http://[2001:db8::1]:4600')
     assert.equal(addressesOf('::', 4600, 'x').control, '[::]:4600')
   })
 
-  test('a text that is not a host is refused', () => {
+  test('`addressesOf` refuses a text that is not a host', () => {
     for (const host of ['', ' ', 'a b', 'box:80', 'http://box', '[::1]', 'fe80::1%eth0', 'a/b', 'a@b', '1.2.3.999']) {
       assert.throws(() => addressesOf(host, 4600), Complaint, host)
       assert.throws(() => addressesOf('127.0.0.1', 4600, host), /^Complaint: --public-host/, host)

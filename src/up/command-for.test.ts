@@ -6,16 +6,16 @@ import { commandFor, loginCommand } from './command-for.ts'
 suite('a command in a message', () => {
   const launcher = resolve(import.meta.dirname, '../../alcove')
 
-  test('it names the launcher and the data directory by whole paths, so that it works in any directory', () => {
+  test('`commandFor` writes launcher and data directory as absolute paths, so that it works anywhere', () => {
     assert.equal(commandFor('images renew', '/srv/alcove'), `${launcher} images renew --data /srv/alcove`)
     assert.equal(commandFor('key', 'here'), `${launcher} key --data ${resolve('here')}`)
   })
 
-  test('a shell reads a directory with spaces and quotes as one word', () => {
+  test('`commandFor` quotes a directory with spaces and quotes as one shell word', () => {
     assert.equal(commandFor('key', "/srv/Ann's disk"), `${launcher} key --data '/srv/Ann'\\''s disk'`)
   })
 
-  test('signing in again names the server, because the default is another one', () => {
+  test('`loginCommand` names the server, because the default would be another one', () => {
     assert.equal(loginCommand('https://sandboxes.example/api'), `${launcher} login --url https://sandboxes.example/api`)
   })
 })

@@ -8,40 +8,40 @@ import { listUnknownSettings, readUpConfig } from './config.ts'
 suite('settings of up', () => {
   const s3 = { ALCOVE_ARCHIVE_STORE: 's3://box', ALCOVE_ARCHIVE_S3_KEY: 'me', ALCOVE_ARCHIVE_S3_SECRET: 'hidden' }
 
-  test('the archive store is passed to the runner unchanged, and its key only if a key is set', () => {
+  test('`up` passes the archive store’s settings to the runner unchanged', () => {
     assert.deepEqual(readUpConfig({}).archive, {})
     assert.deepEqual(readUpConfig(s3).archive, s3)
     const directory = { ...s3, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' }
     assert.deepEqual(readUpConfig(directory).archive, { ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
   })
 
-  test('control gets the setting for private targets, if an operator has set it', () => {
+  test('`up` passes ALCOVE_ALLOW_PRIVATE_TARGETS to control, and refuses an invalid one', () => {
     assert.deepEqual(readUpConfig({}).controlSettings, {})
     const set = { ALCOVE_ALLOW_PRIVATE_TARGETS: '10.0.0.0/8,::1' }
     assert.deepEqual(readUpConfig(set).controlSettings, set)
     assert.throws(() => readUpConfig({ ALCOVE_ALLOW_PRIVATE_TARGETS: 'localhost' }), /ALCOVE_ALLOW_PRIVATE_TARGETS/)
   })
 
-  test('the mail server is passed to control unchanged', () => {
+  test('`up` passes the settings for the mail server to control unchanged', () => {
     const mail = { ALCOVE_SMTP_URL: 'smtp://me:hidden@mail.example.com', ALCOVE_MAIL_FROM: 'a@b.c' }
     assert.deepEqual(readUpConfig(mail).controlSettings, mail)
   })
 
-  test('rate limits are passed to control; invalid rate limits are reported before anything starts', () => {
+  test('`up` passes rate limits to control, and refuses invalid ones before anything starts', () => {
     const set = { ALCOVE_RATE_LIMIT_AUTHENTICATED: '1000/60', ALCOVE_TRUSTED_PROXIES: '1' }
     assert.deepEqual(readUpConfig(set).controlSettings, set)
     assert.throws(() => readUpConfig({ ALCOVE_RATE_LIMIT_ANONYMOUS: '10/0' }), /ALCOVE_RATE_LIMIT_ANONYMOUS must be/)
     assert.throws(() => readUpConfig({ ALCOVE_TRUSTED_PROXIES: 'yes' }), /ALCOVE_TRUSTED_PROXIES must be/)
   })
 
-  test('control gets the webhook provider; Svix needs its token', () => {
+  test('`up` passes the webhook provider to control; Svix needs its token', () => {
     const set = { ALCOVE_WEBHOOK_PROVIDER: 'svix', ALCOVE_SVIX_TOKEN: 'token' }
     assert.deepEqual(readUpConfig(set).controlSettings, set)
     assert.throws(() => readUpConfig({ ALCOVE_WEBHOOK_PROVIDER: 'svix' }), /ALCOVE_SVIX_TOKEN/)
     assert.throws(() => readUpConfig({ ALCOVE_WEBHOOK_PROVIDER: 'other' }), /embedded, svix, none/)
   })
 
-  test('the metering interval and registry credentials are checked before anything starts', () => {
+  test('`up` refuses an invalid metering interval or registry credential before anything starts', () => {
     for (const meter of ['0', '60', '3600']) {
       const set = { ALCOVE_METER_SECONDS: meter }
       assert.deepEqual(readUpConfig(set).runnerSettings, set)
@@ -62,7 +62,7 @@ suite('settings of up', () => {
     assert.deepEqual(readUpConfig(set).runnerSettings, set)
   })
 
-  test('the size of volumes and their directory are passed on, and complaints name them', () => {
+  test('`up` passes volume size and directory on, and refuses invalid ones by name', () => {
     const set = { ALCOVE_VOLUME_GIB: '50', ALCOVE_VOLUMES_DIR: '/mnt/shared' }
     const { controlSettings, runnerSettings } = readUpConfig(set)
     assert.deepEqual(
@@ -74,7 +74,7 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_VOLUMES_DIR: 'shared' }), /ALCOVE_VOLUMES_DIR must be/)
   })
 
-  test('the public URLs of a reverse proxy are origins; an operator sets both of them or none', () => {
+  test('ALCOVE_PUBLIC_URL and ALCOVE_PROXY_URL must be origins, and are set both or not at all', () => {
     const proxy = 'https://sandboxes.example'
     readUpConfig({ ALCOVE_PUBLIC_URL: 'https://box.example/', ALCOVE_PROXY_URL: proxy })
     for (const url of [
@@ -99,7 +99,7 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_PROXY_URL: proxy }), /set together/)
   })
 
-  test('unknown settings are reported; known settings are not reported', () => {
+  test('`listUnknownSettings` returns only ALCOVE_ variables that are not settings', () => {
     const known = {
       ...s3,
       ALCOVE_PUBLIC_URL: 'x',
@@ -113,7 +113,7 @@ suite('settings of up', () => {
     ])
   })
 
-  test('all errors in the settings are reported at once, and none shows a secret', () => {
+  test('all invalid settings are reported together, without secrets', () => {
     const wrong = {
       ...s3,
       ALCOVE_ARCHIVE_S3_KEY: '',

@@ -41,19 +41,19 @@ suite('the data directory', { skip: needsRoot }, () => {
     rmSync(data.runtime, { recursive: true, force: true })
   })
 
-  test('a data directory has one instance name however its path is written', () => {
+  test('a data directory has one instance name, however its path is written', () => {
     const link = join(scratch, 'link')
     symlinkSync(data.path, link)
     assert.equal(instanceOf(link), data.instance)
     assert.match(data.instance, /^[0-9a-f]{6}$/)
   })
 
-  test('secrets and logs are closed to other users, but unprivileged programs may enter the data directory', () => {
+  test('a data directory can be entered by all users; its secrets and logs only by the owner', () => {
     const mode = (path: string) => statSync(path).mode & 0o777
     assert.deepEqual([data.path, data.secrets, data.log].map(mode), [0o711, 0o700, 0o700])
   })
 
-  test('a secret is created once, in a file with mode 0600, and no temporary file of it is left', () => {
+  test('a secret is created once, in a file with mode 0600, without leaving a temporary file', () => {
     assert.equal(findAdminKey(data), undefined)
     const first = readSecret(data, 'admin.key', newApiKey)
     const second = readSecret(data, 'admin.key', () => assert.fail('made a second key'))
@@ -65,7 +65,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(statSync(join(data.secrets, 'admin.key')).mode & 0o777, 0o600)
   })
 
-  test('a secret is synced to the disk before it is returned, in case the power fails', () => {
+  test('a secret is on the disk before it is returned, in case of a power failure', () => {
     const at = (directory: string) => ({ ...data, secrets: join(directory, 'secrets') })
     const told: string[] = []
     return cutEverywhere(
@@ -82,7 +82,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     )
   })
 
-  test('an encryption key in the list of older keys is still read, and a new key is created', () => {
+  test('a key that is moved to encryption.older.keys can still be read, and a new key is made', () => {
     const other = prepareDataDirectory(join(scratch, 'replaced'))
     const first = readSecret(other, 'encryption.key', newEncryptionKey).value
     assert.equal(Buffer.from(first, 'base64').length, 32)
@@ -106,7 +106,7 @@ suite('the data directory', { skip: needsRoot }, () => {
   }
   const forget = (path: string) => rmSync(prepareDataDirectory(path).runtime, { recursive: true, force: true })
 
-  test('a directory with other files is refused and not changed, and is not recognized as ours', () => {
+  test('a directory with other files is refused as a data directory, and not changed', () => {
     const others = nested('others', 'run', 'secrets', 'precious')
     chmodSync(others, 0o1777)
     assert.throws(() => prepareDataDirectory(others), Complaint)
@@ -115,14 +115,14 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(findDataDirectory(others), undefined)
   })
 
-  test('an empty directory is accepted as a data directory; so is one with only `lost+found` or `images`', () => {
+  test('an empty directory is accepted as a data directory, even with `lost+found` or `images`', () => {
     const disk = nested('disk', 'lost+found', 'images')
     assert.equal(findDataDirectory(disk), undefined)
     forget(disk)
     assert.equal(findDataDirectory(disk)?.path, disk)
   })
 
-  test('the directory of an interrupted first start is recognized; so is one from before the mark file', () => {
+  test('the data directory of an interrupted first start or an older version is recognized', () => {
     const begun = nested('begun', '.')
     writeFileSync(markOf(begun), '')
     assert.equal(findDataDirectory(begun)?.path, begun)
@@ -136,7 +136,7 @@ suite('the data directory', { skip: needsRoot }, () => {
 
   const complains = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
 
-  test('a directory of another user is refused and not changed, even if it is empty or has our mark file', () => {
+  test('another user’s directory is refused as a data directory, and not changed', () => {
     for (const name of ['of nobody', 'marked']) {
       const theirs = nested(name, '.')
       if (name === 'marked') writeFileSync(markOf(theirs), '')
@@ -153,7 +153,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
   })
 
-  test('a directory that other users could rename is refused; a directory in a sticky one is accepted', () => {
+  test('a data directory that other users could rename is refused, unless its parent is sticky', () => {
     for (const [mode, gid] of [
       [0o777, 0],
       [0o775, 65534],
@@ -174,7 +174,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     forget(join(ofRootsGroup, 'data'))
   })
 
-  test('the complaint names a read-only file system, for an existing and for a missing directory', () => {
+  test('on a read-only file system, preparing a data directory fails with EROFS', () => {
     const disk = nested('read-only', '.')
     const mount = (...options: string[]) => execFileSync('mount', [...options, disk])
     mount('-t', 'tmpfs', '-o', 'size=64k,mode=755', 'none')

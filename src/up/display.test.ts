@@ -7,7 +7,7 @@ import { suite, test } from 'node:test'
 import { createDisplay } from './display.ts'
 
 suite('the output of alcove up for people', () => {
-  test('the log gets a line for each step and each quarter of a step, and every 30 s while nothing changes', (context) => {
+  test('without a terminal, `up` prints a line per step, per quarter of a step, and every 30 s', (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     let text = ''
     const output = new Writable({
@@ -34,7 +34,7 @@ suite('the output of alcove up for people', () => {
     assert.equal(told(), '')
   })
 
-  test('output to a full disk does not end the supervisor', () => {
+  test('if the output of `up` goes to a full disk, the supervisor does not end', () => {
     const script = `
       const { createDisplay } = await import(${JSON.stringify(join(import.meta.dirname, 'display.ts'))})
       createDisplay().say('postgres ended')

@@ -67,7 +67,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return { ended, stop, kill: () => kill(), serves, isThere: () => existsSync(`/proc/${pid}`), said }
   }
 
-  test('a runner that control refuses ends with the reason and a remedy; status shows why nothing runs', async () => {
+  test('a joined runner whose token is refused ends with the reason and a remedy, which status shows', async () => {
     const { ended, isThere } = start({ refuse: true })
     await assert.rejects(
       ended,
@@ -85,7 +85,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     })
   })
 
-  test('a runner killed while the disk is full is restarted, and the full disk is reported once', async () => {
+  test('a joined runner that is killed while the disk is full is restarted, and the disk reported once', async () => {
     symlinkSync('/dev/full', `${data.stateFile}.new`)
     await assert.rejects(start({}).ended, { code: 'ENOSPC' })
     unlinkSync(`${data.stateFile}.new`)
@@ -103,7 +103,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     unlinkSync(`${data.stateFile}.new`)
   })
 
-  test('a stopped runner ends without a message, and status shows no reason', async () => {
+  test('a stopped joined runner ends without a message, and status shows no reason', async () => {
     const { ended, isThere } = start({ stop: true })
     await ended
     assert.equal(isThere(), false)

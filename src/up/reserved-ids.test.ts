@@ -12,7 +12,7 @@ suite('the ids of sandboxes in /etc/subuid', () => {
   const write = (text: string) => writeFileSync(file, text, { mode: 0o644 })
   const text = () => readFileSync(file, 'utf8')
 
-  test('the ids are reserved once, in one line beside other lines, and released again', () => {
+  test('the ids of sandboxes are reserved in /etc/subuid by one line, and released again', () => {
     write('ann:100000:65536\n')
     reserveIds([file])
     reserveIds([file])
@@ -23,7 +23,7 @@ suite('the ids of sandboxes in /etc/subuid', () => {
     assert.equal(text(), 'ann:100000:65536\n')
   })
 
-  test('the ids are not reserved if a line overlaps them, if the file is missing, or while it is locked', () => {
+  test('ids are not reserved if a line overlaps them, or if /etc/subuid is missing or locked', () => {
     write('ann:100000:65536\nbob:165536:65536\n')
     reserveIds([file])
     releaseIds([file])
@@ -37,7 +37,7 @@ suite('the ids of sandboxes in /etc/subuid', () => {
     assert.deepEqual(readdirSync(directory), ['subuid'])
   })
 
-  test('a line overlaps the ids if it contains at least one of them', () => {
+  test('a line of /etc/subuid overlaps if it contains at least one id of sandboxes', () => {
     assert.deepEqual(
       ['a:100000:65536', 'a:100000:65537', 'a:231071:1', 'a:231072:65536', '', '# a comment'].map(overlapsDiskIds),
       [false, true, true, false, false, false],

@@ -9,7 +9,7 @@ suite('the state file', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-state-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  test('while the disk is full, the last state stays, and one failure is logged; later states are written', () => {
+  test('while the disk is full, the state file keeps the last state, and one failure is logged', () => {
     const path = join(directory, 'up.json')
     const said: string[] = []
     const write = upStateWriter(path, (line) => said.push(line))

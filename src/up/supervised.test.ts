@@ -35,7 +35,7 @@ const observe = () => {
 }
 
 suite('a supervised program', () => {
-  test('a program killed by SIGKILL is started again as another process, and the reason is recorded', async () => {
+  test('a program that is killed is started again as a new process, and the reason is recorded', async () => {
     const { note, until } = observe()
     const program = new Supervised({ name: 'sleeper', start: startSleeper }, note, quick)
     program.begin()
@@ -47,7 +47,7 @@ suite('a supervised program', () => {
     assert.equal(second.lastEnd, 'killed by SIGKILL')
   })
 
-  test('a program that control refuses has the state refused until control accepts it, and keeps running', async () => {
+  test('a program that control refuses has the state `refused` until control accepts it', async () => {
     const { seen, note, until } = observe()
     const told = Promise.withResolvers<(isRefused: boolean) => void>()
     const start = (onRefused: (isRefused: boolean) => void) => {
@@ -99,7 +99,7 @@ suite('a supervised program', () => {
     assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
   })
 
-  test('every failing start is counted, even a start that throws', async () => {
+  test('each failed start of a program is counted, even if the start throws', async () => {
     const { note, until } = observe()
     const start = async (): Promise<Running> => {
       throw new Error('no such program')
@@ -111,7 +111,7 @@ suite('a supervised program', () => {
     assert.equal(third.lastEnd, 'no such program')
   })
 
-  test('restarts are delayed more and more if the program fails at once, but not after it served for a while', () => {
+  test('restarts are delayed longer each time a program fails early, but not after it served a while', () => {
     const delays = (served: number[]) => {
       let delay = 0
       return served.map((ms) => {
@@ -125,7 +125,7 @@ suite('a supervised program', () => {
     assert.deepEqual(delays([...Array(7).fill(0), 49_000, 50_000]).slice(-2), [5000, 100])
   })
 
-  test('a program is restarted and can be stopped even if the listener of its state changes always throws', async (t) => {
+  test('a program is restarted and stopped, even if the listener of its state always throws', async (t) => {
     t.mock.method(console, 'error', () => {})
     const { seen, note, until } = observe()
     const failing = (changed: Supervised) => {

@@ -36,7 +36,7 @@ suite('system packages', () => {
     assert.match(said.join('\n'), /crun {6}starts sandboxes\n {2}nftables {2}keeps sandboxes apart/)
   })
 
-  test('the package lists of apt are fetched first if there are none', () => {
+  test('apt’s package lists are fetched first if there are none', () => {
     const { host, asked } = hostWith({ lists: false })
     ensurePackages(() => {}, host)
     assert.deepEqual(
@@ -45,7 +45,7 @@ suite('system packages', () => {
     )
   })
 
-  test('the package lists of apt are fetched again if an install fails', () => {
+  test('apt’s package lists are fetched again if an install fails', () => {
     const { host, asked } = hostWith({ installWorks: (tries) => tries === 2 })
     ensurePackages(() => {}, host)
     assert.deepEqual(
@@ -54,7 +54,7 @@ suite('system packages', () => {
     )
   })
 
-  test('on systems other than Debian nothing is installed; the complaint has the exact list of packages', () => {
+  test('on systems other than Debian, the error lists the packages, and nothing is installed', () => {
     const { host, asked } = hostWith({ isDebian: false })
     assert.throws(
       () => ensurePackages(() => {}, host),
@@ -63,7 +63,7 @@ suite('system packages', () => {
     assert.deepEqual(asked, [])
   })
 
-  test('the complaint names the system packages that could not be installed', () => {
+  test('the error names the system packages that could not be installed', () => {
     const { host } = hostWith({ installWorks: () => false })
     assert.throws(() => ensurePackages(() => {}, host), /could not be installed[\s\S]*crun/)
   })
