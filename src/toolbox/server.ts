@@ -53,7 +53,8 @@ export const createToolboxServer = ({ calledBy, executeTimeoutSeconds, log }: To
       const called = await calledBy(raw, sandboxId)
       if (called === undefined) throw noSandbox(sandboxId)
       const { sandbox, measure, memoryKills, compiler, changeVariables } = called
-      // Refuse the call at once if the sandbox is paused, because the call would wait until somebody resumes the sandbox.
+      // Refuse the call immediately if the sandbox is paused. Otherwise the call would wait until somebody resumes the
+      // sandbox.
       const mayBePaused = needs === 'sandbox, also paused'
       if (sandbox.status === 'paused' && !mayBePaused) throw notStarted('The sandbox is paused.')
       if (sandbox.status !== 'started' && sandbox.status !== 'paused') throw notStarted('The sandbox is not started.')
@@ -79,7 +80,7 @@ const sandboxOf = ({ id, assignment, socketPath, config }: SandboxHere): Toolbox
     : { ...known, agent: agentIn(agent, directory), workDirectory: directory }
 }
 
-/** The toolbox, called within this process. */
+/** Serves the toolbox inside this process, without a port. */
 export class Toolbox {
   readonly #server: FastifyInstance
   readonly #answered = new WeakMap<IncomingMessage, (status: number) => void>()

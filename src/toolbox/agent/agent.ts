@@ -23,16 +23,16 @@ export interface Agent {
    */
   exec(spec: CommandSpec, signal?: AbortSignal): Promise<RunningCommand>
   /**
-   * Connects to a port of the sandbox: on 127.0.0.1, or on [::1] if 127.0.0.1 fails. If the server ends its direction, the caller
-   * must still end the direction to the server.
+   * Connects to a port of the sandbox: on 127.0.0.1, or on [::1] if 127.0.0.1 fails. If the server closes its half of the
+   * connection, the caller must still close the other half.
    */
   dial(port: number): Promise<Duplex>
   info(): Promise<{ version: string; bootId: string }>
   /** Sends SIGTERM to all processes, waits `graceMs`, then sends SIGKILL. Settles when PID 1 has ended. */
   shutdown(graceMs: number): Promise<void>
-  /** Commands and terminals that survive the end of their connection, and of the gate. */
+  /** Commands and terminals that continue after their connection has ended, or the gate. */
   readonly jobs: Jobs
-  /** Shells that keep their state between commands, and survive the end of the gate. */
+  /** Shells that keep their state between commands, and continue after the gate has ended. */
   readonly sessions: Sessions
   /** Access to files with the rights of `user` (a name or uid). Relative paths start at the user's home. */
   files(user: string): Files

@@ -17,7 +17,7 @@ const read = async (running: RunningCommand) => {
   return { ...text, ...(await running.exit) }
 }
 
-/** A field of /proc/<pid>/stat; undefined if the process has ended. */
+/** Whether the process runs: false if it has ended or is a zombie. */
 const isAlive = (pid: number): boolean => {
   try {
     return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))

@@ -19,7 +19,10 @@ export type CommandSpec = {
   stdin?: Uint8Array
   /** Leaves the standard input open for `write`. */
   keepInput?: boolean
-  /** Uses a single pipe for both streams, so that their output stays in order. All output is then `stdout`. */
+  /**
+   * Uses a single pipe for standard output and standard error, so that their output stays in order. All output is then
+   * `stdout`.
+   */
   mergeOutput: boolean
 }
 export type Output = { stream: 'stdout' | 'stderr'; data: Buffer }
@@ -48,13 +51,12 @@ export interface RunningCommand extends AsyncIterable<Output> {
   /** Resolves after the output has been read. Rejects with `AgentGone` if the sandbox ends first, or after `close`. */
   readonly exit: Promise<Exit>
   /**
-   * Settles when this process no longer needs the memory of the command's input: all bytes were sent, or the connection was
-   * closed.
+   * Settles when this process may free the memory of the command's input: all bytes were sent, or the connection was closed.
    */
   readonly inputGone: Promise<void>
-  /** Bytes of `write` that wait until the command reads more. The caller limits them. */
+  /** Number of bytes passed to `write` that wait until the command reads more. The caller limits this number. */
   readonly unsentBytes: number
-  /** Adds bytes to an input that is kept open. They are dropped if the command has ended. */
+  /** Adds bytes to an input that is kept open. If the command has ended, the bytes are dropped. */
   write(data: Uint8Array): void
   /** Sends a signal to the whole process group. */
   kill(signal: number): void

@@ -18,7 +18,7 @@ import {
 } from './frames.ts'
 import { ReadySockets } from './ready-sockets.ts'
 
-/** Thrown if the agent cannot be reached, or has ended before it had answered. */
+/** Thrown if the agent cannot be reached, or ended before it answered. */
 export class AgentGone extends Error {
   override name = 'AgentGone'
 }
@@ -39,7 +39,7 @@ export class AgentRefused extends Error {
   }
 }
 
-/** Whether the agent refused a request to a job or a session with this errno. */
+/** Whether the error is the agent's refusal of a request about a job or a session, with this errno. */
 export const isRefused = (error: unknown, errno: string): boolean =>
   error instanceof AgentRefused && error.stage === 'job' && error.errno === errno
 
@@ -63,8 +63,8 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
 export const answerTimeoutMs = 60_000
 
 /**
- * Maximum of connections to one agent: those that the agent serves, and a few that it refuses. A hostile program in place of the
- * agent gets no more.
+ * Maximum number of connections to one agent: all that the agent serves, and a few that it refuses. The limit also holds if a
+ * hostile program has replaced the agent.
  */
 const open = new Budget({ each: 1100 })
 
@@ -101,7 +101,8 @@ const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
   const socket = ready.take(socketPath) ?? openFresh(socketPath)
   return socket.once('close', (hadError) => {
-    // After an error or an end by the agent, the agent has ended, so no new socket could connect.
+    // An error, or an end of the connection from the agent's side, means that the agent has ended. No new socket could
+    // connect.
     if (!hadError && !socket.readableEnded) fillSoon(socketPath)
   })
 }
@@ -249,12 +250,12 @@ export class Connection {
     })
   }
 
-  /** Ends the direction from us to the agent. The agent reads the end of the input, and can still answer. */
+  /** Ends the direction from this program to the agent. The agent then reads the end of the input, and can still answer. */
   sendNoMore(): void {
     if (this.#socket.writable) this.#socket.end()
   }
 
-  /** Breaks the connection off: a caller that waits for a frame gets `AgentGone`. */
+  /** Destroys the connection immediately: a caller that waits for a frame gets `AgentGone`. */
   abort(): void {
     this.#socket.destroy()
   }
@@ -265,12 +266,12 @@ export class Connection {
   }
 }
 
-/** Maximum payload in bytes of an OK frame that raw bytes follow. */
+/** Maximum payload, in bytes, of an OK frame that is followed by raw bytes. */
 const longestRawAnswer = 64
 
 /**
- * Sends a request whose OK is followed by raw bytes both ways. Returns the fields of the OK frame, and the socket positioned
- * after it. Each direction ends on its own.
+ * Sends a request whose OK is followed by raw bytes in both directions. Returns the fields of the OK frame, and the socket
+ * positioned after it. Each direction ends on its own.
  */
 export const requestRaw = async (
   socketPath: string,

@@ -130,7 +130,7 @@ suite('an agent that sends answers without end', () => {
     const calls: Promise<unknown>[] = []
     while (calls.length < 1100) {
       calls.push(agent.jobs.list().catch((error: Error) => error.name))
-      // Open no more connections at once than a socket's backlog holds.
+      // Open no more connections at the same time than a socket's backlog holds.
       while (calls.length - silent.size > 100) await new Promise(setImmediate)
     }
     await assert.rejects(agent.jobs.list(), { name: 'AgentRefused', stage: 'busy', errno: 'EAGAIN' })

@@ -8,7 +8,8 @@ import { plainWord } from './plain.ts'
 
 export const entrypointJob = 'entrypoint'
 /**
- * Maximum length of a displayed command line in bytes: the maximum of the agent's metadata of a job, and of a command in lists.
+ * Maximum length in bytes of a command line that callers see. The agent stores no more metadata with a job, and lists show no
+ * more of a command.
  */
 const shownBytes = 4096
 

@@ -1,5 +1,5 @@
-// An agent serves 256 file operations at a time and refuses more. A client often starts more operations at once. So calls wait
-// in this queue until the agent can serve them.
+// An agent serves 256 file operations at a time and refuses more. A client often starts more operations at the same time. So
+// calls wait in this queue until the agent can serve them.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { AgentRefused } from './connection.ts'

@@ -100,8 +100,8 @@ suite('writing a file in place, if a rename cannot replace it', { skip: needsRoo
   }
 
   /**
-   * Makes a directory of root with a file that everybody may write to. Returns the file's path, and the names that are in the
-   * directory.
+   * Makes a directory that belongs to root, with a file that everybody may write to. Returns the file's path, and the names
+   * that are in the directory.
    */
   const withClosed = async () => {
     const box = await startWithFiles()

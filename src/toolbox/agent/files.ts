@@ -41,7 +41,7 @@ export type FileContents = {
  * neither a file nor a directory.
  */
 export interface Files {
-  /** The absolute path where relative paths start. */
+  /** Returns the absolute path of the directory where relative paths start. */
   directory(): Promise<string>
   stat(path: Path, options?: { followLink?: boolean }): Promise<Entry>
   /**

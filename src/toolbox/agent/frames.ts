@@ -96,8 +96,8 @@ export const encodeRequest = (kind: number, body: Uint8Array): Buffer[] => {
 }
 
 /**
- * Cuts a byte stream into frames, wherever its chunks were cut. `push` copies its chunk, so the caller can reuse that memory at
- * once. Each payload has its own memory. Holds at most one unfinished frame.
+ * Cuts a byte stream into frames, wherever its chunks were cut. `push` copies its chunk, so the caller can reuse that memory
+ * immediately. Each payload has its own memory. Holds at most one unfinished frame.
  */
 export class FrameDecoder {
   readonly #header = Buffer.alloc(headerBytes)
@@ -240,7 +240,7 @@ export class FieldReader {
     return new Date(Math.max(-farthestTime, Math.min(farthestTime, milliseconds)))
   }
 
-  /** Reads a number that stands for one of these words. */
+  /** Reads a number, and returns the word at that position of `words`. */
   word<T>(words: readonly T[]): T {
     const word = words[this.u8()]
     if (word === undefined) throw new BadFrame('a state that does not exist')

@@ -29,7 +29,8 @@ const changedExec = fc.tuple(fc.nat(40), fc.nat(255)).map(([at, value]) => {
   return frame
 })
 const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
-  // Limit the announced length: a payload that never comes would only wait for its timeout.
+  // The announced length is above the maximum, so the agent refuses it immediately. For a smaller length the agent would wait
+  // for the payload until its timeout.
   if (bytes.length > 3) bytes[3] = 0xff
   return bytes
 })

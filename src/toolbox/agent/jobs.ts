@@ -8,7 +8,7 @@ import { pourOutput, type TakePiece } from './pour-output.ts'
 export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   /** Id of the job, chosen by the caller: 1 to 64 printable ASCII characters without space. */
   id: string
-  /** Maximum of stored output in bytes: 4 KiB to 256 MiB, on the sandbox's disk. */
+  /** Maximum number of output bytes that are stored: 4 KiB to 256 MiB, on the sandbox's disk. */
   ringBytes: number
   /** Gives the job a controlling terminal instead of pipes. All its output is then `stdout`. */
   terminal?: { cols: number; rows: number }
@@ -50,7 +50,7 @@ export type ExitEvent = { type: 'exit' } & Exit
 export type JobEvent = OutputEvent | ExitEvent
 
 export type AttachOptions = {
-  /** True (default): follow the output until the job ends. False: stop at the end of the present output. */
+  /** True (default): follow the output until the job ends. False: stop at the end of the output so far. */
   follow?: boolean
   /** Called when the agent has accepted the request. */
   onTaken?: (() => void) | undefined

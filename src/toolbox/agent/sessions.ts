@@ -11,7 +11,7 @@ export type SessionSpec = Pick<CommandSpec, 'env' | 'cwd' | 'user'> & {
   /** Id of the session, chosen by the caller: 1 to 1024 bytes without a NUL. */
   id: string
   shell: 'bash' | 'sh'
-  /** Maximum of stored output per command in bytes: 4 KiB to 256 MiB, on the sandbox's disk. */
+  /** Maximum number of output bytes that are stored per command: 4 KiB to 256 MiB, on the sandbox's disk. */
   ringBytes: number
 }
 
@@ -63,7 +63,7 @@ export interface Sessions {
   open(spec: SessionSpec): Promise<{ pid: number }>
   list(): Promise<AgentSession[]>
   get(id: string): Promise<AgentSession>
-  /** Deletes a session: sends SIGTERM to all its processes, and SIGKILL after 5 s. The id is free at once. */
+  /** Deletes a session: sends SIGTERM to all its processes, and SIGKILL after 5 s. The id can be used again immediately. */
   remove(id: string): Promise<void>
   /** Adds a command to the end of the session's queue. */
   exec(sessionId: string, spec: SessionCommandSpec): Promise<void>
@@ -141,7 +141,7 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   }
 }
 
-/** Maximum of sessions in a list. `commandsMax` is above the agent's own limit of commands per session. */
+/** Maximum number of sessions in a list. `commandsMax` is above the agent's own limit of commands per session. */
 const sessionsMax = 1024
 const commandsMax = 16_384
 /** Maximum size of a frame that describes a session or a command. */

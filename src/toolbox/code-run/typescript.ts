@@ -1,5 +1,6 @@
-// Compiles TypeScript to CommonJS, or to an ES module if it has top-level `await`. The compiler runs outside the sandbox, because
-// images need not have one. The compiler has no privileges, so the runner starts it, as root (src/runner/gate-link/compiler.ts).
+// Compiles TypeScript to CommonJS, or to an ES module if it has top-level `await`. The compiler runs outside the sandbox,
+// because an image may have no compiler. The compiler has no privileges, so the runner starts it, as root
+// (src/runner/gate-link/compiler.ts).
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { Problem } from '#src/problems.ts'

@@ -5,7 +5,10 @@ import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 
 const keptMs = 10 * 60_000
-/** Maximum of stored answers per sandbox. The limits are per sandbox, so that no sandbox can evict the answers of another. */
+/**
+ * Maximum number of stored answers per sandbox. The limits are per sandbox, so that no sandbox can evict the answers of
+ * another.
+ */
 const mostKeys = 256
 const mostBytes = 256 * 1024
 
@@ -24,7 +27,7 @@ type RememberedCommand = {
 /** Whether the error means that the command did not run. The command may then be sent again with its key. */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
 
-/** Length of the command's output that a refusal carries. */
+/** Length of the command's output that an error carries. */
 const outputIn = (error: unknown) => (error instanceof Problem ? (error.fields['output']?.length ?? 0) : 0)
 
 const hashOf = (body: unknown) => createHash('sha256').update(JSON.stringify(body)).digest('hex')

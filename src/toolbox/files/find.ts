@@ -9,7 +9,7 @@ import { answerBytes, Records } from './records.ts'
 import { operand, runTool } from './run-tool.ts'
 import type { Match } from './schemas.ts'
 
-/** Maximum of matches in an answer. Further matches are left out, and a header says so. */
+/** Maximum number of matches in an answer. Further matches are left out, and a header says so. */
 export const findLength = 10_000
 /** Maximum length of a file name, and of a line, in bytes. */
 const recordBytes = 16 * 1024

@@ -11,7 +11,7 @@ import { FilesRoom, type Reply, refusal } from './testing/files-room.ts'
 const names = ({ body }: Reply): string[] => body.map(({ name }: { name: string }) => name)
 
 suite('paths that are not ordinary files', () => {
-  /** Calls every endpoint that takes a path with this unusual path, and returns all answers. */
+  /** Calls every endpoint that takes a path with the given path, and returns all answers. */
   const answers = async (room: FilesRoom, path: string) => {
     const [list, info, download, find, search] = await Promise.all([
       room.get('', { path }),

@@ -8,13 +8,13 @@ import { below } from './file-info.ts'
 import { answerBytes, Records } from './records.ts'
 import { runTool } from './run-tool.ts'
 
-/** Maximum of names in an answer. A longer list is cut, and a header says so. */
+/** Maximum number of names in an answer. A longer list is cut, and a header says so. */
 export const searchLength = 10_000
 const nameBytes = 16 * 1024
 
 /** `**` and a slash in a pattern: any number of directories, or none. */
 const anyDirectories = /(?<=^|\/)(?:\*\*\/)+/
-/** Maximum of `**` per pattern. Each doubles the number of paths to look for: one with directories and one without. */
+/** Maximum number of `**` per pattern. Each doubles the number of paths to look for: one with directories and one without. */
 const anyDirectoriesMax = 6
 
 /** A pattern without `/` matches names at any depth. A pattern with `/` matches the whole path below the directory. */

@@ -7,7 +7,7 @@ import type { Files } from '../agent/agent.ts'
 import { problemOf, told } from './failures.ts'
 import { boundaryOf, type Part, readParts, readText } from './multipart.ts'
 
-/** Maximum of parts in a form: two per file, its path and its contents. */
+/** Maximum number of parts in a form: two per file, its path and its contents. */
 const maxParts = 2 * 1000
 const pathBytes = 16 * 1024
 

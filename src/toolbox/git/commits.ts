@@ -29,7 +29,7 @@ export const commit = async (git: Git, body: CommitRequest): Promise<{ hash: str
   return { hash: stdout.toString('utf8').trim() }
 }
 
-/** Maximum of commits in a history, newest first. A caller that wants older commits runs `git log`. */
+/** Maximum number of commits in a history, newest first. A caller that wants older commits runs `git log`. */
 export const historyLength = 1000
 
 const fields = ['%H', '%an', '%ae', '%aI', '%B']

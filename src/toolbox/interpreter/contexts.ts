@@ -16,8 +16,8 @@ export const defaultContext = 'default'
 
 const contextsMax = 64
 /**
- * Maximum of stored messages of a context, in bytes on the sandbox's disk. A reader that is more than `ringBytes` behind loses
- * some messages.
+ * Maximum number of message bytes that are stored for a context, on the sandbox's disk. A reader that is more than
+ * `ringBytes` behind loses some messages.
  */
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'

@@ -16,7 +16,7 @@ import { type Ending, outwaitOthers, runCode, type Take } from './run.ts'
 import { ExecuteRequest } from './schemas.ts'
 
 const defaultTimeoutSeconds = 600
-/** How long the client may take to send its request, in ms. */
+/** Maximum time in ms that a client may take to send its request. */
 const patienceMs = 60_000
 
 const closeCodes = { done: 1000, badFrame: 1002, refused: 1008, failed: 1011, busy: 1013, timeout: 4008 } as const
@@ -71,7 +71,7 @@ const deathOf = ({ exitCode, signal }: Exit, shortage: OutOfMemory | undefined):
 
 const tell = (socket: WebSocket, message: object) => sendWhole(socket, JSON.stringify(message))
 
-/** A message after a run without an error: the displays of its last expression. */
+/** The displays of a run's last expression, by media type. The worker sends them after a run without an error. */
 type Display = { formats?: Record<string, string> }
 
 /** Sends output to the client. After the client has left, output is dropped. */

@@ -4,7 +4,7 @@ import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 
-/** Maximum of waiting executions per context. */
+/** Maximum number of waiting executions per context. */
 const waitingMax = 64
 
 /** `isClosed`: the context was deleted while the lane had executions. */

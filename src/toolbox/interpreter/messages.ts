@@ -59,7 +59,10 @@ const readMessage = (line: Buffer): WorkerMessage | undefined => {
   return undefined
 }
 
-/** Maximum of lines that look like messages but are not. After this many lines, the search for the last message gives up. */
+/**
+ * Maximum number of lines that look like messages but are not. After this many lines, the search for the last message gives
+ * up.
+ */
 const mostTries = 64
 
 /** Returns the last complete line that is a message. */

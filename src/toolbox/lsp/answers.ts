@@ -64,8 +64,8 @@ const flatten = (result: unknown, uri: string): LspSymbol[] =>
   })
 
 /**
- * Maximum of bytes that repeated copies of the document's URI may add to a list of symbols. Everything else in the list is
- * limited by the size of the server's message.
+ * Maximum number of bytes that repeated copies of the document's URI may add to a list of symbols. Everything else in the
+ * list is limited by the size of the server's message.
  */
 const uriBytes = 32 * 1024 * 1024
 

@@ -7,7 +7,7 @@ import { Problem } from '#src/problems.ts'
 import type { Files } from '../agent/agent.ts'
 import { aboutPath, isErrno, told } from '../files/failures.ts'
 
-/** Most bytes of a file that is opened. */
+/** Maximum size in bytes of a file that is opened in a language server. */
 const fileBytes = 2 * 1024 * 1024
 
 const exists = async (files: Files, path: string): Promise<boolean> => {
@@ -28,13 +28,13 @@ const decoded = (path: string): string => {
   }
 }
 
-/** The absolute path. A relative path starts where relative paths of file calls start. */
+/** Returns the absolute path. A relative path starts where relative paths of file calls start. */
 export const absolute = async (files: Files, path: string): Promise<string> =>
   posix.resolve(path.startsWith('/') ? '/' : await told(() => files.directory(), { path }), path)
 
 /**
- * The absolute path of a relative one. The SDK's documentation lets relative paths start at the working directory for one call
- * and at the project for others, so the project is tried second.
+ * Returns the absolute path of a relative path. The SDK's documentation lets relative paths start at the working directory
+ * for one call, and at the project for all others. Therefore the project is tried second.
  */
 const fromProject = async (files: Files, path: string, project: string): Promise<string> => {
   const here = await absolute(files, path)
@@ -44,8 +44,8 @@ const fromProject = async (files: Files, path: string, project: string): Promise
 }
 
 /**
- * The absolute path of a `file://` URI. A `%` is a plain character if a file with that literal path exists; otherwise it encodes
- * a character.
+ * Returns the absolute path of a `file://` URI. A `%` is a plain character if a file with that literal path exists; otherwise
+ * it encodes a character.
  */
 export const pathOf = async (files: Files, uri: string, project: string): Promise<string> => {
   const rest = uri.startsWith('file://') ? uri.slice('file://'.length) : ''

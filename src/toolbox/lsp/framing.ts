@@ -2,10 +2,10 @@
 // server is untrusted.
 import { findTooMuch } from '#src/http/json-text.ts'
 
-/** Most bytes of one message. A list of 10,000 completions has about 2 MiB. */
+/** Maximum size of one message, in bytes. A list of 10,000 completions has about 2 MiB. */
 export const messageBytes = 4 * 1024 * 1024
 const headerBytes = 4096
-/** Most values in one message: parsing blocks this process. */
+/** Maximum number of values in one message, because parsing blocks this process. */
 const mostValues = 200_000
 
 /**

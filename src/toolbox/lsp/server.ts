@@ -9,13 +9,13 @@ import { BadServer, encodeMessage, type Message, MessageReader } from './framing
 
 export type Bounds = {
   answerMs: number
-  /** Most bytes of output since the last call. A server that writes more is ended. */
+  /** Maximum number of output bytes since the last call. A server that writes more is ended. */
   outputBytes: number
-  /** Most requests that wait for an answer. */
+  /** Maximum number of requests that wait for an answer. */
   mostWaiting: number
-  /** Most messages since the last call. */
+  /** Maximum number of messages since the last call. */
   mostMessages: number
-  /** Most bytes that wait until the server reads them. */
+  /** Maximum number of bytes that wait until the server reads them. */
   unsentBytes: number
 }
 
@@ -31,7 +31,7 @@ export const bounds: Bounds = {
 const held = new Budget({ all: 256 * 1024 * 1024, ofFree: 1 })
 
 const complaintLength = 300
-/** Maximum of messages in a row that are handled before other work of the event loop gets a turn. */
+/** Maximum number of messages in a row that are handled before other work of the event loop runs. */
 const inARow = 100
 const methodNotFound = -32_601
 

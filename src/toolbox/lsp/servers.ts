@@ -12,7 +12,7 @@ import { type Language, programsFor } from './programs.ts'
 import type { ServerRequest } from './schemas.ts'
 import { isMissing, LanguageServer } from './server.ts'
 
-/** Most servers of one sandbox: each may use hundreds of MiB of its memory. */
+/** Maximum number of language servers of one sandbox. Each may use hundreds of MiB of the sandbox's memory. */
 export const mostServers = 8
 /** A server that gets no call for this time is ended. */
 const idleMs = 15 * 60_000
@@ -112,7 +112,7 @@ export const startServer = async (sandbox: ToolboxSandbox, wanted: ServerRequest
   postpone(entry)
 }
 
-/** A server that runs. `directory`: the absolute path of its project. */
+/** A running language server. `directory`: the absolute path of its project. */
 export type Running = { server: LanguageServer; documents: Set<string>; directory: string }
 
 /** Throws a 400 if the server was not started, or has ended. */

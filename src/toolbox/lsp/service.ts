@@ -14,7 +14,7 @@ import type {
 } from './schemas.ts'
 import { getServer } from './servers.ts'
 
-/** Most documents that are open in one server, because the server keeps each open document in memory. */
+/** Maximum number of documents that are open in one server. The server keeps each open document in memory. */
 const mostDocuments = 200
 
 const filesOf = ({ agent, assignment }: ToolboxSandbox) => agent.files(assignment.user)

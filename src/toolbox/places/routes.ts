@@ -13,7 +13,7 @@ import { route, type ToolboxSandbox } from '../sandbox.ts'
 
 const Directory = Type.Object({ dir: Type.String() })
 
-/** Maximum of the script's output in bytes; paths are far shorter. */
+/** Maximum size of the script's output, in bytes. Paths are far shorter. */
 const pathBytes = 64 * 1024
 const timeoutSeconds = 10
 

@@ -13,7 +13,7 @@ import { route, type ToolboxSandbox } from '../sandbox.ts'
 import { listeningPorts } from './listening.ts'
 
 const timeoutSeconds = 10
-/** Maximum of the table in bytes; a socket takes a line of 150 bytes. Further bytes are ignored. */
+/** Maximum size of the table, in bytes. Each socket takes a line of 150 bytes. Further bytes are ignored. */
 const tableBytes = 8 * 1024 * 1024
 
 const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {

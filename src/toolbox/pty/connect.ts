@@ -17,11 +17,11 @@ import { startMark } from './shell.ts'
 import { exitControl } from './subprotocols.ts'
 import { Typing } from './typing.ts'
 
-/** Bytes of earlier output that a new client gets. */
+/** Number of bytes of earlier output that a new client gets. */
 const scrollbackBytes = 64 * 1024
 /** Interval in ms of attempts to wake a shell with `lazyStart`, which may not have stopped itself yet at the first attempt. */
 const wakeMs = 20
-/** Maximum of clients of one terminal. Each client follows the output and buffers input on its own. */
+/** Maximum number of clients of one terminal. Each client follows the output and buffers input on its own. */
 const clientsMax = 32
 /** Maximum time in ms between the kernel's kill of a process for lack of memory and the end of that process. */
 const dyingMs = 2_000
@@ -141,7 +141,7 @@ class Client {
  * is closed.
  */
 export const connect = async (socket: WebSocket, sandbox: ToolboxSandbox, find: () => Promise<Pty>): Promise<void> => {
-  // Listen for input before the first `await`, because a client may type at once.
+  // Listen for input before the first `await`, because a client may type immediately.
   const typing = new Typing(socket, sandbox.id)
   keepAlive(socket)
   try {

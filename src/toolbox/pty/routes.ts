@@ -16,7 +16,7 @@ import {
 import { checkNewPty, createPty, deletePty, getPty, listPtys, resizePty } from './service.ts'
 import { exitControl, readEnvs } from './subprotocols.ts'
 
-/** The terminal that create-connect made before the upgrade, or its error. */
+/** The terminal that the endpoint `create-connect` made before the upgrade, or the error that prevented it. */
 const outcomes = new WeakMap<IncomingMessage, { pty: Pty } | { error: unknown }>()
 
 /**

@@ -11,12 +11,15 @@ import type { CreatePtyRequest, PtyInfo, ResizeRequest } from './schemas.ts'
 import { shellsFor } from './shell.ts'
 
 /**
- * Maximum of stored output of a terminal, in bytes on the sandbox's disk; the file is only as large as the output. A client
- * further behind is too slow.
+ * Maximum number of output bytes that are stored for a terminal, on the sandbox's disk. The file is only as large as the
+ * output. A client that is further behind is too slow.
  */
 const ringBytes = 16 * 1024 * 1024
 const ptysMax = 128
-/** Maximum of ended terminals. They are not removed at once, because their background processes still run. */
+/**
+ * Maximum number of ended terminals that are kept. An ended terminal is not removed immediately, because its background
+ * processes still run.
+ */
 const endedMax = 32
 
 /** Variables of every shell. Without LANG, shells treat typed text as ASCII. */
@@ -75,7 +78,8 @@ const forgetEnded = async (sandbox: ToolboxSandbox, id: string): Promise<void> =
 }
 
 /**
- * Creates a terminal; the caller has called `checkNewPty`. With `lazyStart` the shell starts with the first client, else at once.
+ * Creates a terminal; the caller has called `checkNewPty`. With `lazyStart` the shell starts with the first client, otherwise
+ * immediately.
  */
 export const createPty = async (sandbox: ToolboxSandbox, request: CreatePtyRequest): Promise<Pty> => {
   const { id, lazyStart, envs } = { ...request, lazyStart: request.lazyStart ?? false, envs: request.envs ?? {} }

@@ -1,11 +1,11 @@
 // Passes the input of one client to a terminal. If the terminal accepts no input, reading from the client stops, so that its
-// input does not fill our memory.
+// input does not fill the gate's memory.
 import type { WebSocket } from 'ws'
 import { bytesOf, closeWith } from '#src/http/socket.ts'
 import { Budget } from '#src/kit/budget.ts'
 import { isRefused, type Jobs } from '../agent/agent.ts'
 
-/** Maximum of buffered input of a client; above it the socket is paused. */
+/** Maximum buffered input of a client, in bytes. Above it the socket is paused. */
 const aheadBytes = 1024 * 1024
 /** Memory that a frame takes besides its contents. For a frame of one byte this is nearly all. */
 const frameBytes = 256
@@ -33,7 +33,7 @@ export class Typing {
   /** True when further input must be ignored. */
   #isOver = false
 
-  /** Listens for input at once, before it is known whether the terminal exists. */
+  /** Listens for input immediately, before it is known whether the terminal exists. */
   constructor(socket: WebSocket, sandboxId: string, bound = typed) {
     this.#socket = socket
     this.#sandboxId = sandboxId

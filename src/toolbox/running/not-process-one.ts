@@ -1,5 +1,5 @@
-// Some programs run only as process 1. In a sandbox the agent is process 1, so these programs end at once, with a message that
-// looks like a fault of ours. We add a sentence of our own to their message.
+// Some programs run only as process 1. In a sandbox the agent is process 1, so these programs end immediately, with a message
+// that looks like an error of Alcove. The toolbox adds a sentence that explains it.
 
 /** Messages of s6-overlay, runit, systemd, and the inits of busybox and System V. */
 const complaint =

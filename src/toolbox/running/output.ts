@@ -12,7 +12,7 @@ const outputBytes = 16 * 1024 * 1024
  */
 const inJsonAtMost = 2
 
-/** Bytes that each output always gets. */
+/** Number of bytes that each output always gets. */
 const sureBytes = 64 * 1024
 
 /**

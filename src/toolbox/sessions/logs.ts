@@ -1,5 +1,5 @@
-// Logs of a command: as texts of limited length, or as frames of a socket. Frames are sent at the reader's pace, so they do not
-// pile up in our memory.
+// Logs of a command: as texts of limited length, or as frames of a socket. Frames are sent at the reader's pace, so they do
+// not pile up in the gate's memory.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendThrough, sendWhole } from '#src/http/socket.ts'
 import { brokenCharacter } from '#src/kit/json-size.ts'
@@ -127,9 +127,9 @@ export const withLine = (logs: Logs, line: string, isMarked: boolean): Logs => {
 const frameBytes = 32 * 1024
 
 /**
- * Sends a piece as messages that each begin with the marker. Returns true if all was sent at once; otherwise calls `done`
- * later. Copies no output. The marker is written into the bytes before each message: unused room, or output that was already
- * sent.
+ * Sends a piece as messages that each begin with the marker. Returns true if everything was sent immediately; otherwise calls
+ * `done` later. Copies no output. The marker is written into the bytes before each message: unused room, or output that was
+ * already sent.
  */
 const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean => {
   if (piece.type === 'truncated') {

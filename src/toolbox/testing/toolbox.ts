@@ -77,7 +77,7 @@ export const startToolbox = async (changes: Partial<Assignment> = {}, options: O
     const isText = String(answer.headers['content-type']).startsWith('text/plain')
     const body = isText ? text : text === '' ? undefined : JSON.parse(text)
     const path = outgoing.path.replace('/toolbox/box-1', '')
-    // Logs are text for old SDKs, which no schema says.
+    // Old SDKs get logs as text, which no schema describes.
     if (!isText)
       checkAnswer(toolboxEndpoints, { method: outgoing.method, path }, { status: answer.statusCode, body, text })
     return { status: answer.statusCode, body }
