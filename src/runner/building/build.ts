@@ -3,7 +3,7 @@
 import { FairQueue } from '#src/kit/queue.ts'
 import type { CopySource } from '#src/runner/copying/source.ts'
 import { type BuildStep, type Origin, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
-import { ImageFailed } from '#src/runner/images/image-failed.ts'
+import { failedAt, ImageFailed } from '#src/runner/images/image-failed.ts'
 import { asSize } from '#src/runner/images/limits.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
 import type { BaseSource, BuildRequest } from './image-builder.ts'
@@ -180,9 +180,11 @@ export class Build {
       )
     } catch (error) {
       this.#signal.throwIfAborted()
-      if (error instanceof ImageFailed)
-        throw new ImageFailed(error.failure, `Line ${step.line}: ${error.message}`, { cause: error.cause })
-      throw new ImageFailed('build-failed', `Line ${step.line}: the sandbox of the build has ended`, { cause: error })
+      const failure =
+        error instanceof ImageFailed
+          ? error
+          : new ImageFailed('build-failed', 'the sandbox of the build has ended', { cause: error })
+      throw failedAt(`Line ${step.line}`, failure)
     } finally {
       log.end()
     }
@@ -267,7 +269,11 @@ export class Build {
     bases.push(name)
     const source = this.#survey.sourceNamed(named)
     const reference = await this.#survey.pinned(named)
-    await this.#request.bringBase(name, source.kind === 'image' ? source : { kind: 'registry', reference })
+    await this.#request
+      .bringBase(name, source.kind === 'image' ? source : { kind: 'registry', reference })
+      .catch((error: unknown) => {
+        throw failedAt(`from=${named}`, error)
+      })
     await this.#open(named, source.kind === 'image' ? source.image : name)
   }
 

@@ -420,10 +420,17 @@ suite('a definition with several stages', { skip }, () => {
         [`FROM ${from} AS a`, 'RUN ln -s /loop /loop', 'FROM scratch', 'COPY --from=a /loop /x'],
         /there is no \/loop in stage 0/,
       ],
-      [[`FROM ${from}`, `COPY --from=${registry.host}/none:1 /x /x`], /^Line 2: There is no image .*none:1/],
+      [
+        [`FROM ${from}`, `COPY --from=${registry.host}/none:1 /x /x`],
+        /^Line 2: from=.*\/none:1: There is no image .*none:1/,
+      ],
       [
         [`FROM ${from}`, 'COPY --from=10.0.0.1/none:1 /x /x'],
-        /^Line 2: The registry 10\.0\.0\.1 is not on the public Internet/,
+        /^Line 2: from=10\.0\.0\.1\/none:1: The registry 10\.0\.0\.1 is not on the public Internet/,
+      ],
+      [
+        [`FROM ${from} AS a`, '', 'FROM 10.0.0.1/none:1', 'COPY --from=a /bin /bin'],
+        /^Line 3: FROM 10\.0\.0\.1\/none:1: The registry 10\.0\.0\.1 is not on the public Internet/,
       ],
       [[`FROM ${from}`, 'RUN --mount=type=cache,target=/proc/x true'], /^Line 2: /],
       [

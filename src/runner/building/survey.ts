@@ -1,6 +1,7 @@
 // Examines the stages of a definition before any stage runs. Finds for each stage its base image, the keys of its lines, and how
 // many lines are cached.
 import { type BuildStep, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
+import { failedAt } from '#src/runner/images/image-failed.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
 import { formatReference, parseReference, pinned } from '#src/runner/images/reference.ts'
 import type { CopySource } from '../copying/source.ts'
@@ -119,7 +120,9 @@ export class Survey {
     const image = this.#nameOfBase(stage)
     const source = this.sourceOf(stage) as BaseSource
     if (image !== this.#request.image) this.bases.push(image)
-    const { container, files } = await this.#request.bringBase(image, source)
+    const { container, files } = await this.#request.bringBase(image, source).catch((error: unknown) => {
+      throw failedAt(`Line ${stage.line}: FROM ${from === 'scratch' ? from : from.image}`, error)
+    })
     const { steps, config } = stage.on(container)
     // The snapshot of a sandbox has its own disk over its base image, so its name is part of the key.
     const name = source.kind === 'image' ? source.image : image

@@ -28,6 +28,12 @@ export class ImageFailed extends Error {
   }
 }
 
+/** Returns the failure with words before its sentence, such as a line of a definition. Other errors stay as they are. */
+export const failedAt = (place: string, error: unknown): unknown =>
+  error instanceof ImageFailed
+    ? new ImageFailed(error.failure, `${place}: ${error.message}`, { cause: error.cause })
+    : error
+
 /**
  * Thrown if a registry could not be reached. The error must not reveal whether a name exists in the operator's network: neither
  * by its text nor by its time. Therefore all such errors have one sentence, and the caller gets none before `notBefore` (a
