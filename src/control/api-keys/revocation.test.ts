@@ -60,12 +60,12 @@ const stopClock = (context: TestContext) => {
 
 /** The changes, each with what the user loses: the whole key, or only permissions of a role. */
 const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) => Promise<{ status: number }>][] = [
-  ['the key is deleted by its user', 'key', (app, { key }) => app.with(key).delete('/api-keys/key')],
-  ['the key is deleted by an owner', 'key', (app, { id }) => app.as('owner').delete(`/api-keys/${id}/key`)],
-  ['its user is removed', 'key', (app, { id }) => app.as('owner').delete(`${organization}/users/${id}`)],
-  ['its user leaves', 'key', (app, { key }) => app.with(key).post(`${organization}/leave`)],
+  ['a user deletes their key', 'key', (app, { key }) => app.with(key).delete('/api-keys/key')],
+  ['an owner deletes a user’s key', 'key', (app, { id }) => app.as('owner').delete(`/api-keys/${id}/key`)],
+  ['a user is removed', 'key', (app, { id }) => app.as('owner').delete(`${organization}/users/${id}`)],
+  ['a user leaves', 'key', (app, { key }) => app.with(key).post(`${organization}/leave`)],
   [
-    'its user gets other roles',
+    'a user gets other roles',
     'role',
     (app, { id }) =>
       app
@@ -73,19 +73,19 @@ const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) 
         .post(`${organization}/users/${id}/access`, { role: 'member', assignedRoleIds: [developerRoleId] }),
   ],
   [
-    'the role says something else',
+    'a user’s role gets other permissions',
     'role',
     (app) =>
       app
         .as('owner')
         .put(`${organization}/roles/role-images`, { name: 'x', description: 'x', permissions: ['read:volumes'] }),
   ],
-  ['the role ends', 'role', (app) => app.as('owner').delete(`${organization}/roles/role-images`)],
+  ['a user’s role is deleted', 'role', (app) => app.as('owner').delete(`${organization}/roles/role-images`)],
 ]
 
-suite('another control process refuses a key at once when', () => {
+suite('another control process refuses an API key', () => {
   for (const [what, loses, change] of changes) {
-    test(what, async (context) => {
+    test(`if ${what}, another control process refuses the API key immediately`, async (context) => {
       // Cached answers do not expire while the clock stands still, so only the announcement can clear them.
       stopClock(context)
       await using app = await startControl()

@@ -82,7 +82,7 @@ suite('a valid JWT', () => {
   })
 })
 
-suite('401 to a JWT', () => {
+suite('a JWT that is refused', () => {
   let issuer: TestIssuer
   let app: TestControl
   before(async () => {
@@ -95,7 +95,7 @@ suite('401 to a JWT', () => {
   })
 
   const refused = (title: string, forge: (issuer: TestIssuer, seconds: number) => Promise<string> | string) =>
-    test(title, async () => {
+    test(`a JWT ${title} gets 401`, async () => {
       const good = await issuer.token(ada)
       const bad = await forge(issuer, Math.floor(app.clock.now().getTime() / 1000))
       assert.equal(await statusOf(app, bad), 401)
@@ -108,7 +108,7 @@ suite('401 to a JWT', () => {
 
   refused('for another audience', (issuer) => issuer.token({ ...ada, aud: 'another' }))
   refused('for no audience', (issuer) => issuer.token({ ...ada, aud: undefined }))
-  refused('of another issuer, though signed by ours', (issuer) => issuer.token({ ...ada, iss: 'https://evil.example' }))
+  refused('of another issuer, but signed by ours,', (issuer) => issuer.token({ ...ada, iss: 'https://evil.example' }))
   refused('of no issuer', (issuer) => issuer.token({ ...ada, iss: undefined }))
   refused('of an issuer that differs by a slash', (issuer) => issuer.token({ ...ada, iss: `${issuer.url}/` }))
   refused('that has expired', (issuer, seconds) => issuer.token({ ...ada, exp: seconds - 31 }))
@@ -119,18 +119,18 @@ suite('401 to a JWT', () => {
     for (const sub of ['', 'a\u0000b']) assert.equal(await statusOf(app, await issuer.token({ ...ada, sub })), 401)
     return await issuer.token({ ...ada, sub: 'a'.repeat(256) })
   })
-  refused('of an unknown key', (issuer) => issuer.token(ada, { header: { kid: 'no-such' } }))
-  refused('that was made for another end', (issuer) => issuer.token(ada, { header: { typ: 'logout+jwt' } }))
-  refused('with a critical header that we do not know', async (issuer) => {
+  refused('with an unknown key id', (issuer) => issuer.token(ada, { header: { kid: 'no-such' } }))
+  refused('of the type logout+jwt', (issuer) => issuer.token(ada, { header: { typ: 'logout+jwt' } }))
+  refused('with an unknown critical header', async (issuer) => {
     const [, payload, signature] = (await issuer.token(ada)).split('.')
     const { kid } = await issuer.publicJwk()
     return `${encode({ alg: 'ES256', kid, crit: ['x'], x: 1 })}.${payload}.${signature}`
   })
 
-  refused('that is not signed: alg none', (issuer) =>
+  refused('that is not signed (alg none)', (issuer) =>
     new UnsecuredJWT({ ...ada }).setIssuer(issuer.url).setAudience('alcove').setExpirationTime('1h').encode(),
   )
-  refused('whose alg none is written oddly', async (issuer) => {
+  refused('whose alg is none in another spelling', async (issuer) => {
     const [, payload] = (await issuer.token(ada)).split('.')
     return `${encode({ alg: 'nOnE' })}.${payload}.`
   })
@@ -142,7 +142,7 @@ suite('401 to a JWT', () => {
   })
 
   for (const form of ['PEM', 'JWK', 'modulus'] as const) {
-    refused(`signed by HS256 with the public key as the secret, as ${form}`, async (issuer) => {
+    refused(`signed by HS256 with the public key (${form}) as the secret`, async (issuer) => {
       const jwk = await issuer.publicJwk('RS256')
       const key = (await importJWK(jwk, 'RS256', { extractable: true })) as CryptoKey
       const secret = { PEM: await exportSPKI(key), JWK: JSON.stringify(jwk), modulus: jwk.n! }[form]
@@ -158,11 +158,11 @@ suite('401 to a JWT', () => {
     const token = new SignJWT({ ...ada }).setIssuer(issuer.url).setAudience('alcove').setExpirationTime('1h')
     return await token.setProtectedHeader(header).sign(privateKey)
   }
-  refused('that brings its own key: jwk', (issuer) => forgedBy(issuer, (own) => ({ jwk: own })))
-  refused('that names where its key is: x5u, x5c', (issuer) =>
+  refused('that contains its own key (jwk)', (issuer) => forgedBy(issuer, (own) => ({ jwk: own })))
+  refused('that names its own key (x5u, x5c)', (issuer) =>
     forgedBy(issuer, () => ({ x5u: 'https://evil.example/cert', x5c: ['MIIB'] })),
   )
-  refused('signed by another key under the name of ours', async (issuer) => {
+  refused('signed by another key with our key’s id', async (issuer) => {
     const { kid } = await issuer.publicJwk()
     return await forgedBy(issuer, () => ({ kid }))
   })
@@ -202,20 +202,20 @@ suite('401 to a JWT', () => {
   })
 })
 
-suite('503 to a JWT, and never anything else, while its issuer', () => {
+suite('a JWT whose issuer fails', () => {
   const troubles: Record<string, Parameters<TestIssuer['misbehave']>[0]> = {
-    'is not there': (_, response) => response.destroy(),
+    'is unreachable': (_, response) => response.destroy(),
     'answers with an error': (_, response) => response.writeHead(500).end(),
-    'sends elsewhere': (_, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
-    'talks nonsense': (_, response) => response.end('<html>'),
-    'talks without end': (_, response) => response.end(`"${'x'.repeat(300_000)}"`),
-    'is about another issuer': (_, response) =>
+    'answers with a redirect': (_, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
+    'answers with HTML': (_, response) => response.end('<html>'),
+    'answers with 300 kB': (_, response) => response.end(`"${'x'.repeat(300_000)}"`),
+    'answers for another issuer': (_, response) =>
       response.end(JSON.stringify({ issuer: 'https://evil.example', jwks_uri: 'https://evil.example/keys' })),
-    'keeps its keys where nobody may look': ({ headers }, response) =>
+    'has its keys at a metadata address': ({ headers }, response) =>
       response.end(JSON.stringify({ issuer: `http://${headers.host}`, jwks_uri: 'http://169.254.169.254/keys' })),
   }
   for (const trouble of Object.keys(troubles)) {
-    test(trouble, async () => {
+    test(`a JWT gets 503 if its issuer ${trouble}`, async () => {
       const issuer = issuers.get(trouble)!
       issuer.misbehave(troubles[trouble])
       const reply = await app.with(await issuer.token(ada)).get('/users/me')

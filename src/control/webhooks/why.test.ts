@@ -79,7 +79,7 @@ const runnerOf = async ({ app, id }: Life) => {
 
 const cases: Case[] = [
   {
-    title: 'an auto-stop: the timer and its minutes',
+    title: 'the webhook and the event about an auto-stop name the timer and its minutes',
     happen: async ({ app, id }) => {
       await app.pass({ minutes: 15 })
       await app.sweep()
@@ -92,7 +92,7 @@ const cases: Case[] = [
     name: 'sandbox.state.updated',
   },
   {
-    title: 'a memory kill inside a sandbox that lives on: the runner and the cause',
+    title: 'the webhook and the event about a process killed for memory name the runner and the cause',
     happen: async ({ runner, id }) => {
       // A mishap of an unknown sandbox sends no message.
       runner.say({ type: 'mishap', sandboxId: 'nobody', cause: oom })
@@ -106,7 +106,7 @@ const cases: Case[] = [
     name: 'sandbox.mishap',
   },
   {
-    title: 'a memory kill that ends the sandbox: the runner and the cause',
+    title: 'the webhook and the event about a sandbox killed for memory name the runner and the cause',
     happen: async ({ app, runner, id }) => {
       const { generation } = await runner.untilAsked(({ sandboxId }) => sandboxId === id)
       runner.report({
@@ -127,7 +127,7 @@ const cases: Case[] = [
     name: 'sandbox.state.updated',
   },
   {
-    title: 'a stop by key: the user of the key',
+    title: 'the webhook and the event about a stop by API key name the key’s user',
     happen: async ({ app, id }) => {
       await app.as('member').post('/sandbox/box/stop')
       await untilState(app, id, 'stopped')
@@ -139,7 +139,7 @@ const cases: Case[] = [
     name: 'sandbox.state.updated',
   },
   {
-    title: 'an archive that failed: the runner and its sentence',
+    title: 'the webhook and the event about a failed archive name the runner and its reason',
     happen: async ({ app, runner, id }) => {
       await app.as('member').post('/sandbox/box/stop')
       await untilState(app, id, 'stopped')
@@ -156,7 +156,7 @@ const cases: Case[] = [
     name: 'sandbox.state.updated',
   },
   {
-    title: 'an eviction: the operator, and the name that it had',
+    title: 'the webhook and the event about an eviction name the operator and the sandbox’s old name',
     happen: ({ app, id }) => app.as('admin').post(`/sandbox/${id}/evict`),
     events: 2,
     is: ({ to }) => to === 'destroying',
