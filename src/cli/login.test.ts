@@ -105,7 +105,7 @@ suite('alcove login', () => {
     await assert.rejects(sandboxes({ file, say: () => {} }), /could not be renewed/)
   })
 
-  test('`alcove login` reports a wrong address in a sentence, and so is an unreadable session file', async () => {
+  test('a wrong address of `alcove login`, and an unreadable session file, are each reported in a sentence', async () => {
     await assert.rejects(login({ url: 'nonsense', file, say: () => {} }), /not a URL/)
     await assert.rejects(login({ url: 'http://127.0.0.1:1', file, say: () => {} }), /no Alcove server/)
     writeFileSync(file, '{')

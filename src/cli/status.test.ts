@@ -16,7 +16,7 @@ suite('alcove status', () => {
     assert.deepEqual(sandboxesIn(text), { started: 2, stopped: 1 })
   })
 
-  test('failed builds have a line that says what they use; the other states are in the line of the sandboxes', () => {
+  test('`alcove status` shows failed builds in a line of their own, and all other states in one line', () => {
     assert.deepEqual(sandboxLines({ started: 2, build_failed: 3, stopped: 1 }), [
       'sandboxes 2 started, 1 stopped',
       'failed creates 3, kept until their owners delete them; they use no CPU, memory or disk',
@@ -25,7 +25,7 @@ suite('alcove status', () => {
     assert.deepEqual(sandboxLines({}), ['sandboxes none'])
   })
 
-  test('a line per runner shows how much disk its images use; an older runner has no line', async () => {
+  test('`alcove status` shows how much disk the images of each runner use, if the runner reports it', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     await app.as('admin').post('/runners', { name: 'silent' })

@@ -5,7 +5,7 @@ import { startControl } from '#test/control/harness.ts'
 import { openDatabase } from './storage/database.ts'
 
 suite('control as a server', () => {
-  test('every reply has the headers for version and request id, even refusals and unknown paths', async () => {
+  test('every reply has the headers for version and request id, even to refused calls and unknown paths', async () => {
     await using app = await startControl()
     for (const path of ['/health', '/users/me', '/no-such-thing']) {
       const { headers } = await app.as('nobody').get(path)

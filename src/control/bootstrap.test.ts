@@ -68,7 +68,7 @@ suite('the first start', () => {
     assert.deepEqual(await hashes(), [hashKey(theirs)])
   })
 
-  test('a deleted first key from before the table `first_keys` existed is not made again', async () => {
+  test('a first key that was made before the table `first_keys` existed, and then deleted, is not made again', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)

@@ -70,7 +70,7 @@ suite('the settings of control', () => {
     assert.throws(() => loadConfig(wrong), /ALCOVE_ALLOW_PRIVATE_TARGETS is not usable/)
   })
 
-  test('registry settings accept each name of a registry; by default every registry is allowed', () => {
+  test('registry settings accept docker.io under each of its names; by default every registry is allowed', () => {
     assert.deepEqual(loadConfig(good).settings.registries, { plain: [], private: [], allowed: undefined })
     const set = { ALCOVE_PRIVATE_REGISTRIES: 'Registry.corp:5000', ALCOVE_REGISTRIES: 'index.docker.io, ghcr.io' }
     const { registries } = loadConfig({ ...good, ...set }).settings
@@ -98,7 +98,7 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'all', '1000000']) assert.throws(() => sizeOf(wrong), /ALCOVE_VOLUME_GIB/)
   })
 
-  test('mail is only logged unless server and sender are set; if one is missing, the error names it', () => {
+  test('mail is logged unless server and sender are set; a server alone is an error that hides the password', () => {
     const { smtp } = loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:x@mail.test', ALCOVE_MAIL_FROM: 'a@b.c' })
     assert.deepEqual([smtp?.host, smtp?.port, smtp?.from], ['mail.test', 465, 'a@b.c'])
     assert.equal(loadConfig(good).smtp, undefined)

@@ -78,7 +78,7 @@ suite('answers that are read slowly or not at all', () => {
     assert.ok((await read(await server.ask('/silent-at-first'))) > answerBytes)
   })
 
-  test('if all unread answers exceed the limit together, the largest owner’s oldest is cut off', async () => {
+  test('if all unread answers exceed the limit together, the oldest one of the largest owner is cut off', async () => {
     await using server = await serving({ mostBytes: 3.5 * answerBytes })
     const frugal = await server.ask('/a/large')
     const first = await server.ask('/b/large')

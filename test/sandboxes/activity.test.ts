@@ -193,7 +193,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
     })()
   }
 
-  test('a sandbox that callers use keeps running; one of which only the record is read is stopped', async () => {
+  test('a used sandbox keeps running; one whose record is only read, or with only background work, stops', async () => {
     const ending = new AbortController()
     const { signal } = ending
     const boxes: Box[] = []

@@ -77,7 +77,7 @@ suite('mistakes of clients with sockets', () => {
     assert.match(heard, /^\{"type":"control","status":"error","error":"[^"]*no PTY session/)
   })
 
-  test('an upgrade where no WebSocket is, and a plain GET where a WebSocket is, answer 400', async () => {
+  test('an endpoint without a WebSocket answers 400 to an upgrade; one with a WebSocket to a plain GET', async () => {
     for (const path of ['/process/session', '/process/pty/p', '/files?path=/', '/work-dir'])
       assert.equal((await endOf(path)).status, 400, path)
     for (const path of [execute, '/process/pty/p/connect', '/process/pty/create-connect?id=q'])

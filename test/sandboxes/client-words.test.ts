@@ -125,7 +125,7 @@ suite('programs that search for words in errors', () => {
     assert.equal((await process.executeCommand('echo awake')).result, 'awake\n')
   })
 
-  test('all three programs recognize a deleted sandbox', async () => {
+  test('ComputeSDK, LangChain and Mastra recognize a deleted sandbox', async () => {
     const { id, process, codeInterpreter } = sandbox
     await sandbox.delete(60, true)
     await reads(() => daytona.get(id), computeSdk.get, 'gone')

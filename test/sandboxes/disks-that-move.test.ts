@@ -122,7 +122,7 @@ suite('an archive store that fails', () => {
     }
   }
 
-  test('if the store is unreachable during an archive, the sandbox is stopped with a reason and can start', async () => {
+  test('if the archive store is unreachable, an archive leaves the sandbox stopped, with the reason', async () => {
     await whileAway(async () =>
       assert.match(await askInVain(box, 'archive', 'stopped'), /archive store .* cannot be used/),
     )
@@ -131,7 +131,7 @@ suite('an archive store that fails', () => {
     await hasItsFile(box)
   })
 
-  test('if the store is full during an archive, the sandbox is stopped with the reason; a retry succeeds', async () => {
+  test('if the archive store is full, an archive leaves the sandbox stopped with the reason; a retry works', async () => {
     mkdirSync(store, { recursive: true })
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', store])
     try {
@@ -142,7 +142,7 @@ suite('an archive store that fails', () => {
     await ask(box, 'archive', 'archived')
   })
 
-  test('a sandbox whose restore fails stays archived, and starts when the store can be reached again', async () => {
+  test('a sandbox whose restore fails stays archived, and starts when the archive store can be reached again', async () => {
     await whileAway(async () =>
       assert.match(await askInVain(box, 'start', 'archived'), /archive store .* cannot be used/),
     )
@@ -176,7 +176,7 @@ suite('a storage pool that is full', () => {
   const templates = () => readdirSync(join(alcove.data, 'runner/pool/templates'))
   const disks = () => readdirSync(join(alcove.data, 'runner/pool/disks'))
 
-  test('fork and snapshot report the full pool, leave nothing partial, and work when there is room again', async () => {
+  test('fork and snapshot report a full pool, leave nothing partial, and work when there is room again', async () => {
     const parent = await createWithFile()
     fillPool(alcove.data)
     const forked = await alcove.api('POST', `/sandbox/${parent.id}/fork`, {})

@@ -48,7 +48,7 @@ suite('the life of a sandbox', () => {
     assert.notEqual((await box.try('cat ~/asked')).exitCode, 0)
   })
 
-  test('delete ends in 404, frees the name, and leaves nothing on the host', async () => {
+  test('a deleted sandbox answers 404, its name is free, and nothing of it is left on the host', async () => {
     const box = await createBox(alcove, { name: 'short-lived' })
     const deleted = await alcove.api('DELETE', `/sandbox/${box.id}`)
     assert.equal(deleted.status, 200)

@@ -23,20 +23,20 @@ const command = `echo before; python3 -c '${fill}'`
 const line = /\n\[out of memory: a process was killed at the limit of 1 GiB of this sandbox\]\n$/
 
 suite('a process that is killed for lack of memory', () => {
-  test('execute answers 200 with exit code 137, the output, a line with the limit, and the field `oom`', async () => {
+  test('if a command runs out of memory, execute answers 200 with exit code 137, its output, and `oom`', async () => {
     const { status, body } = await box.toolbox('POST', '/process/execute', { command, timeout: 60 })
     assert.deepEqual([status, body['exitCode'], body['oom']], [200, 137, true])
     assert.match(String(body['result']), /^before\n/)
     assert.match(String(body['result']), line)
   })
 
-  test('code-run answers 200 with exit code 137, the output, a line with the limit, and the field `oom`', async () => {
+  test('if code runs out of memory, code-run answers 200 with exit code 137, its output, and `oom`', async () => {
     const { body } = await box.toolbox('POST', '/process/code-run', { code: `print(1)\n${fill}`, language: 'python' })
     assert.deepEqual([body['exitCode'], body['oom']], [137, true])
     assert.match(String(body['result']), line)
   })
 
-  test('a session’s command has exit code 137, the limit as a line of stderr, and the field `oom`', async () => {
+  test('a session’s command that runs out of memory has exit code 137, `oom`, and the limit on stderr', async () => {
     await box.toolbox('POST', '/process/session', { sessionId: 's' })
     const { body } = await box.toolbox('POST', '/process/session/s/exec', { command })
     assert.deepEqual([body['exitCode'], body['oom'], body['stdout']], [137, true, 'before\n'])
@@ -44,7 +44,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(String(body['output']), line)
   })
 
-  test('an interpreter prints a line on stderr, and the SDK’s error names the limit', async () => {
+  test('if interpreter code runs out of memory, stderr says so, and the SDK’s error names the limit', async () => {
     await using daytona = connectTo(alcove)
     const sandbox = await daytona.get(box.id)
     let stderr = ''
@@ -62,7 +62,7 @@ suite('a process that is killed for lack of memory', () => {
     return reply.text()
   }
 
-  test('an asynchronous command has the field `oom`, also in lists, and its logs end with the memory line', async () => {
+  test('an asynchronous command that runs out of memory has `oom`, and its log ends with a line about it', async () => {
     const { body } = await box.toolbox('POST', '/process/session/s/exec', { command, runAsync: true })
     const id = String(body['cmdId'])
     const shown = async () => (await box.toolbox('GET', `/process/session/s/command/${id}`)).body
@@ -77,7 +77,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(await logsOf(id, { 'x-daytona-sdk-version': '0.143.0' }), line)
   })
 
-  test('in a log that the SDK follows, the line about memory comes last; an earlier command has no such line', async () => {
+  test('in a followed log, the line about lack of memory comes last; an earlier command has no such line', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const { cmdId: before } = await process.executeSessionCommand('s', { command: 'sleep 0.1; (exit 5)' })
@@ -119,7 +119,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(stderr, line)
   })
 
-  test('the SDK gets the reason if the shell of a terminal is killed', async () => {
+  test('if a terminal’s shell is killed for lack of memory, the SDK gets the reason', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const pty = await process.createPty({ id: 'memory', onData: () => {} })

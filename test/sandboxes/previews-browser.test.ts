@@ -123,7 +123,7 @@ suite('previews in Chromium', () => {
       [url, { credentials: 'include', ...more }] as const,
     )
 
-  test('a fetch from another sandbox’s page lacks the visitor’s access; a fetch from its own page has it', async () => {
+  test('a preview’s page can fetch with the visitor’s access; another sandbox’s page cannot', async () => {
     await visitBoth(async (page) => {
       for (const more of [{}, { mode: 'no-cors' }, { method: 'POST', mode: 'no-cors', body: 'x' }]) {
         assert.doesNotMatch(await fetched(page, `${originOf(victim.id)}/fetched`, more), /secret/)
@@ -133,7 +133,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /fetched/)
   })
 
-  test('a form from another sandbox’s page lacks the visitor’s access', async () => {
+  test('a form on another sandbox’s page cannot post to a preview with the visitor’s access', async () => {
     await visitBoth(async (page) => {
       await Promise.all([
         page.waitForNavigation(),
@@ -149,7 +149,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /formed/)
   })
 
-  test('a WebSocket from another sandbox’s page lacks the visitor’s access; its own page’s has it', async () => {
+  test('a preview’s page can open a WebSocket with the visitor’s access; another sandbox’s page cannot', async () => {
     const hear = (page: Page, url: string) =>
       page.evaluate(
         (at) =>

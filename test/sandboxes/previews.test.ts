@@ -134,7 +134,7 @@ suite('previews', () => {
     }
   })
 
-  test('a preview’s name redirects to the sandbox’s id, for callers who have access', async () => {
+  test('a preview under the sandbox’s name redirects to the sandbox’s id, for callers who have access', async () => {
     await using other = await createBox(alcove, { name: `shop-${Date.now()}` })
     const host = hostOf(String(other.record['name']))
     const { status, headers } = await ask('/a?b=c', bearer(), { host })

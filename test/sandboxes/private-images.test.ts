@@ -45,7 +45,7 @@ suite('private images', { skip: noBusybox }, () => {
     return stateOf(name)
   }
 
-  test('snapshots and definitions pull with the account of their organization, and with its newest password', async () => {
+  test('snapshots and builds pull images with their organization’s registry account and its newest password', async () => {
     const [basic, token] = guarded as [GuardedRegistry, GuardedRegistry]
     const tool = basic.registry.put('team/tool:1', makeBusyboxImage())
     const other = token.registry.put('team/other:1', makeBusyboxImage())

@@ -124,7 +124,7 @@ suite('rule 4: sessions', () => {
     for (const id of ['one', 'other']) await process.deleteSession(id)
   })
 
-  test('rule 4: with runAsync the call returns at once with a cmdId; logs and status are read separately', async () => {
+  test('rule 4: with runAsync the call returns a cmdId immediately; logs and status are read separately', async () => {
     await sandbox.process.createSession('async')
     // The command ends only with input that is sent after the call has returned.
     const exec = { command: 'echo begun; read line; echo "got $line"; exit_code=4; (exit $exit_code)', runAsync: true }

@@ -100,7 +100,7 @@ suite('sessions of the SDK', () => {
     )
   })
 
-  test('following an unknown command is an error', async () => {
+  test('following the log of an unknown command is an error', async () => {
     const ignore = () => undefined
     await assert.rejects(sandbox.process.getSessionCommandLogs('none', 'none', ignore, ignore))
   })

@@ -130,7 +130,7 @@ print(p.wait())`
     )
   })
 
-  test('-E, --preserve-env= and NAME=value add variables; -E drops variables that load other code', async () => {
+  test('sudo -E, --preserve-env= and NAME=value pass variables; -E leaves out those that load code', async () => {
     const print = `sh -c 'echo "$OWN $LD_PRELOAD $PYTHONPATH $HOME $USER"'`
     const given = 'OWN=own LD_PRELOAD= PYTHONPATH=/p'
     assert.equal(await box.run(`env ${given} sudo -E ${print}`), 'own   /home/daytona root')
@@ -139,7 +139,7 @@ print(p.wait())`
     assert.equal(await box.run(`sudo OWN='a b' -n PYTHONPATH=/q ${print}`), 'a b  /q /root root')
   })
 
-  test('-u, -g, -i and -s choose the user, the group and a shell', async () => {
+  test('sudo -u, -g, -i and -s choose the user, the group and a shell', async () => {
     assert.equal(
       await box.run('sudo -u nobody id -un; sudo -u "#65534" id -u; sudo --user=nobody id -un'),
       'nobody\n65534\nnobody',
@@ -186,7 +186,7 @@ print(p.wait())`
     assert.equal(new Set(said.split('\n')).size, 100)
   })
 
-  test('a command ends when its call times out or sudo is killed, even if it ignores signals', async () => {
+  test('a sudo command ends when its call times out or sudo is killed, even if it ignores signals', async () => {
     const stubborn = (name: string) => `sudo sh -c 'trap "" HUP TERM; (setsid sleep ${name} &); sleep ${name}'`
     assert.equal((await box.toolbox('POST', '/process/execute', { command: stubborn('3611'), timeout: 1 })).status, 408)
     await isGone('sleep 361[1]')
@@ -370,7 +370,7 @@ END`,
     assert.equal(await box.run('sudo whoami', { timeout: 60 }), 'root')
   })
 
-  test('a user without permission is refused before the request is read, even while others are served', async () => {
+  test('sudo refuses a user without permission before it reads the request, even while others are served', async () => {
     const said = await python(
       `${words}
 s = knock(); print(answer(s))
@@ -414,7 +414,7 @@ print(out.decode().strip())`)
 })
 
 suite('a server whose operator forbids sudo', () => {
-  test('sandboxes have no sudo, and the agent has no socket for it', async () => {
+  test('if the operator forbids sudo, sandboxes have no sudo, and the agent has no socket for it', async () => {
     await using alcove = await platform({ own: true, image: 'small', env: { ALCOVE_SUDO: 'false' } })
     await using box = await createBox(alcove)
     assert.equal((await box.try('command -v sudo')).exitCode, 1)

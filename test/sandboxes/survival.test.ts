@@ -160,7 +160,7 @@ suite('kill -9', () => {
     assert.deepEqual(readdirSync(join(alcove.data, 'runner/pool/volumes')), [])
   })
 
-  test('if the runner is killed during a create, the sandbox ends started, stopped, failed or absent, once', async () => {
+  test('a create during which the runner is killed leaves one sandbox in a settled state, or none', async () => {
     const creating = alcove.api('POST', '/sandbox', { name: 'interrupted' }).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 20))
     await alcove.kill('runner')

@@ -28,7 +28,7 @@ suite('updateEnv of the SDK', () => {
   }
   const print = 'echo "$OF_CREATE,$COLOUR,$ADDED"'
 
-  test('every later process has the variables: commands, code, sessions, terminals, interpreters, sudo -E', async () => {
+  test('after updateEnv, every later process has the variables: commands, terminals, interpreters, sudo -E', async () => {
     await sandbox.process.createSession('before')
     await sandbox.updateEnv({ COLOUR: 'blue', ADDED: 'a b\n"c" $HOME' }, { unset: ['OF_CREATE'] })
     const expected = ',blue,a b\n"c" $HOME'
@@ -84,7 +84,7 @@ suite('updateEnv of the SDK', () => {
     assert.equal(await run('env | grep -c "^N[0-9]*=N" || true'), '0')
   })
 
-  test('the variables survive stop, pause, archive and fork, but are not in a snapshot', async () => {
+  test('variables of updateEnv survive stop, pause, archive and fork, but are not in a snapshot', async () => {
     await sandbox.updateEnv({ COLOUR: 'red' }, { unset: ['IS_SANDBOX'] })
     const seen = (inside?: Sandbox) => run('echo $COLOUR,$IS_SANDBOX', undefined, inside)
     await sandbox.pause()
@@ -115,7 +115,7 @@ suite('updateEnv of the SDK', () => {
     assert.equal(await seen(), 'red,')
   })
 
-  test('a refused update is an error of the SDK with the reason, and changes nothing', async () => {
+  test('a refused updateEnv is an error of the SDK with the reason, and changes nothing', async () => {
     const before = await run('env | sort')
     await assert.rejects(sandbox.updateEnv({ 'A-B': '1' }), /not the name of a variable/)
     await assert.rejects(sandbox.updateEnv({ BIG: 'x'.repeat(70_000) }), /at most 65536 bytes/)

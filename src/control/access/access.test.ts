@@ -142,7 +142,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, id, 80)).status, 401)
     }))
 
-  test('POST /proxy/access says whether visitors of a preview see a warning, as the organization’s setting is', () =>
+  test('POST /proxy/access says whether visitors of a preview see a warning, which their organization can set', () =>
     withBox(async (app, id) => {
       await app.database.sql`update organizations set preview_warning_enabled = true where id = ${organizations.ours}`
       assert.equal((await askPort(app, id, 80, [bearer(keys.member)])).body.warnsVisitors, true)
@@ -162,7 +162,7 @@ suite('POST /proxy/access', () => {
       }
     }))
 
-  test('POST /proxy/access accepts a signed preview URL for its port until it expires, and open connections after', () =>
+  test('POST /proxy/access accepts a signed preview URL until it expires, and its open connections even longer', () =>
     withBox(async (app, id) => {
       const signed = await app.as('member').get('/sandbox/box/ports/3000/signed-preview-url?expiresInSeconds=90')
       const { token } = signed.body
@@ -176,7 +176,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, token, 3000, [], { wasLetIn: true })).status, 200)
     }))
 
-  test('POST /proxy/access opens the toolbox to its signed URL until that is revoked, but not as public', () =>
+  test('POST /proxy/access opens a toolbox by its signed URL until that is revoked; no toolbox is public', () =>
     withBox(async (app, id) => {
       const signed = '/sandbox/box/ports/2280/signed-preview-url'
       const { token } = (await app.as('member').get(signed)).body

@@ -4,7 +4,7 @@ import { startControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
 suite('the questions of a proxy', () => {
-  test('GET /preview/{sandboxId}/public, GET /preview/{sandboxId}/validate/{authToken}, GET /preview/{sandboxId}/preview-warning, GET /preview/{signedPreviewToken}/{port}/sandbox-id, GET /preview/{sandboxId}/access answer 200 with what the last change made true', async () => {
+  test('GET /preview/{sandboxId}/public, GET /preview/{sandboxId}/validate/{authToken}, GET /preview/{sandboxId}/preview-warning, GET /preview/{signedPreviewToken}/{port}/sandbox-id, GET /preview/{sandboxId}/access return the current values after each change', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -31,7 +31,7 @@ suite('the questions of a proxy', () => {
     assert.equal((await app.as('viewer').get(`/preview/${id}/access`)).body, true)
   })
 
-  test('preview questions answer 404 for a foreign sandbox, 400 for a bad port, 401 or 403 to non-gates', async () => {
+  test('preview questions answer 404 for an unknown sandbox, 400 for a bad port, 401 or 403 without gate key', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

@@ -3,17 +3,17 @@ import { suite, test } from 'node:test'
 import { previewTemplate, previewUrl } from './preview-template.ts'
 
 suite('the URL of a preview', () => {
-  test('a preview has its own host name below the name of the gate', () => {
+  test('a preview’s host name is a subdomain of the gate’s host name', () => {
     assert.equal(previewUrl('https://proxy.example', 'box', 3000), 'https://3000-box.proxy.example')
     assert.equal(previewUrl('http://proxy.example:4601', 'box', 3000), 'http://3000-box.proxy.example:4601')
   })
 
-  test('a preview is below localhost if the gate is reached on this machine only', () => {
+  test('a preview’s host name is a subdomain of localhost if only this machine can reach the gate', () => {
     assert.equal(previewTemplate('http://127.0.0.1:4601'), 'http://{{PORT}}-{{sandboxId}}.localhost:4601')
     assert.equal(previewTemplate('http://localhost:4601'), 'http://{{PORT}}-{{sandboxId}}.localhost:4601')
   })
 
-  test('a preview is reached by its path if the gate has an IP address, which has no names below it', () => {
+  test('a preview has a path instead of a host name if the gate has only an IP address', () => {
     assert.equal(previewUrl('http://203.0.113.5:4601', 'box', 3000), 'http://203.0.113.5:4601/preview/box/3000')
     assert.equal(previewUrl('http://[2001:db8::1]:4601', 'box', 3000), 'http://[2001:db8::1]:4601/preview/box/3000')
   })

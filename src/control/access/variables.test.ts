@@ -26,7 +26,7 @@ const change = async (app: TestControl, id: string, wanted: object) =>
     .post('/proxy/env', { ticket: await ticketFor(app, id), inherited, set: {}, unset: [], ...wanted })
 
 suite('POST /proxy/env', () => {
-  test('POST /proxy/env changes a sandbox’s variables in its record and on its runner, and later calls wait for that', () =>
+  test('POST /proxy/env changes a sandbox’s variables in its record, and later calls wait until the runner has them', () =>
     withBox(async (app, id, runner) => {
       const { status, body } = await change(app, id, { set: { B: '2' }, unset: ['LANG'] })
       assert.deepEqual([status, body], [200, { generation: 2 }])

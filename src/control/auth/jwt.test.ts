@@ -275,7 +275,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(seen.body[0].id, personal.body[0].id)
   })
 
-  test('a signed-in user gets 404 if the path names a foreign organization, and 403 if only a header does', async () => {
+  test('a signed-in user gets 404 if the path names another organization, and 403 if only a header does', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('owner'), `/organizations/${theirs}`), 404)
     assert.equal(await ask(app.asUser('owner'), '/organizations/no-such'), 404)

@@ -90,7 +90,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(refusal.statusCode, 400)
   })
 
-  test('if a sandbox fails, its record is sent before its state, because the SDK reads the reason from it', async () => {
+  test('if a sandbox fails, clients get its record before its state, as the SDK reads the reason there', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -104,7 +104,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.deepEqual([second, told.newState], ['sandbox.state.updated', 'error'])
   })
 
-  test('a Socket.IO client gets the events of its organization’s sandboxes in order, and no events of others', async () => {
+  test('a Socket.IO client gets its organization’s events in order, and no other organization’s events', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const base = runner.base
@@ -197,7 +197,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(await loud.closed, 1009)
   })
 
-  test('an oversized Socket.IO message closes the connection before all of it has arrived, without sign-in', async () => {
+  test('an oversized Socket.IO message closes the connection before all of the message has arrived', async () => {
     await using app = await startControl()
     using client = await connect(await app.listen())
     client.socket.send('x'.repeat(16 * 1024), { fin: false })
@@ -217,7 +217,7 @@ suite('GET {prefix}/socket.io/', () => {
 })
 
 suite('a client whose credential ends', () => {
-  test('a Socket.IO client is disconnected when its key expires, and gets no more events; others do', async () => {
+  test('a Socket.IO client is disconnected when its key expires; other clients still get events', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const expiresAt = new Date(app.clock.now().getTime() + 60_000)

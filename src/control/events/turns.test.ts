@@ -23,7 +23,7 @@ suite('the queue of changes that are to be sent to clients', () => {
     letGo()
   })
 
-  test('events of 20 busy organizations leave room in the queue for another organization’s', async () => {
+  test('events of 20 busy organizations leave room in the queue for events of another organization', async () => {
     const take = createTurns(1000)
     const { work, letGo } = held()
     let taken = 0

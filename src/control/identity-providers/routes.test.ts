@@ -196,7 +196,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
 suite('claims of domains', () => {
   const theirs = pathOf(organizations.theirs)
 
-  test('a domain that another identity provider has claimed answers 409, in any organization of the server', async () => {
+  test('claiming a domain answers 409 if another identity provider of the server has it', async () => {
     await using app = await start()
     await create(app)
     for (const [who, path] of [
@@ -224,7 +224,7 @@ suite('claims of domains', () => {
     assert.deepEqual(statuses, [201, ...Array.from({ length: 19 }, () => 409)])
   })
 
-  test('a domain at which no member of the organization has a verified address answers 400', async () => {
+  test('claiming a domain answers 400 if no member of the organization has a verified address there', async () => {
     await using app = await start()
     await addPerson(app, { email: 'a@theirs.example', organizationId: organizations.theirs })
     await addPerson(app, { email: 'b@unproven.example', emailVerified: false })
@@ -236,7 +236,7 @@ suite('claims of domains', () => {
     await create(app, { emailDomains: ['proven.example'] })
   })
 
-  test('a domain answers 400 if only single sign-on has verified a member’s address at that domain', async () => {
+  test('claiming a domain answers 400 if only single sign-on verified the members’ addresses there', async () => {
     await using app = await start()
     const { id } = await addPerson(app, { email: 'a@sso.example' })
     await app.database.sql`update users set email_verified_by = 'sso' where id = ${id}`
@@ -311,7 +311,7 @@ suite('GET /organizations/{organizationId}/identity-providers, GET /organization
     assert.deepEqual((await app.as('owner').get(`${providers}/${second.id}`)).body, second)
   })
 
-  test('GET /organizations/{organizationId}/identity-providers/{id} answers 404 for a foreign provider, 403 without manage:sso', async () => {
+  test('GET /organizations/{organizationId}/identity-providers/{id} answers 404 for another organization’s provider, 403 without manage:sso', async () => {
     await using app = await start()
     const { id } = await create(app)
     const theirs = pathOf(organizations.theirs)
@@ -367,7 +367,7 @@ suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
     assert.equal((await app.as('owner').patch(path, { allowAnyDomain: false })).status, 400)
   })
 
-  test('PATCH /organizations/{organizationId}/identity-providers/{id} answers 404 for a foreign provider, which stays', async () => {
+  test('PATCH /organizations/{organizationId}/identity-providers/{id} answers 404 for another organization’s provider, which stays', async () => {
     await using app = await start()
     const { id } = await create(app)
     assert.equal((await app.as('stranger').patch(`${pathOf(organizations.theirs)}/${id}`, { name: 'x' })).status, 404)

@@ -214,7 +214,7 @@ suite('DELETE /snapshots/{idOrName}', () => {
     assert.deepEqual(await listed(app), [])
   })
 
-  test('DELETE /snapshots/{idOrName} answers 403 for a general snapshot, and 404 for a foreign one', async () => {
+  test('DELETE /snapshots/{idOrName} answers 403 for a general snapshot, and 404 for another organization’s', async () => {
     await using app = await startControl()
     await make(app)
     assert.equal((await app.as('owner').delete('/snapshots/default')).status, 403)

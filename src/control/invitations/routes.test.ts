@@ -110,7 +110,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal(sent.length, 1)
   })
 
-  test('POST /organizations/{organizationId}/invitations answers 403 to members, narrow keys and personal organizations', async () => {
+  test('POST /organizations/{organizationId}/invitations answers 403 to members, to keys without every permission, and in personal ones', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(invitations, { email: 'a@example.com' })).status, 403)
     const narrow = await narrowKey(app, ['write:sandboxes'])
@@ -230,7 +230,7 @@ suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
     assert.deepEqual((await app.as('owner').get(invitations)).body, [])
   })
 
-  test('PUT /organizations/{organizationId}/invitations/{invitationId} answers 404 for a foreign invitation, 400 for a bad body', async () => {
+  test('PUT /organizations/{organizationId}/invitations/{invitationId} answers 404 for another organization’s invitation, 400 for a bad body', async () => {
     await using app = await startControl()
     const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/invitations`, {
       email: 'a@example.com',
@@ -407,7 +407,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.deepEqual(await rolesHere(app, late.id), [])
   })
 
-  test('accepting answers 403 to a user without a verified address, whether or not the invitation exists', async () => {
+  test('accepting an invitation answers 403 without a verified address, even if there is no invitation', async () => {
     await using app = await startControl()
     // An address that only an organization's own identity provider has verified gives no access elsewhere.
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
@@ -422,7 +422,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     }
   })
 
-  test('accepting answers 404 to all but the invited user, even to the inviting owner or a similar address', async () => {
+  test('accepting an invitation answers 404 to all but the invited user, even to the inviting owner', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'kim@example.com', role: 'owner' })
     const lookAlike = await addGuest(app, { email: '\u212aim@example.com' })

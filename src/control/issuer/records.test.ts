@@ -6,7 +6,7 @@ import { beginFrom } from './record-source.ts'
 import { recordsIn } from './records.ts'
 
 suite('the stored records of the embedded issuer', () => {
-  test('the issuer limits records without an account, deletes the oldest above it, and keeps those with one', async () => {
+  test('above the limit, the issuer deletes its oldest record without an account, never one with an account', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 2)('Session')
@@ -45,7 +45,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.equal(row?.['count'], 5)
   })
 
-  test('an issuer record counts for the client’s address, not for the address of a trusted proxy', async () => {
+  test('an issuer record counts towards the limit of the client’s address, not of a trusted proxy’s', async () => {
     await using app = await startControl({ settings: { identity: testSettings.identity } })
     const { server } = app.app
     await server.inject({ method: 'GET', url: '/oidc/device', remoteAddress: '198.51.100.7' })

@@ -48,7 +48,7 @@ suite('createSignInAttempts', () => {
     assert.equal(await fail({ address: '2001:db8:2:1::1' }), true)
   })
 
-  test('a known browser has tries of its own; when they are used up, it shares those of its address', async () => {
+  test('a known browser has password tries of its own; when they are used up, it uses those of its address', async () => {
     const { failTimes } = startAttempts()
     const address = '192.0.2.1'
     await failTimes(40, (n) => ({ address, name: `${n}@example.com` }))

@@ -144,7 +144,7 @@ suite('mail by SMTP', () => {
     assert.equal(server.received.length, 1)
   })
 
-  test('if a process dies while it sends a mail, another sends that mail after two minutes, with the same id', async () => {
+  test('if a process dies while it sends a mail, another process sends it after two minutes with the same id', async () => {
     await using server = await startMailServer()
     const asked: string[] = []
     const dying: MailTransport = {

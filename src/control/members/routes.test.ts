@@ -189,7 +189,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.ok((await ownersOf(app)).length >= 1, 'nobody is left')
   })
 
-  test('if an owner is demoted while their change of access waits, it answers 403 and changes nothing', async () => {
+  test('if an owner is demoted while their change of a member’s access waits, the change answers 403', async () => {
     await using app = await startControl()
     const [asker, target] = await addOwners(app, 2)
     const body = { role: 'member', assignedRoleIds: [] }
@@ -223,7 +223,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
     assert.ok(theirs.some((member: MemberView) => member.userId === userId('member')))
   })
 
-  test('DELETE /organizations/{organizationId}/users/{userId} answers 403 for oneself, to members, and to narrow keys', async () => {
+  test('DELETE /organizations/{organizationId}/users/{userId} answers 403 for oneself, to members, and to keys without every permission', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').delete(`${users}/${userId('owner')}`)).status, 403)
     assert.equal((await app.as('member').delete(`${users}/${userId('viewer')}`)).status, 403)
@@ -265,7 +265,7 @@ suite('POST /organizations/{organizationId}/leave', () => {
     assert.equal((await app.as('admin').post(`/organizations/${id}/leave`)).status, 403)
   })
 
-  test('POST /organizations/{organizationId}/leave answers 403 to a narrow key and 404 to strangers', async () => {
+  test('POST /organizations/{organizationId}/leave answers 403 to a key with fewer permissions than its user, 404 to strangers', async () => {
     await using app = await startControl()
     const { key } = await addPerson(app, { roleIds: [developerRoleId] })
     assert.equal((await app.with(key).post(leave)).status, 403)

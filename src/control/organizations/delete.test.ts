@@ -70,7 +70,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.deepEqual([...(await sql`select * from deleted_organizations`)], [])
   })
 
-  test('while a runner is not connected, a deleted organization’s sandboxes keep their rows until it reports', async () => {
+  test('a deleted organization’s sandboxes keep their rows until their runner connects and reports them gone', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', {})).body

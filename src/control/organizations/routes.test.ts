@@ -73,7 +73,7 @@ suite('GET /organizations/{organizationId}', () => {
     )
   })
 
-  test('GET /organizations/{organizationId} answers the same 404 for a foreign organization and an unknown one', async () => {
+  test('GET /organizations/{organizationId} answers the same 404 for another organization and an unknown one', async () => {
     await using app = await startControl()
     const [foreign, missing] = await Promise.all([
       app.as('owner').get(`/organizations/${theirs}`),

@@ -122,7 +122,7 @@ suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
     }
   })
 
-  test('PATCH /organizations/{organizationId}/quota/{regionId} answers 404 for a foreign region, 403 to all but operators', async () => {
+  test('PATCH /organizations/{organizationId}/quota/{regionId} answers 404 for another organization’s region, 403 to all but operators', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into regions (id, name, organization_id, region_type) values ('region-theirs', 'r', ${theirs}, 'custom')`

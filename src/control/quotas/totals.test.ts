@@ -315,7 +315,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'kept/autodelete/5')).status, 200)
   })
 
-  test('if a region limits the lifespan of sandboxes, a create without an end gets it, a longer one 400', async () => {
+  test('if a region limits the lifespan of sandboxes, the limit is the default, and a longer one answers 400', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const eternal = await create(app, 'eternal')

@@ -66,7 +66,7 @@ suite('GET /regions/{id}', () => {
     assert.equal((await app.as('viewer').get('/regions/local')).status, 200)
   })
 
-  test('GET /regions/{id} answers 404 for a foreign region, a dedicated one without a quota, or an unknown id', async () => {
+  test('GET /regions/{id} answers 404 for another organization’s region, a dedicated one without a quota, or an unknown id', async () => {
     await using app = await startControl()
     await addRegions(app)
     for (const id of ['theirs_1', 'gold', 'no-such']) {

@@ -192,7 +192,7 @@ suite('registries of an organization', () => {
   })
 
   suite('GET /docker-registry/{id}', () => {
-    test('GET /docker-registry/{id} returns an own registry, and answers 404 for a foreign one', async () => {
+    test('GET /docker-registry/{id} returns an own registry, and answers 404 for another organization’s', async () => {
       const { body } = await create()
       assert.deepEqual((await app.as('member').get(`/docker-registry/${body.id}`)).body, body)
       assert.equal((await app.as('stranger').get(`/docker-registry/${body.id}`)).status, 404)
@@ -232,7 +232,7 @@ suite('registries of an organization', () => {
       await removeAll()
     })
 
-    test('PATCH /docker-registry/{id} answers 400 for a new host without the password, and sends the stored one nowhere', async () => {
+    test('PATCH /docker-registry/{id} answers 400 for a new host without the password, so that the old one is not sent there', async () => {
       const { body } = await create()
       const received = token.received.length
       const reply = await app.as('owner').patch(`/docker-registry/${body.id}`, { url: token.host })

@@ -44,7 +44,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     )
   })
 
-  test('POST /organizations/{organizationId}/roles answers 409 for the name of a role here or a global role', async () => {
+  test('POST /organizations/{organizationId}/roles answers 409 for the name of a global role or of another own role', async () => {
     await using app = await startControl()
     await makeRole(app)
     assert.equal((await app.as('owner').post(roles, builder)).status, 409)
@@ -146,7 +146,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal((await app.as('owner').put(`${roles}/${id}`, builder)).status, 200)
   })
 
-  test('PUT /organizations/{organizationId}/roles/{roleId} answers 403 for a global role, to members, and to narrow keys', async () => {
+  test('PUT /organizations/{organizationId}/roles/{roleId} answers 403 for a global role, to members, and to keys without every permission', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     assert.equal((await app.as('owner').put(`${roles}/${developerRoleId}`, builder)).status, 403)
@@ -158,7 +158,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.deepEqual({ ...role }, { name: 'Builder', permissions: ['write:snapshots'] })
   })
 
-  test('PUT /organizations/{organizationId}/roles/{roleId} answers 404 for a foreign role, 400 for an incomplete body', async () => {
+  test('PUT /organizations/{organizationId}/roles/{roleId} answers 404 for another organization’s role, 400 for an incomplete body', async () => {
     await using app = await startControl()
     const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
     for (const id of [theirs.body.id, 'no-such', '00000000-0000-0000-0000-000000000099']) {
@@ -192,7 +192,7 @@ suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal((await keyListsOf(app, (await addPerson(app, { role: 'owner' })).key)).length, 21)
   })
 
-  test('DELETE /organizations/{organizationId}/roles/{roleId} answers 403 for a global role and to members, 404 for a foreign one', async () => {
+  test('DELETE /organizations/{organizationId}/roles/{roleId} answers 403 for a global role and to members, 404 for another organization’s', async () => {
     await using app = await startControl()
     const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
     assert.equal((await app.as('owner').delete(`${roles}/${developerRoleId}`)).status, 403)

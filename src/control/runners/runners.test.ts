@@ -89,7 +89,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await eventsOf(app, id)).length, 2)
   })
 
-  test('PUT /sandbox/:sandboxId/state compares with the stored state, even if another process wrote it', async () => {
+  test('PUT /sandbox/:sandboxId/state applies a report to the stored state, even if another process wrote that state', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -121,7 +121,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
   })
 
-  test('PUT /sandbox/:sandboxId/state treats a report without a generation as about the current one', async () => {
+  test('PUT /sandbox/:sandboxId/state takes a report without a generation as one for the current generation', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -141,7 +141,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
   })
 
-  test('PUT /sandbox/:sandboxId/state answers 400 for an unreportable state, 404 for a foreign sandbox, 403 to users', async () => {
+  test('PUT /sandbox/:sandboxId/state answers 400 for a report without a generation whose state cannot come next', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -188,7 +188,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal(errorReason.length, 2000)
   })
 
-  test('PUT /sandbox/:sandboxId/state makes a sandbox that its runner lost an error that cannot be recovered', async () => {
+  test('PUT /sandbox/:sandboxId/state puts a sandbox that its runner lost into `error`, without a recover', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

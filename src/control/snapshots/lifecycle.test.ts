@@ -80,7 +80,7 @@ const find = async (sql: Sql, group: string): Promise<Map<string, Found>> => {
 }
 
 suite('the life of a snapshot', () => {
-  test('each event has the expected result for a snapshot in each state; others leave it unchanged', async () => {
+  test('each event leads a snapshot in each state to the expected state, or leaves it unchanged', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     await addSnapshots(database.sql, events)

@@ -35,7 +35,7 @@ const begin = async (sso: SsoControl): Promise<string> => {
 }
 
 suite('GET /users/me/pending-sso-links', () => {
-  test('GET /users/me/pending-sso-links returns only the links that the caller can confirm', async () => {
+  test('GET /users/me/pending-sso-links returns only the links between accounts that the caller can confirm', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     assert.deepEqual((await app.as('member').get(pending)).body, [])
@@ -83,7 +83,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
   })
 
-  test('a user who confirms a link from outside becomes a member at the next sign-in, with the default roles', async () => {
+  test('a user of another organization who confirms a link becomes a member at the next sign-in', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const outsider = await addPerson(app, {

@@ -289,7 +289,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual([items[0].credential, items[0].call], ['sso', told.action])
   })
 
-  test('a state of another browser fails with invalid_state, and stays valid for its own browser', async () => {
+  test('a sign-in’s state fails in another browser with invalid_state, and stays valid in its own', async () => {
     await using sso = await startSso(provider)
     const [browser, victim, third] = [new Browser(sso.app), new Browser(sso.app), new Browser(sso.app)]
     const back = await sso.comeBack('ada', browser)
@@ -318,7 +318,7 @@ suite('GET /auth/sso/callback', () => {
     assert.equal((await browser.go(second)).status, 200)
   })
 
-  test('a state that is older than ten minutes fails with invalid_state', async () => {
+  test('a sign-in’s state that is older than ten minutes fails with invalid_state', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)

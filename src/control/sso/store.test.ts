@@ -38,7 +38,7 @@ suite('stored attempts to sign in', () => {
 })
 
 suite('pending links', () => {
-  test('only the newest link per provider and user is pending, for at most a week', async () => {
+  test('per identity provider and user, only the newest link is pending, for at most a week', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const begun = app.clock.now()

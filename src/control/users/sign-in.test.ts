@@ -40,7 +40,7 @@ suite('a person who signs in for the first time', () => {
     )
   })
 
-  test('a new user gets name, address and its verification from the token', async () => {
+  test('a new user gets name and address from the token, and whether the address is verified', async () => {
     await using app = await startControl()
     const { id, ...me } = await meOf(app, ada)
     assert.ok(id)
@@ -102,7 +102,7 @@ suite('a person who signs in for the first time', () => {
 })
 
 suite('an address that only an organization’s identity provider has verified', () => {
-  test('a verified sign-in takes its address from an account that only an organization’s provider verified', async () => {
+  test('a verified sign-in gets its address, even if an account has it that only an SSO provider verified', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -152,7 +152,7 @@ suite('a person who has signed in before', () => {
     assert.equal((await app.with(old).get('/users/me')).body.name, 'Ada')
   })
 
-  test('a known user keeps their address if another user has the new one', async () => {
+  test('a known user keeps their address if another user has the new address', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })

@@ -233,7 +233,7 @@ suite('POST /sandbox with volumes', () => {
     )
   })
 
-  test('if a create and a delete of its volume are concurrent, either the sandbox has it, or it is deleted', async () => {
+  test('after a create that races with a delete of its volume, the volume is mounted or deleted', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     for (let round = 0; round < 5; round++) {

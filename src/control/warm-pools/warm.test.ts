@@ -242,7 +242,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('proxy').post('/proxy/access', question)).status, 200)
   })
 
-  test('if a runner is drained, its warm sandboxes are replaced by some on another runner', async () => {
+  test('if a runner is drained, its warm sandboxes are removed, and new ones start on another runner', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _local = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { name: 'second' })
@@ -398,7 +398,7 @@ suite('POST /warm-pools', () => {
 })
 
 suite('PATCH /warm-pools/{warmPoolId}', () => {
-  test('PATCH /warm-pools/{warmPoolId} with size 0 empties the pool, and answers 404 for a foreign pool', async () => {
+  test('PATCH /warm-pools/{warmPoolId} with size 0 empties the pool, and answers 404 for another organization’s pool', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const { id } = await pool(app, 2)
@@ -410,7 +410,7 @@ suite('PATCH /warm-pools/{warmPoolId}', () => {
 })
 
 suite('DELETE /warm-pools/{warmPoolId}', () => {
-  test('DELETE /warm-pools/{warmPoolId} deletes the pool’s unclaimed sandboxes, and answers 404 for a foreign pool', async () => {
+  test('DELETE /warm-pools/{warmPoolId} deletes the pool’s unclaimed sandboxes, and answers 404 for another organization’s pool', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     const { id } = await pool(app, 1)

@@ -178,7 +178,7 @@ suite('the life of a sandbox', () => {
 const words = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
 suite('reports of a runner', () => {
-  test('if a started sandbox ended at once, its report `stopped` alone completes the start', () => {
+  test('if a sandbox ends immediately after its start, the report `stopped` alone completes the start', () => {
     for (const state of ['creating', 'forking', 'starting', 'restoring', 'resuming'] as const) {
       assert.equal(afterReport(state, 'started', 'stopped'), 'stopped')
     }

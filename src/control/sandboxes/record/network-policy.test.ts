@@ -12,7 +12,7 @@ suite('networkAllowList', () => {
     assert.equal(checkAllowList(undefined), null)
   })
 
-  test('a networkAllowList of only commas and spaces is refused, because no list would allow all traffic', () => {
+  test('a networkAllowList of only commas and spaces is refused, because an absent list allows all traffic', () => {
     for (const text of [',', ' , ', ' '])
       assert.throws(() => checkAllowList(text), { status: 400, message: /^networkAllowList holds .* no item/ })
   })
@@ -54,7 +54,7 @@ suite('domainAllowList', () => {
     assert.equal(checkDomainList(''), null)
   })
 
-  test('a domainAllowList of only commas and spaces is refused, because no list would allow all traffic', () => {
+  test('a domainAllowList of only commas and spaces is refused, because an absent list allows all traffic', () => {
     for (const text of [',', ' , ', ' '])
       assert.throws(() => checkDomainList(text), { status: 400, message: /^domainAllowList holds .* no item/ })
   })

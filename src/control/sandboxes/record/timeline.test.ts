@@ -57,7 +57,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     )
   })
 
-  test('GET /sandbox/{sandboxIdOrName}/events lists a killed process of a running sandbox, with equal states', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/events lists a process killed for lack of memory in a sandbox that runs on', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -119,7 +119,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.equal((await app.as('viewer').get(`/sandbox/${id}/events`)).status, 404)
   })
 
-  test('GET /sandbox/{sandboxIdOrName}/events answers 404 for a foreign sandbox, 400 for bad input, 401 without a key', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/events answers 404 for another organization’s sandbox, 400 for bad input, 401 without a key', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

@@ -41,7 +41,7 @@ suite('a change of the variables of a sandbox', () => {
     assert.equal(change({ env: { A: '1' } }, { unsetValuePrefix: '' }), undefined)
   })
 
-  test('a change of variables that changes nothing is undefined, so that the runner gets no assignment', () => {
+  test('a change that changes no variable returns undefined, so that the runner gets no assignment', () => {
     assert.equal(change({ env: { A: '1' } }, { set: { A: '1' }, unset: ['B'] }), undefined)
     assert.equal(change({ unset_env: ['LANG'] }, { unset: ['LANG'] }), undefined)
   })

@@ -88,7 +88,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual([entrypoint?.length, entrypoint?.[0]], [words, word])
   })
 
-  test('a waiting sandbox that is too large for every runner does not delay smaller or other ones', async () => {
+  test('a waiting sandbox that is too large for every runner does not delay smaller sandboxes', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const large = await create(app, { memory: 200 })
@@ -161,7 +161,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${failed.id}`)).status, 404)
   })
 
-  test('a delete frees the name of a sandbox that waits for its image immediately, and it never starts', async () => {
+  test('a delete of a sandbox that waits for its image frees the name immediately; it never starts', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const first = await create(app, { name: 'box' })
@@ -262,7 +262,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await another()).status, 200)
   })
 
-  test('the 500 latest used built images stay; a build answers 403 while 1000 exist or are being removed', async () => {
+  test('the 500 most recently used built images stay; a build answers 403 while there are 1000', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const made = await create(app)

@@ -31,7 +31,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${id}`)).status, 404)
   })
 
-  test('GET /sandbox/:sandboxIdOrName shows the last state while the runner is silent, and says that it is', async () => {
+  test('GET /sandbox/:sandboxIdOrName shows the last state while the runner is silent, with a reason that says so', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -46,7 +46,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.deepEqual([healed.state, healed.errorReason], ['started', undefined])
   })
 
-  test('GET /sandbox/:sandboxIdOrName says that a drained runner is silent, and so do lists', async () => {
+  test('GET /sandbox/:sandboxIdOrName says that the runner is silent, even if it was drained; lists say it too', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
