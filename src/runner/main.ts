@@ -1,5 +1,5 @@
-// Puts the runner's parts together in this order: the sandboxes on this host, so that they can be reached at once; the link to
-// control; the default image.
+// Puts the runner's parts together. The sandboxes on this host come first, so that they can be reached immediately. Then come
+// the link to control and the default image.
 import { mkdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
@@ -145,7 +145,7 @@ export const startRunner = async (
   })
   const imageKeeper = new ImageKeeper({
     images: allImages,
-    // A lost report is repeated with the next list.
+    // If this report is lost, it is sent again after the next list from control.
     report: (report) => void link.say({ type: 'image', report }),
     onProgress: (image, progress) => void link.say({ type: 'image-progress', image, ...progress }),
     onText: (image, text) => void link.say({ type: 'image-log', image, text }),
@@ -153,7 +153,7 @@ export const startRunner = async (
   })
   const volumeKeeper = new VolumeKeeper({
     host,
-    // A lost report is repeated with the next list.
+    // If this report is lost, it is sent again after the next list from control.
     report: (report) => void link.say({ type: 'volume', report }),
     log,
   })

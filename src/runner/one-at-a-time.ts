@@ -2,7 +2,7 @@
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
-/** Most calls that wait for one sandbox. If there are more, somebody asks in a loop. */
+/** Maximum number of calls that wait for one sandbox. More calls than that mean that a caller repeats a call in a loop. */
 const waitingLimit = 31
 
 export const oneAtATime = () => {

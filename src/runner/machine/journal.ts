@@ -23,7 +23,7 @@ export type Spec = {
   archive?: Archive
   /** The base image of the sandbox's archived disk. */
   base?: string
-  /** Why the request of the assignment's generation was refused. The sandbox is unchanged. */
+  /** Why the runner refused the assignment of this generation. The sandbox stays as it was. */
   refused?: string
 }
 

@@ -33,7 +33,7 @@ export type Images = {
 export type Machine = {
   places: Places
   launcher: string
-  /** Path of our own copy of the agent, so that an upgrade does not disturb running sandboxes. */
+  /** Path of the runner's own copy of the agent's program, so that an upgrade does not disturb running sandboxes. */
   agentProgram: string
   agentAt: (socketPath: string) => AgentLink
   cgroups: CgroupLayout
@@ -42,13 +42,14 @@ export type Machine = {
   limitsSwap: boolean
   limitsSockets: boolean
   /**
-   * Chooses processors for each sandbox. Absent if the host cannot bind sandboxes to processors: they then see all processors.
+   * Chooses processors for each sandbox. Absent if the host cannot bind sandboxes to processors; then every sandbox sees all
+   * processors.
    */
   cpus: CpuSpread | undefined
   /** `/proc/cpuinfo` of the host. */
   hostCpuinfo: string
   hiddenMounts: readonly string[]
-  /** Whether each sandbox can have its own range of ids on the host. Otherwise all share one range. */
+  /** Whether each sandbox can have its own range of ids on the host. Otherwise all sandboxes share one range. */
   mapsOwners: boolean
   resourceLimits: readonly ResourceLimit[]
   runtime: Runtime

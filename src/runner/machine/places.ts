@@ -1,4 +1,5 @@
-// Where one runner keeps its files. What must survive a reboot is in the runner's directory, the rest below /run.
+// Where one runner keeps its files. Files that must survive a reboot are in the runner's directory, all other files below
+// /run.
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'

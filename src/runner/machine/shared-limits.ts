@@ -22,7 +22,8 @@ const wanted = {
   '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh3': 65_536,
-  // Compiled system call filters, one per sandbox among them. In bytes, as newer kernels count (oci/seccomp/arguments.ts).
+  // Memory of compiled system call filters, including one filter per sandbox. In bytes, as newer kernels count
+  // (oci/seccomp/arguments.ts).
   '/proc/sys/net/core/bpf_jit_limit': 528_482_304,
   '/proc/sys/kernel/pid_max': 4_194_304,
   '/proc/sys/kernel/threads-max': 4_194_304,

@@ -1,5 +1,6 @@
-// Measures what sandboxes use of their limits: processors and memory by cgroup, disks by the kernel's quota counters. No value is
-// the host's. Nothing in a sandbox is asked or woken, so a paused sandbox is measured like any other.
+// Measures what sandboxes use of their limits: processors and memory by cgroup, disks by the kernel's quota counters. All
+// values are those of the sandbox, never the host's. No process in a sandbox is asked or woken, so a paused sandbox is
+// measured like any other.
 import { setTimeout as pause, setImmediate } from 'node:timers/promises'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
@@ -10,7 +11,7 @@ type Mark = { cpuSeconds: number; at: number }
 
 /** Time over which the processor use of a single sandbox is measured. */
 const windowMs = 250
-/** Sandboxes that are read in one turn of the event loop, so that requests do not wait for long. */
+/** Number of sandboxes that are read in one turn of the event loop, so that requests do not wait for long. */
 const atOnce = 50
 
 export class Meters {

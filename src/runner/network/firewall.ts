@@ -48,7 +48,7 @@ export type Firewall = {
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
-  /** Redirects the DNS questions of slots with a list of domains to our resolver. */
+  /** Redirects the DNS questions of slots with a list of domains to Alcove's resolver. */
   lead: (ports: Ports) => Promise<void>
   /** Opens addresses of a listed name, except closed ones. Returns the opened addresses. */
   openName: (slot: number, name: string, addresses: readonly string[], seconds: number) => Promise<string[]>
@@ -291,7 +291,10 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
 
 export const removeFirewall = (instance: string) => load(removalText(instance))
 
-/** Whether a slot's DNS questions go to our resolver. If all is blocked, our resolver refuses each question at once. */
+/**
+ * Whether a slot's DNS questions go to Alcove's resolver. If all traffic of the slot is blocked, that resolver refuses each
+ * question immediately.
+ */
 const asksOurs = ({ verdict }: Rule) => verdict === 'named' || verdict === 'drop'
 
 /** A number that stands for an organization in the kernel's table. Never 0, because 0 means none. */

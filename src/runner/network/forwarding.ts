@@ -1,6 +1,6 @@
-// Lets the host forward packets between sandboxes and the outside, and restores the setting later. Docker, ufw and others block
-// forwarding with their own chain whose policy is `drop`. No rule in our table can override that, so two rules that carry our
-// name are added to such chains.
+// Lets the host forward packets between sandboxes and the outside, and restores the setting later. Docker, ufw and others
+// block forwarding with their own chain whose policy is `drop`. No rule in Alcove's table can override that, so two rules
+// with Alcove's name are added to such chains.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -10,8 +10,8 @@ import { notesOfOthers, readNotes, writeNotes } from './notes.ts'
 const setting = '/proc/sys/net/ipv4/ip_forward'
 
 /**
- * Turns packet forwarding on, and records whether it was off before. If another server on this host turned it on, its note is
- * copied.
+ * Turns packet forwarding on, and records whether it was off before. If another server on this host turned it on, copies that
+ * server's note.
  */
 export const openForwarding = async (instance: string) => {
   const isOff = (await readFile(setting, 'utf8')).trim() === '0'
@@ -23,7 +23,7 @@ export const openForwarding = async (instance: string) => {
   if (isOff) await writeFile(setting, '1')
 }
 
-/** Turns packet forwarding off if a server of ours turned it on and no other server of ours needs it. */
+/** Turns packet forwarding off if an Alcove server turned it on, and no other Alcove server on this host needs it. */
 export const closeForwarding = async (instance: string) => {
   const { forwardingWasOff } = await readNotes(instance)
   const others = await notesOfOthers(instance)
@@ -49,7 +49,7 @@ const ourRules = async (instance: string, { family, table, name }: ForeignChain)
     .filter((rule) => rule?.comment === tableOf(instance))
     .map((rule) => rule?.handle as number)
 
-/** Adds our two rules to every blocking forward chain that lacks them. */
+/** Adds Alcove's two rules to every blocking forward chain that lacks them. */
 export const passForeignChains = async (instance: string, log: Logger) => {
   for (const chain of await closedForwardChains()) {
     const { family, table, name } = chain

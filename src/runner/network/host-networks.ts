@@ -28,8 +28,8 @@ const hopsOf = (route: Route): Hop[] => [route, ...(route.nexthops ?? [])]
 const gatewaysOf = (route: Route) => hopsOf(route).flatMap(({ gateway, via }) => [gateway ?? via?.host ?? []].flat())
 
 /**
- * Returns the networks to close: all that a route reaches without a gateway, all behind a device without a default route (such as
- * a VPN), all gateways, and the network of every host address.
+ * Returns the networks to close: the gateways, and the network of every host address. Networks that a route reaches without a
+ * gateway, or behind a device without a default route (such as a VPN), are closed too.
  */
 export const networksOfHost = (routes: readonly Route[], addresses: readonly Address[]): string[] => {
   const unicast = routes.filter(({ type = 'unicast', dev }) => type === 'unicast' && !isOurLink(dev))

@@ -33,7 +33,7 @@ const settings = [
 
 /**
  * Limits incoming ping replies. Unread replies are charged to nobody, and a socket that has disconnected is in no table that
- * would show its memory. Slow small replies always pass; all others share a quota.
+ * would show its memory. Small replies at a low rate always pass; all other replies share a quota.
  */
 const echoes = `table ip alcove {
   chain arriving {
@@ -91,7 +91,7 @@ export const waitForMakers = async (instance: string) => {
   await runCommand(['flock', lockFile(instance), 'true'], { timeoutMs: 60_000 })
 }
 
-/** Removes slots. Their links go first, so processes inside lose the network at once. Missing parts are no error. */
+/** Removes slots. Their links go first, so processes inside lose the network immediately. Missing parts are no error. */
 export const deleteSlots = async (instance: string, numbers: readonly number[]) => {
   if (numbers.length === 0) return
   const input = [

@@ -1,5 +1,5 @@
-// Names and addresses of everything that an instance has in the host's network. All follow from the instance, the range and the
-// slot's number, so that a restarted runner recognizes its own.
+// Names and addresses of everything that an instance has in the host's network. They are derived from the instance, the range
+// and the slot's number, so that a restarted runner recognizes its own slots.
 import { parseCidr } from './cidr.ts'
 
 /** A private range of 4096 addresses, `10.x.y.0/20`; `base` is its first address as a number. */

@@ -2,7 +2,7 @@
 // while a connection uses it. When a list of domains becomes shorter, this record tells which addresses stay open.
 import { isListed } from './dns/domains.ts'
 
-/** Maximum of addresses that are open for one slot because of names. */
+/** Maximum number of addresses that DNS answers may keep open for one slot. */
 const openLimit = 1024
 
 type Opening = { name: string; until: number }

@@ -159,8 +159,8 @@ class SlotPool implements NetworkPool {
     const { firewall, resolver } = this.#parts
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
-    // Wait for the resolver, which with `blockAll` refuses every question at once. Without it a question would hang for
-    // seconds. If it fails to start, `blockAll` is applied anyway.
+    // Wait for the resolver, which with `blockAll` refuses every question immediately. Without a resolver a question would
+    // hang for seconds. If it fails to start, `blockAll` is applied anyway.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)

@@ -17,14 +17,14 @@ export type RulesetParts = {
 
 /** State of the rules that may change while the table exists. */
 export type Present = {
-  /** Ports of our own resolver; undefined while it does not run. */
+  /** Ports of Alcove's resolver; undefined while it does not run. */
   ports?: Ports | undefined
   /** The host's own networks and gateways. */
   ofHost: readonly string[]
   connections: ConnectionBounds
 }
 
-/** Ports on which our own resolver listens. */
+/** Ports on which Alcove's resolver listens. */
 export type Ports = { udp: number; tcp: number }
 
 /** Limits of tracked connections, for one sandbox and for all sandboxes of one organization. */
@@ -50,10 +50,10 @@ const fragments = 'limit rate over 10/second burst 64 packets'
 /** Limit of refusals that one sandbox is sent. Packets beyond it are dropped silently. */
 const refusals = 'limit rate over 100/second burst 200 packets'
 
-/** Maximum of elements: the number of addresses for sandboxes. */
+/** Maximum number of elements in a set: the number of addresses for sandboxes. */
 const mostAddresses = 4_096
 
-/** Maximum of organizations: one for each slot, and some whose last connections are still tracked. */
+/** Maximum number of organizations: one for each slot, and some whose last connections are still tracked. */
 const mostOrganizations = 16_384
 
 const port53 = 'meta l4proto { tcp, udp } th dport 53'
@@ -106,8 +106,9 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
     'add chain inet $T refuse',
-    // The host's own addresses, other sandboxes and addresses that are never opened are refused first; networks that the operator
-    // opened come after. This runs before a published port would rewrite the host's address.
+    // Packets to the host's own addresses, to other sandboxes and to addresses that are never opened are refused first.
+    // Networks that the operator opened come after them. This chain runs before a published port could rewrite an address of
+    // the host.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',
@@ -120,7 +121,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     ...chainOf('listed', '', [`${dns} accept`, 'jump guard', 'ip saddr . ip daddr @allowed accept', 'goto refuse']),
     ...chainOf('blocked', '', [tooManyQuestions, `${port53} accept`, 'goto refuse']),
 
-    // Refused packets get an answer, so that programs inside fail at once instead of waiting.
+    // Refused packets get an answer, so that programs in the sandbox fail immediately instead of waiting.
     ...chainOf('refuse', '', [
       `add @refusals { ip saddr ${refusals} } drop`,
       'meta l4proto tcp reject with tcp reset',
@@ -136,8 +137,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       `add @fragments { meta mark ${fragments} } drop`,
       'meta mark set 0',
     ]),
-    // Judges every packet that leaves a sandbox, also those of existing connections, so that a stricter policy cuts them at once.
-    // The key is link and source address, so a forged source matches nothing.
+    // Judges every packet that leaves a sandbox, also packets of existing connections, so that a stricter policy cuts them
+    // immediately. The key is link and source address, so a forged source matches nothing.
     ...chainOf('leaving', '{ type filter hook prerouting priority mangle; policy accept; }', [
       `iifname != ${links} return`,
       'meta nfproto != ipv4 drop',
@@ -145,7 +146,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'drop',
     ]),
     ...chainOf('arriving', '{ type filter hook forward priority filter; policy accept; }', [
-      // DNS goes to our resolver only. This also drops DNS of connections from before the list of domains.
+      // DNS goes to Alcove's resolver only. This also drops DNS of connections from before the list of domains.
       `iifname . ip saddr @askers ${port53} drop`,
       `oifname ${links} iifname ${links} drop`,
       `oifname ${links} ct state established,related accept`,
@@ -153,13 +154,14 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...tooMany,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
-    // A sandbox with a list of domains always reaches our resolver, whichever resolver it asks. While our resolver is down, the
-    // sandbox reaches no resolver.
+    // A sandbox with a list of domains always reaches Alcove's resolver, whichever resolver it asks. While Alcove's resolver
+    // is down, the sandbox reaches no resolver.
     ...chainOf('ask', '{ type nat hook prerouting priority dstnat - 1; policy accept; }', [
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
     ]),
-    // Access to the host itself. Allowed are only our resolver, and the host's resolver if it listens on an address of the host.
+    // Access to the host itself. Allowed are only Alcove's resolver, and the host's resolver if it listens on an address of
+    // the host.
     ...chainOf('to_host', '{ type filter hook input priority filter; policy accept; }', [
       `iifname != ${links} ip daddr ${gatewayOf(range)} drop`,
       `iifname != ${links} return`,
@@ -175,8 +177,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'ct state established,related accept',
       'drop',
     ]),
-    // Limits our resolver, which reads input of hostile programs. It may answer, and ask other resolvers, but reach nothing else,
-    // not even loopback. Each rule names the user, because packets without a socket have none.
+    // Limits Alcove's resolver, which reads input of hostile programs. It may answer, and ask other resolvers, but reach
+    // nothing else, not even loopback. Each rule names the resolver's user, because packets without a socket have no user.
     ...chainOf('from_resolver', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.resolver} ct direction original meta l4proto != { tcp, udp } drop`,
       `meta skuid ${users.resolver} ct direction original meta l4proto { tcp, udp } th dport != 53 drop`,
@@ -199,7 +201,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
 export const ofHostText = (instance: string, ofHost: readonly string[]): string =>
   setOf('of_host', 'ipv4_addr', ofHost).join('\n').replaceAll('$T', tableOf(instance))
 
-/** Returns the nft text that redirects the DNS questions of slots with a list of domains to our resolver. */
+/** Returns the nft text that redirects the DNS questions of slots with a list of domains to Alcove's resolver. */
 export const askText = (instance: string, range: Range, ports: Ports): string => {
   const chain = `inet ${tableOf(instance)} ask`
   return [

@@ -113,8 +113,8 @@ const mount = (destination: string, type: string, source: string, ...options: st
 })
 
 const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxConfig) => [
-  // Volumes are mounted first. A link of the sandbox may lead a volume to /proc, /sys or /dev; the later mounts then hide the
-  // volume.
+  // Volumes are mounted first. A symbolic link in the sandbox may lead a volume to /proc, /sys or /dev; the later mounts then
+  // hide the volume.
   ...volumes.map(({ from, mountPath }) => mount(mountPath, 'bind', from, 'bind', 'nosuid', 'nodev')),
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m', `nr_inodes=${memoryFiles.dev}`),

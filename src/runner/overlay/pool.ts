@@ -144,7 +144,7 @@ const openBtrfs = async (parts: PoolParts): Promise<string | undefined> => {
     const { directory, imageBytes: bytes } = parts
     const file = { image: imageIn(directory), place: mountIn(directory), ...(bytes === undefined ? {} : { bytes }) }
     const place = (await isBtrfs(directory)) ? directory : await mountPoolImage(file)
-    // Returns at once if quotas are enabled already.
+    // Returns immediately if quotas are enabled already.
     await runCommand(['btrfs', 'quota', 'enable', place])
     return place
   } catch (error) {

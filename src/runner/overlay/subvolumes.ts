@@ -11,7 +11,7 @@ import { runSteps, type Step, step } from '../launch.ts'
 const coming = '.coming-'
 const leaving = '.leaving-'
 
-/** Copies that are made in one batch. */
+/** Maximum number of copies that are made in one batch. */
 const mostAtOnce = 32
 const copyTimeoutMs = 10 * 60_000
 const settleTimeoutMs = 2 * 60_000

@@ -1,4 +1,5 @@
-// A btrfs file system in a sparse file of the host, mounted beside it: of the disks of sandboxes, or of images that share layers.
+// A btrfs file system in a sparse file of the host, mounted on a directory beside the file. It holds the disks of sandboxes,
+// or images that share layers.
 import { existsSync } from 'node:fs'
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'

@@ -31,9 +31,9 @@ export type SpaceClaimParts = {
   image: string
   place: string
   log: Logger
-  /** Bytes that sandboxes leave free on the host's file system. The pool itself needs some of them. */
+  /** Number of bytes that stay free on the host's file system. The pool itself needs some of them. */
   keepFreeBytes?: number
-  /** What follows from a full host, for the log. */
+  /** The consequence of a full host, as a part of log lines. */
   consequence?: string
 }
 
@@ -79,7 +79,7 @@ export class SpaceClaim {
 
   async #look() {
     const { image, place, keepFreeBytes } = this.#parts
-    // If the pool is no longer mounted here, the file would take the host's own space.
+    // If the pool is no longer mounted here, the claiming file would take the host's own space.
     if (!(await isBtrfs(place)) || !(await this.#isWritable())) return
     const [{ size, blocks }, poolFree, hostFree, held] = await Promise.all([
       stat(image),

@@ -30,7 +30,7 @@ export type RefresherListeners = {
 const intervalMs = 2_000
 /** Smaller changes of the memory in use are not shown: they are invisible to a reader of whole MiB. */
 const worthShowingBytes = 1024 * 1024
-/** Sandboxes that are refreshed in one turn of the event loop, so that requests do not wait for long. */
+/** Number of sandboxes that are refreshed in one turn of the event loop, so that requests do not wait for long. */
 const atOnce = 50
 
 export class Refresher {

@@ -41,7 +41,10 @@ export const archiveDisk = async (
   return archived
 }
 
-/** Limit of directories: tar searches all earlier directories for each one that it restores, so more would take minutes. */
+/**
+ * Maximum number of directories in an archived disk. For each directory that tar restores, it searches all earlier
+ * directories, so more would take minutes.
+ */
 const mostDirectories = 250_000
 
 /**

@@ -1,6 +1,6 @@
-// Runs the sandbox's entrypoint, once at each start. The agent knows whether the entrypoint has run, so repeated calls are safe.
-// A failed entrypoint changes nothing else. A start, a claim or an adoption waits for this call, so it waits no longer than for
-// any first answer of the agent.
+// Runs the sandbox's entrypoint, once at each start. The agent knows whether the entrypoint has run, so repeated calls are
+// safe. A failed entrypoint changes nothing else. A start, a claim or an adoption waits for this call. So this call waits for
+// the agent only as long as any first call to an agent does.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'

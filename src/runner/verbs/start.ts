@@ -315,8 +315,8 @@ const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], log
 }
 
 /**
- * Throws unless the agent answers, which proves that PID 1 runs. Its socket listens before PID 1 runs, so the request can be sent
- * at once.
+ * Throws unless the agent answers, which proves that PID 1 runs. Its socket listens before PID 1 runs, so the request can be
+ * sent immediately.
  */
 const checkAgentAnswers = async ({ agentAt, places }: Machine, sandboxId: string) => {
   const answer = agentAt(socketOf(places, sandboxId)).info()

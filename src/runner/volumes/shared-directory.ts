@@ -11,7 +11,9 @@ import { isName } from '../overlay/subvolumes.ts'
 const timeoutMs = 10_000
 const removeTimeoutMs = 10 * 60_000
 
-/** Name of the directory with our volumes, inside the operator's directory. Other files of the operator are not touched. */
+/**
+ * Name of the directory with Alcove's volumes, inside the operator's directory. Other files of the operator are not touched.
+ */
 const ownName = 'alcove-volumes'
 const leaving = '.leaving-'
 
@@ -86,8 +88,8 @@ export class SharedDirectory {
   }
 
   /**
-   * Removes a volume: renames it first, so that a kill leaves the whole volume or none. Several hosts may call this at once. No
-   * error if the volume does not exist.
+   * Removes a volume: renames it first, so that a kill leaves the whole volume or none. Several hosts may call this at the
+   * same time. No error if the volume does not exist.
    */
   async remove(volumeId: string): Promise<void> {
     const going = this.pathOf(`${leaving}${volumeId}`)

@@ -97,7 +97,7 @@ export class VolumeStore {
 
   /**
    * Returns the steps with which the launcher makes new volumes of the driver `disk`. The steps may be repeated, and two
-   * sandboxes may run them at once.
+   * sandboxes may run them at the same time.
    */
   stepsToMake(volumes: Volumes = []): Step[] {
     return volumes.flatMap(({ volumeId, driver, isNew, sizeGiB }): Step[] => {

@@ -1,5 +1,5 @@
-// Checks each running or paused sandbox at intervals: whether its first process lives, how much uncounted kernel memory it takes,
-// what memory use it is shown, and what it uses. A stopped sandbox costs nothing.
+// Checks each running or paused sandbox at intervals: whether its first process lives, and how much uncounted kernel memory
+// it takes. Updates the memory use that the sandbox sees, and measures its use. A stopped sandbox costs nothing.
 
 import type { ExperimentParts } from '#src/runner/kernel-memory/experiment.ts'
 import { type Evidence, KernelMemoryWatch } from '#src/runner/kernel-memory/watch.ts'

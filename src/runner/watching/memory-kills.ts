@@ -7,7 +7,7 @@ type Span = { after: number; until: number }
 
 type Entry = { kills: number; lookedAt: number; spans: Span[] }
 
-/** Limit of spans kept per sandbox. The oldest are dropped. */
+/** Maximum number of spans that are kept per sandbox. Above it the oldest are dropped. */
 const mostSpans = 64
 
 export class MemoryKills {

@@ -1,6 +1,6 @@
-// Reports one kind of mishap in sandboxes that keep running, such as processes killed because memory ran out. The first mishap is
-// reported at once, later mishaps together after a while. So a sandbox with mishaps in a loop does not fill its timeline. A
-// report that fails is repeated.
+// Reports one kind of mishap in sandboxes that keep running, such as processes killed because memory ran out. The first
+// mishap is reported immediately, later mishaps together after a while. So a sandbox with mishaps in a loop does not fill its
+// timeline. A report that fails is repeated.
 const quietMs = 10 * 60_000
 const againMs = 2_000
 

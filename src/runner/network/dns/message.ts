@@ -1,5 +1,5 @@
-// The part of DNS that our resolver speaks (RFC 1035 §4): it reads questions and writes answers with addresses. Answers of
-// upstream resolvers are read by c-ares in Node. The questions come from sandboxes, so they are untrusted.
+// The part of DNS that Alcove's resolver speaks (RFC 1035 §4): it reads questions and writes answers with addresses. Answers
+// of upstream resolvers are read by c-ares in Node. The questions come from sandboxes, so they are untrusted.
 
 export const types = { A: 1 } as const
 export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, notImplemented: 4, refused: 5 } as const
@@ -10,7 +10,7 @@ type Question = {
   /** The header (12 bytes) and the question as they were received. An answer repeats them. */
   asked: Buffer
   type: number
-  /** The name in lower case; undefined if it cannot be on a list. */
+  /** The name in lower case; undefined if no list of domains can contain it. */
   name: string | undefined
 }
 
@@ -18,7 +18,7 @@ const headerBytes = 12
 const mostNameBytes = 255
 const classIn = 1
 
-/** Maximum size of a question, with what EDNS adds. */
+/** Maximum size of a question in bytes, including the additions of EDNS. */
 export const mostQuestionBytes = 1232
 
 type Name = { end: number; name: string | undefined }

@@ -1,5 +1,5 @@
-// The resolver runs as a separate process without privileges, because it reads what sandboxes write. A flood or a fault stops
-// name resolution for a moment, and not the runner.
+// The resolver runs as a separate process without privileges, because it reads untrusted input from sandboxes. A flood of
+// questions or a crash stops name resolution for a moment, but not the runner.
 import { Resolver } from 'node:dns/promises'
 import { startDnsServer } from './server.ts'
 import type { FromResolver, ToResolver } from './words.ts'

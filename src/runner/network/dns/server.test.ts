@@ -125,7 +125,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
       },
     })
     const many = Array.from({ length: 64 }, () => framed(question('api.example.com')))
-    // A connection has one question at a time, so 64 questions at a time must come as datagrams.
+    // A connection has one question at a time, so 64 questions at the same time must come as datagrams.
     const socket = createSocket('udp4')
     for (const message of many) socket.send(message.subarray(2), server.udp, address)
     await full
@@ -153,7 +153,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
       socket.bind(0, `127.1.0.${n + 1}`)
       return socket
     })
-    // Sent repeatedly, because a burst of datagrams may lose some.
+    // The datagrams are sent repeatedly, because some of a burst may be lost.
     const again = setInterval(() => {
       for (const socket of others) {
         for (let n = 0; n < 8; n += 1) socket.send(question('api.example.com'), server.udp, address)

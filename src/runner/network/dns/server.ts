@@ -36,8 +36,8 @@ const mostConnections = { each: 8, all: 1024, sure: 1 }
 const idleMs = 10_000
 
 /**
- * The answer for unlisted names. Every client accepts NXDOMAIN at once. After REFUSED, musl waits for its full timeout and glibc
- * asks the next server.
+ * The answer for unlisted names. Every client accepts NXDOMAIN immediately. After REFUSED, musl waits for its full timeout
+ * and glibc asks the next server.
  */
 const notListed = codes.noSuchName
 

@@ -39,7 +39,7 @@ const flag = (call: string, argument: number, bit: number, errno: number): Forbi
 
 /** Maximum size of an extended attribute: a list of 125 access rules. */
 const mostAttributeBytes = 1004
-/** Maximum of descriptors that one call may wait for. */
+/** Maximum number of descriptors that one call may wait for. */
 const mostPolled = 2048
 
 /** The type of a `socket` without its flags (`SOCK_NONBLOCK`, `SOCK_CLOEXEC`). */
@@ -242,7 +242,7 @@ export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
 /** `AUDIT_ARCH_*` of `linux/audit.h`. */
 const architectures = { x64: 0xc000003e, arm64: 0xc00000b7, i386: 0x40000003 }
 
-/** What comes before the other filters of a sandbox with volumes. */
+/** Makes the filter that runs before the other filters of a sandbox with volumes. */
 export const makeVolumeFilter = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
   const of32Bits = onlyFor(

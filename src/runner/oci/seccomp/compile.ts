@@ -62,7 +62,7 @@ const compile = async ({ launcher, hiddenMounts, directory }: CompileParts, prof
     await rm(bundle, { recursive: true, force: true })
   }
 
-  // Removes what a compilation has left if its runner was killed.
+  // Removes leftovers of a compilation whose runner was killed.
   await clear()
   await mkdir(join(bundle, 'rootfs'), { recursive: true })
   try {
