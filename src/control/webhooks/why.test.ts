@@ -106,7 +106,7 @@ const cases: Case[] = [
     name: 'sandbox.mishap',
   },
   {
-    title: 'the webhook and the event about a sandbox killed for memory name the runner and the cause',
+    title: 'the webhook and the event about a memory kill that ends the sandbox name the runner and the cause',
     happen: async ({ app, runner, id }) => {
       const { generation } = await runner.untilAsked(({ sandboxId }) => sandboxId === id)
       runner.report({
