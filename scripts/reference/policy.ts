@@ -26,6 +26,7 @@ export const policyPage = () => {
     'proxy',
     'runner',
     'collector',
+    'ssh-gateway',
   ] as const
   const pathOf = ({ method, path }: ControlRoute) => `${method} ${braced(path)}`
   const row = (route: ControlRoute) => [

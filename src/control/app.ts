@@ -20,7 +20,7 @@ import { openRunning, type RunningServer } from './open-running.ts'
 import { createOutbound } from './outbound/outbound.ts'
 import type { Parts } from './parts.ts'
 import { createLimits, limitHeaders } from './rate-limits/limits.ts'
-import { findRegionIdByProxyKey } from './regions/service.ts'
+import { findRegionIdByProxyKey, findRegionIdBySshKey } from './regions/service.ts'
 import { findRunnerByKey } from './runners/service.ts'
 import type { RunningOptions } from './running.ts'
 import { isDangling, isDeadlock, isOverdue, isUnreachable } from './storage/database.ts'
@@ -110,7 +110,9 @@ export const createApp = async (
     callers,
     proxyKeyHash: settings.proxyKeyHash,
     collectorKeyHash: settings.collectorKeyHash,
+    sshGatewayKeyHash: settings.sshGateway?.keyHash,
     findProxyRegionId: (keyHash) => findRegionIdByProxyKey(database.keyed.sql, keyHash),
+    findSshRegionId: (keyHash) => findRegionIdBySshKey(database.keyed.sql, keyHash),
     findRunner: (keyHash) => findRunnerByKey(database.keyed.sql, keyHash),
   })
 

@@ -5,10 +5,11 @@ import { rateMeaning, readRate } from '#src/kit/rate.ts'
 import { canonicalRegistry } from '#src/kit/registry-address.ts'
 import { namesIn, readSettings } from '#src/kit/settings.ts'
 import { readSmtpAddress, type SmtpAddress } from '#src/kit/smtp-address.ts'
+import { readSshUrl, sshUrlMeaning } from '#src/kit/ssh-url.ts'
 import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settings.ts'
 import { version } from '#src/kit/version.ts'
 import { hashKey } from './auth/secret.ts'
-import type { Settings } from './parts.ts'
+import type { Settings, SshGatewaySettings } from './parts.ts'
 import type { Overcommit } from './runners/placement.ts'
 import { readIdentity } from './settings/identity.ts'
 import { type Bucket, buckets, type RateLimits } from './settings/rates.ts'
@@ -109,6 +110,22 @@ const readCollectorKey = (key: string | undefined, complain: (sentence: string) 
   return key === undefined ? undefined : hashKey(key)
 }
 
+/**
+ * Reads the SSH gateway's settings, which `up` sets together. The gateway's key answers whether a token is valid, and opens no
+ * sandbox by itself.
+ */
+const readSshGateway = (
+  key: string | undefined,
+  url: string | undefined,
+  hostKey: string | undefined,
+  complain: (sentence: string) => void,
+): SshGatewaySettings | undefined => {
+  if (key === undefined) return undefined
+  const address = readSshUrl(url ?? '')
+  if (address === undefined) complain(`ALCOVE_SSH_URL is not usable: ${sshUrlMeaning}`)
+  return { keyHash: hashKey(key), ...(address ?? { host: '', port: 0 }), hostKey: hostKey ?? '' }
+}
+
 const readSwitch = (
   name: string,
   optional: (name: string) => string | undefined,
@@ -183,6 +200,12 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       proxyKeyHash: hashKey(text('ALCOVE_PROXY_KEY', 'the key with which the gate proves itself to control')),
       runnerKeyHash: hashKey(text('ALCOVE_RUNNER_KEY', 'the key with which the local runner proves itself to control')),
       collectorKeyHash: readCollectorKey(optional('ALCOVE_COLLECTOR_KEY'), complain),
+      sshGateway: readSshGateway(
+        optional('ALCOVE_SSH_GATEWAY_KEY'),
+        optional('ALCOVE_SSH_URL'),
+        optional('ALCOVE_SSH_PUBLIC_HOST_KEY'),
+        complain,
+      ),
       defaultRegionMayChange: readSwitch('ALCOVE_DEFAULT_REGION_MAY_CHANGE', optional, complain),
       version,
       defaultSnapshot: 'default',

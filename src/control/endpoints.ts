@@ -5,6 +5,7 @@ import { accessRoutes } from './access/access.ts'
 import type { GateParts } from './access/gate-links.ts'
 import { previewQuestionRoutes } from './access/preview-questions.ts'
 import { previewRoutes } from './access/preview-routes.ts'
+import { sshRoutes } from './access/ssh-routes.ts'
 import { sandboxTelemetryRoutes } from './access/telemetry.ts'
 import { variableRoutes } from './access/variables.ts'
 import { apiKeyRoutes } from './api-keys/routes.ts'
@@ -87,6 +88,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...meterRoutes(parts),
   ...previewQuestionRoutes(parts),
   ...previewRoutes(byKey(parts)),
+  ...sshRoutes(byKey(parts)),
   ...accessRoutes(byKey(parts)),
   ...variableRoutes(byKey(parts)),
   ...runnerRoutes(byKey(parts)),

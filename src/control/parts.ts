@@ -9,6 +9,14 @@ import type { ProviderChoice } from './settings/webhook-provider.ts'
 import type { Database } from './storage/database.ts'
 import type { Encryption } from './storage/encryption.ts'
 
+export type SshGatewaySettings = {
+  keyHash: string
+  host: string
+  port: number
+  /** The host key as a line of `known_hosts` has it, such as `ssh-ed25519 AAAA…`. */
+  hostKey: string
+}
+
 /** The operator's settings, which config.ts reads from the environment. */
 export type Settings = {
   /** Public base URL of control, without `/api` and without a slash at the end. */
@@ -20,6 +28,8 @@ export type Settings = {
   runnerKeyHash: string
   /** Hash of the telemetry collector's key. Absent: there is no collector. */
   collectorKeyHash: string | undefined
+  /** The server's SSH gateway: the hash of its service key, its host key, and where clients reach it. Absent: there is none. */
+  sshGateway: SshGatewaySettings | undefined
   /** Whether an organization may change its default region once it is set. */
   defaultRegionMayChange: boolean
   /** Version of Alcove, from package.json. */

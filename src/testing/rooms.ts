@@ -192,6 +192,7 @@ export const writers: Record<string, string> = {
   signed_previews: 'access',
   signing_keys: 'auth',
   snapshots: 'snapshots',
+  ssh_access: 'access',
   sso_attempts: 'sso',
   sso_links: 'sso',
   ticket_keys: 'access',

@@ -10,6 +10,8 @@ export type Credential =
   | { kind: 'bearer'; token: string; organizationId?: string }
   /** The preview token of a sandbox; `kind` says where the call carried it. */
   | { kind: 'preview-header' | 'preview-query' | 'preview-cookie'; token: string }
+  /** An SSH token. It opens the calls below `/ssh/` of the toolbox, and nothing else does (ssh.ts). */
+  | { kind: 'ssh'; token: string }
   /** A file URL signed with the sandbox's signing key. */
   | { kind: 'file-signature'; method: string; path: string; expires: string; signature: string }
 

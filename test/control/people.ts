@@ -22,6 +22,7 @@ export const keys = {
   proxy: keyOf('proxy'),
   runner: keyOf('runner'),
   collector: keyOf('collector'),
+  'ssh-gateway': keyOf('ssh-gateway'),
 } as const
 
 export type Who = keyof typeof keys | 'nobody'

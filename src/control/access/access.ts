@@ -24,6 +24,7 @@ import { isSignedBy } from './file-signature.ts'
 import type { GateParts } from './gate-links.ts'
 import { findByPreviewToken } from './preview-tokens.ts'
 import { findSigned } from './signed-previews.ts'
+import { findBySshToken } from './ssh-tokens.ts'
 
 const activityEverySeconds = 10
 
@@ -34,7 +35,7 @@ const Question = Type.Object({
   credentials: Type.Array(
     Type.Union([
       Type.Object({ kind: Type.Literal('bearer'), token: Text, organizationId: Type.Optional(Text) }),
-      Type.Object({ kind: Type.Enum(['preview-header', 'preview-query', 'preview-cookie']), token: Text }),
+      Type.Object({ kind: Type.Enum(['preview-header', 'preview-query', 'preview-cookie', 'ssh']), token: Text }),
       Type.Object({
         kind: Type.Literal('file-signature'),
         method: Text,
@@ -107,6 +108,11 @@ const tryCredential = async (
       const caller = await holder.in(credential.organizationId)
       if (caller === undefined) return 'stranger'
       return (await findSandbox(sql, caller.organization.id, sandboxIdOrName)) ?? 'stranger'
+    }
+    case 'ssh': {
+      const opened =
+        port === undefined ? await findBySshToken(sql, hashKey(credential.token), parts.clock.now()) : undefined
+      return isNamed(opened?.sandbox, sandboxIdOrName) ? opened.sandbox : undefined
     }
     case 'file-signature': {
       // Without a credential, the question must have the sandbox's id: names are unique only within an organization.

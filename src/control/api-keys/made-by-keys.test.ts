@@ -146,6 +146,21 @@ suite('other credentials that a key has made end with the key', () => {
       assert.deepEqual([await isLive(ofMaker), await isLive(ofOther)], [false, true])
     })
 
+    test(`an SSH token that an API key made ends with that key: ${how}`, async () => {
+      await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
+      await using _runner = await connectRunner(app)
+      const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
+      const other = await make(app, 'other')
+      const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
+      const open = async (key: string) => (await app.with(key).post(`/sandbox/${id}/ssh-access`)).body.token
+      const isValid = async (token: string) =>
+        (await app.as('ssh-gateway').get(`/sandbox/ssh-access/validate?token=${token}`)).body.valid
+      const [ofMaker, ofOther] = [await open(value), await open(other.value)]
+      assert.deepEqual([await isValid(ofMaker), await isValid(ofOther)], [true, true])
+      await end(app)
+      assert.deepEqual([await isValid(ofMaker), await isValid(ofOther)], [false, true])
+    })
+
     test(`a preview token that an API key requested ends with that key, for ports and toolbox: ${how}`, async () => {
       await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
       await using _runner = await connectRunner(app)
@@ -226,6 +241,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     'GET /object-storage/push-access',
     'GET /sandbox/:sandboxIdOrName/ports/:port/preview-url',
     'GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url',
+    'POST /sandbox/:sandboxIdOrName/ssh-access',
     'POST /webhooks/organizations/:organizationId/app-portal-access',
   ]
   /** Secrets that sign messages to other servers: they give no access to this server. */

@@ -115,6 +115,8 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   [`POST ${sandbox}/autodelete/{interval}`]: ['sandbox', 'set_auto_delete_interval'],
   [`POST ${sandbox}/ttl/{ttlMinutes}`]: ['sandbox', 'set_ttl'],
   [`POST ${sandbox}/signing-key/rotate`]: ['sandbox', 'rotate_signing_key'],
+  [`POST ${sandbox}/ssh-access`]: ['sandbox', 'create_ssh_access'],
+  [`DELETE ${sandbox}/ssh-access`]: ['sandbox', 'revoke_ssh_access'],
   [`GET ${sandbox}/ports/{port}/signed-preview-url`]: ['sandbox', 'get_port_preview_url'],
   [`POST ${sandbox}/ports/{port}/signed-preview-url/{token}/expire`]: ['sandbox', 'update'],
 

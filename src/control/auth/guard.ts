@@ -8,6 +8,7 @@ import { holds } from './policy.ts'
 import type {
   Caller,
   ControlRoute,
+  MemberOrSshGatewayContext,
   Needs,
   OrganizationContext,
   OwnerOrCollectorContext,
@@ -20,8 +21,11 @@ type GuardParts = {
   callers: Callers
   proxyKeyHash: string
   collectorKeyHash: string | undefined
+  sshGatewayKeyHash: string | undefined
   /** Finds the id of the region whose proxy has this key. */
   findProxyRegionId: (keyHash: string) => Promise<string | undefined>
+  /** Finds the id of the region whose SSH gateway has this key. */
+  findSshRegionId: (keyHash: string) => Promise<string | undefined>
   findRunner: (keyHash: string) => Promise<{ id: string; regionId: string } | undefined>
 }
 
@@ -36,7 +40,9 @@ export const createGuard = ({
   callers,
   proxyKeyHash,
   collectorKeyHash,
+  sshGatewayKeyHash,
   findProxyRegionId,
+  findSshRegionId,
   findRunner,
 }: GuardParts): Guard => {
   const getHolder = async (token: string) => {
@@ -72,6 +78,13 @@ export const createGuard = ({
     throw new Problem('forbidden', 'This credential does not reach that organization.')
   }
 
+  /** The gateway that has this key. */
+  const findSshGateway = async (keyHash: string) => {
+    if (sshGatewayKeyHash !== undefined && isSameHash(keyHash, sshGatewayKeyHash)) return { sshRegionId: undefined }
+    const sshRegionId = await findSshRegionId(keyHash)
+    return sshRegionId === undefined ? undefined : { sshRegionId }
+  }
+
   /** Throws 403 for a user who calls a route of a service. */
   const refuseUser = async (request: FastifyRequest, token: string): Promise<never> => {
     await findCaller(request, await getHolder(token), undefined)
@@ -96,6 +109,10 @@ export const createGuard = ({
       if (collectorKeyHash !== undefined && isSameHash(hashKey(token), collectorKeyHash)) return { isCollector: true }
       if (needs === 'collector') return await refuseUser(request, token)
     }
+    if (needs === 'member or ssh-gateway') {
+      const asker = await findSshGateway(hashKey(token))
+      if (asker !== undefined) return { asker } satisfies MemberOrSshGatewayContext
+    }
     const holder = await getHolder(token)
     const named = readOrganizationHeader(request.headers)
     if (needs === 'admin') {
@@ -111,8 +128,13 @@ export const createGuard = ({
     if (needs !== 'user') checkHolds(caller, needs)
     if (givesAccess) checkDoesNotExpire(caller)
     if (needs === 'user') return context
-    return { ...context, organization: caller.organization, isCollector: false } satisfies OrganizationContext &
-      OwnerOrCollectorContext
+    const { organization } = caller
+    return {
+      ...context,
+      organization,
+      isCollector: false,
+      asker: { organizationId: organization.id },
+    } satisfies OrganizationContext & OwnerOrCollectorContext & MemberOrSshGatewayContext
   }
 }
 

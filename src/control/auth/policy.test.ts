@@ -114,7 +114,8 @@ suite('who may do what', () => {
   before(async () => {
     app = await startControl()
     const { owner, viewer, stranger, admin, proxy, runner, collector } = keys
-    const known = { stranger, member: viewer, owner, 'operator by key': admin, proxy, runner, collector } as const
+    const services = { proxy, runner, collector, 'ssh-gateway': keys['ssh-gateway'] }
+    const known = { stranger, member: viewer, owner, 'operator by key': admin, ...services } as const
     for (const [caller, token] of Object.entries(known)) byKey.set(caller as GridCaller, bearer(token))
     for (const role of globalRoles) byKey.set(role.name, bearer(await giveMember(role)))
     const people: [GridCaller, Person, string?][] = [

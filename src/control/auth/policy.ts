@@ -19,6 +19,7 @@ export const holds = (needs: Needs, caller: Standing): boolean => {
     case 'public':
     case 'user':
     case 'member':
+    case 'member or ssh-gateway':
       return true
     case 'owner':
     case 'owner or collector':
@@ -36,7 +37,7 @@ export const holds = (needs: Needs, caller: Standing): boolean => {
 
 /** A caller of the grid: a service by its key, or a user by their standing in the organization that the path names. */
 type Column =
-  | { kind: 'nobody' | 'proxy' | 'runner' | 'collector' }
+  | { kind: 'nobody' | 'proxy' | 'runner' | 'collector' | 'ssh-gateway' }
   | ({ kind: 'here' } & Standing)
   /** A user with every permission, but in another organization than the one that the path names. */
   | ({ kind: 'elsewhere' } & Standing)
@@ -70,6 +71,7 @@ export const callers = {
   proxy: { kind: 'proxy' },
   runner: { kind: 'runner' },
   collector: { kind: 'collector' },
+  'ssh-gateway': { kind: 'ssh-gateway' },
 } as const satisfies Record<string, Column>
 
 export type GridCaller = keyof typeof callers

@@ -15,6 +15,8 @@ export const roleNeeds = {
   runner: 'A runner, by its service key.',
   collector: 'The telemetry collector, by its service key.',
   'owner or collector': 'An owner of the organization, or the telemetry collector.',
+  'member or ssh-gateway':
+    'A member of the organization, or an SSH gateway by its service key: of this server, or of the region of an organization.',
 } as const satisfies Record<string, string>
 
 export type Needs = keyof typeof roleNeeds | Permission
@@ -52,6 +54,10 @@ export type ProxyContext = { proxyRegionId: string | undefined }
 /** A collector belongs to no organization. The path names the organization whose data the collector reads. */
 export type OwnerOrCollectorContext = { isCollector: boolean }
 
+/** Who asks about an SSH token: a member, or the gateway of a region. `undefined`: the server's own, which sees all regions. */
+export type SshAsker = { organizationId: string } | { sshRegionId: string | undefined }
+export type MemberOrSshGatewayContext = { asker: SshAsker }
+
 type ContextOf<N extends Needs> = N extends 'public' | 'collector'
   ? object
   : N extends 'proxy'
@@ -62,7 +68,9 @@ type ContextOf<N extends Needs> = N extends 'public' | 'collector'
         ? RunnerContext
         : N extends 'owner or collector'
           ? OwnerOrCollectorContext
-          : OrganizationContext
+          : N extends 'member or ssh-gateway'
+            ? MemberOrSshGatewayContext
+            : OrganizationContext
 
 /** A route of control with any `needs`. */
 export type ControlRoute = Route<object, Needs>

@@ -19,6 +19,8 @@ suite('GET /config', () => {
       maxAutoArchiveInterval: 43_200,
       maintananceMode: false,
       environment: 'test',
+      sshGatewayCommand: 'ssh -p 3002 {{TOKEN}}@ssh.test',
+      sshGatewayPublicKey: Buffer.from('ssh-ed25519 AAAA').toString('base64'),
     })
   })
 

@@ -1,6 +1,7 @@
 // The endpoint `/config`: the data that a client needs before it can sign in.
 import Type from 'typebox'
 import { previewTemplate } from '#src/control/access/preview-template.ts'
+import { sshCommand } from '#src/control/access/ssh-access.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { issuerUrl } from '../issuer/address.ts'
 import type { Parts, Settings } from '../parts.ts'
@@ -22,6 +23,8 @@ const Configuration = Type.Object({
   maxAutoArchiveInterval: Type.Number(),
   maintananceMode: Type.Boolean(),
   environment: Type.String(),
+  sshGatewayCommand: Type.Optional(Type.String()),
+  sshGatewayPublicKey: Type.Optional(Type.String()),
   rateLimit: Type.Optional(
     Type.Object({ failedAuth: Rate, authenticated: Rate, sandboxCreate: Rate, sandboxLifecycle: Rate }),
   ),
@@ -44,6 +47,15 @@ const rateLimitOf = ({ rateLimits }: Settings) => {
   return limited.length === 0 ? {} : { rateLimit: Object.fromEntries(limited) }
 }
 
+/** How clients reach the SSH gateway. Clients put a token in place of `{{TOKEN}}`. */
+const sshGatewayOf = ({ sshGateway }: Settings) =>
+  sshGateway === undefined
+    ? {}
+    : {
+        sshGatewayCommand: sshCommand(sshGateway, '{{TOKEN}}'),
+        sshGatewayPublicKey: Buffer.from(sshGateway.hostKey).toString('base64'),
+      }
+
 const configurationOf = (settings: Settings) => ({
   version: settings.version,
   oidc: {
@@ -60,6 +72,7 @@ const configurationOf = (settings: Settings) => ({
   maxAutoArchiveInterval,
   maintananceMode: false, // the public API has this spelling
   environment: settings.environment,
+  ...sshGatewayOf(settings),
   ...rateLimitOf(settings),
 })
 

@@ -5,7 +5,13 @@ import type { Sql } from '../storage/database.ts'
 import { findRegionById, listRegions, listSharedRegions, type Region } from './store.ts'
 
 export type { Region } from './store.ts'
-export { deleteRegionsOf, ensureSharedRegion, findRegionIdByProxyKey, revokeRegionKeys } from './store.ts'
+export {
+  deleteRegionsOf,
+  ensureSharedRegion,
+  findRegionIdByProxyKey,
+  findRegionIdBySshKey,
+  revokeRegionKeys,
+} from './store.ts'
 
 type RegionsParts = Pick<Parts, 'database'>
 

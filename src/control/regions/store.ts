@@ -165,6 +165,12 @@ export const findRegionIdByProxyKey = async (sql: Sql, hash: string): Promise<st
   return row?.id
 }
 
+/** Finds the region whose SSH gateway has this key. */
+export const findRegionIdBySshKey = async (sql: Sql, hash: string): Promise<string | undefined> => {
+  const [row] = await sql<{ id: string }[]>`select id from regions where ssh_gateway_key_hash = ${hash}`
+  return row?.id
+}
+
 /** Removes the credentials of all services in the regions of an organization that is being deleted. */
 export const revokeRegionKeys = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`

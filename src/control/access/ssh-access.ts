@@ -1,0 +1,97 @@
+// Access to a sandbox over SSH: tokens, each of which is the user name that opens one sandbox until it expires.
+import { randomInt, randomUUID } from 'node:crypto'
+import type { Caller, SshAsker } from '#src/control/auth/route.ts'
+import { hashKey } from '#src/control/auth/secret.ts'
+import { findRegion } from '#src/control/regions/service.ts'
+import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
+import { getSandbox } from '#src/control/sandboxes/service.ts'
+import { Problem } from '#src/problems.ts'
+import { sshToken, sshTokenLetters } from '#src/wire/ssh.ts'
+import type { RunningParts } from '../running.ts'
+import { countSshAccess, deleteSshAccess, findBySshToken, forgetSshAccess, insertSshAccess } from './ssh-tokens.ts'
+
+/** Most valid tokens that a sandbox may have at a time. */
+const mostTokens = 100
+const letters = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+const newToken = () =>
+  `ssh_${Array.from({ length: sshTokenLetters }, () => letters[randomInt(letters.length)]).join('')}`
+
+/** The command that opens a sandbox. `{{TOKEN}}` is the token's place in the configuration. */
+export const sshCommand = ({ host, port }: { host: string; port: number }, token: string): string =>
+  `ssh -p ${port} ${token}@${host}`
+
+/** Where clients reach the SSH gateway of a sandbox: that of its region, or else the server's own. */
+const findGateway = async ({ database, settings }: RunningParts, sandbox: SandboxRow) => {
+  const region = await findRegion(database.sql, sandbox.organization_id, sandbox.region_id)
+  if (!region?.sshGatewayUrl) return settings.sshGateway
+  const { hostname, port } = new URL(region.sshGatewayUrl)
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 22 : Number(port) }
+}
+
+export const createSshAccess = async (
+  parts: RunningParts,
+  { organization, keyHash }: Caller,
+  idOrName: string,
+  expiresInMinutes: number,
+) => {
+  const { database, clock } = parts
+  const sandbox = await getSandbox(database.sql, organization.id, idOrName)
+  const gateway = await findGateway(parts, sandbox)
+  if (gateway === undefined)
+    throw new Problem('bad_request', 'This server has no SSH gateway; its operator turned it off.')
+  const now = clock.now()
+  const token = newToken()
+  await forgetSshAccess(database.sql, now)
+  const made = await database.transaction(async (transaction) => {
+    if ((await countSshAccess(transaction, sandbox.id, now)) >= mostTokens) {
+      throw new Problem('rate_limited', `A sandbox may have ${mostTokens} SSH tokens at a time. Revoke some of them.`)
+    }
+    return await insertSshAccess(transaction, {
+      id: randomUUID(),
+      token_hash: hashKey(token),
+      sandbox_id: sandbox.id,
+      maker_hash: keyHash ?? null,
+      created_at: now,
+      updated_at: now,
+      expires_at: new Date(now.getTime() + expiresInMinutes * 60_000),
+    })
+  })
+  return {
+    id: made.id,
+    sandboxId: sandbox.id,
+    token,
+    expiresAt: made.expires_at.toISOString(),
+    createdAt: made.created_at.toISOString(),
+    updatedAt: made.updated_at.toISOString(),
+    sshCommand: sshCommand(gateway, token),
+  }
+}
+
+/** Revokes one token, or all tokens of the sandbox. Sessions that it opened end within seconds. */
+export const revokeSshAccess = async (
+  { database }: RunningParts,
+  organizationId: string,
+  idOrName: string,
+  token: string | undefined,
+): Promise<SandboxRow> => {
+  const sandbox = await getSandbox(database.sql, organizationId, idOrName)
+  const count = await deleteSshAccess(database.sql, sandbox.id, token === undefined ? undefined : hashKey(token))
+  if (count === 0 && token !== undefined) throw new Problem('not_found', 'This sandbox has no such SSH token.')
+  return sandbox
+}
+
+/** A member sees the tokens of their organization, a region's gateway those of its region. */
+const mayKnow = (asker: SshAsker, sandbox: SandboxRow) =>
+  'organizationId' in asker
+    ? sandbox.organization_id === asker.organizationId
+    : asker.sshRegionId === undefined || sandbox.region_id === asker.sshRegionId
+
+/** Says whether a token opens a sandbox now. A gateway also learns the sandbox's state and when the token expires. */
+export const validateSshAccess = async ({ database, clock }: RunningParts, asker: SshAsker, token: string) => {
+  const opened = sshToken.test(token) ? await findBySshToken(database.sql, hashKey(token), clock.now()) : undefined
+  if (opened === undefined || !mayKnow(asker, opened.sandbox)) return { valid: false, sandboxId: '' }
+  const { sandbox, expiresAt } = opened
+  const told = { valid: true, sandboxId: sandbox.id }
+  return 'organizationId' in asker ? told : { ...told, state: sandbox.state, expiresAt: expiresAt.toISOString() }
+}
