@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import { type AccessQuestion, type Credential, pathOfSignedFile, type toolboxPort } from '#src/wire/access.ts'
+import { sshPath } from '#src/wire/ssh.ts'
 import { countsAsActivity, credentialsOf } from './credential.ts'
 import { decoded, takeFromQuery } from './query.ts'
 
@@ -76,12 +77,20 @@ export const readTarget = (url: string, method: string): Target => {
   }
 }
 
+/** Calls of the SSH gateway take an SSH token and nothing else, and no other call takes one. */
+const sshCredentials = (headers: Parameters<typeof credentialsOf>[0]): Credential[] =>
+  credentialsOf(headers, undefined).flatMap((credential) =>
+    credential.kind === 'bearer' ? [{ kind: 'ssh', token: credential.token }] : [],
+  )
+
 export const questionOf = (
   headers: Parameters<typeof credentialsOf>[0],
-  { sandboxIdOrName, queryToken, signature, onlyLooks, port }: Target,
+  { sandboxIdOrName, rest, queryToken, signature, onlyLooks, port }: Target,
 ): AccessQuestion => ({
   sandboxIdOrName,
-  credentials: [...credentialsOf(headers, queryToken), ...(signature === undefined ? [] : [signature])],
+  credentials: sshPath.test(rest)
+    ? sshCredentials(headers)
+    : [...credentialsOf(headers, queryToken), ...(signature === undefined ? [] : [signature])],
   ...(port === undefined ? {} : { port }),
   countsAsActivity: !onlyLooks && countsAsActivity(headers),
 })

@@ -119,6 +119,7 @@ export const rooms: Record<string, readonly string[]> = {
     'git',
     'lsp',
     'pty',
+    'ssh',
     'interpreter',
     'places',
     'ports',

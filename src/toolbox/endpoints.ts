@@ -9,6 +9,7 @@ import { placesRoutes } from './places/routes.ts'
 import { portRoutes } from './ports/routes.ts'
 import { ptyRoutes } from './pty/routes.ts'
 import { sessionRoutes } from './sessions/routes.ts'
+import { sshRoutes } from './ssh/routes.ts'
 import { systemRoutes } from './system/routes.ts'
 import { variableRoutes } from './variables/routes.ts'
 
@@ -24,5 +25,6 @@ export const toolboxEndpoints = [
   ...lspRoutes,
   ...sessionRoutes,
   ...ptyRoutes,
+  ...sshRoutes,
   ...interpreterRoutes,
 ]

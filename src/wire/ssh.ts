@@ -16,8 +16,8 @@ export const sshToken = /^ssh_[a-z0-9]{32}$/
 /** How many random letters a token has: 165 bits. */
 export const sshTokenLetters = 32
 
-/** Paths of the toolbox that a token opens, and nothing else does. */
-export const sshPaths = '/ssh/'
+/** Paths of the toolbox, with their query, that a token opens and nothing else does. */
+export const sshPath = /^\/ssh\/(?:command|port)(?:\?|$)/
 
 export type TerminalSize = { cols: number; rows: number }
 

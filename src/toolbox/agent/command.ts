@@ -56,8 +56,13 @@ export interface RunningCommand extends AsyncIterable<Output> {
   readonly inputGone: Promise<void>
   /** Number of bytes passed to `write` that wait until the command reads more. The caller limits this number. */
   readonly unsentBytes: number
-  /** Adds bytes to an input that is kept open. If the command has ended, the bytes are dropped. */
-  write(data: Uint8Array): void
+  /**
+   * Adds bytes to an input that is kept open. If the command has ended, the bytes are dropped. `onGone` is called
+   * when their memory is no longer needed.
+   */
+  write(data: Uint8Array, onGone?: () => void): void
+  /** Closes an input that is kept open, behind the bytes that were written. */
+  endInput(): void
   /** Sends a signal to the whole process group. */
   kill(signal: number): void
   /** Closes the connection to the agent. The agent then kills the command's process group if the command has not ended. */
@@ -116,10 +121,11 @@ class Command implements RunningCommand {
   readonly #outputs = new Handoff<Output>(outputsAhead, () => this.close())
   readonly #told = Promise.withResolvers<Exit>()
   readonly #inputGone = Promise.withResolvers<void>()
-  readonly #keepsInput: boolean
+  #keepsInput: boolean
   #unsent: Uint8Array | undefined
+  #onUnsentGone: (() => void) | undefined
   /** Pieces of input that were passed to `write` and are not sent yet. */
-  readonly #queue: Uint8Array[] = []
+  readonly #queue: { data: Uint8Array; onGone: (() => void) | undefined }[] = []
   #queuedBytes = 0
   #credit = inputWindowBytes
 
@@ -148,10 +154,15 @@ class Command implements RunningCommand {
     return (this.#unsent?.length ?? 0) + this.#queuedBytes
   }
 
-  write(data: Uint8Array): void {
-    if (this.#unsent === undefined) return
-    this.#queue.push(data)
+  write(data: Uint8Array, onGone?: () => void): void {
+    if (this.#unsent === undefined) return void onGone?.()
+    this.#queue.push({ data, onGone })
     this.#queuedBytes += data.length
+    this.#feed()
+  }
+
+  endInput(): void {
+    this.#keepsInput = false
     this.#feed()
   }
 
@@ -175,15 +186,24 @@ class Command implements RunningCommand {
 
   #letInputGo(): void {
     this.#unsent = undefined
-    this.#queue.length = 0
     this.#queuedBytes = 0
+    this.#tellGone()
+    for (const { onGone } of this.#queue.splice(0)) onGone?.()
     this.#inputGone.resolve()
+  }
+
+  #tellGone(): void {
+    const onGone = this.#onUnsentGone
+    this.#onUnsentGone = undefined
+    onGone?.()
   }
 
   #hasUnsent(): boolean {
     if (this.#unsent?.length === 0 && this.#queue.length > 0) {
-      this.#unsent = this.#queue.shift()!
-      this.#queuedBytes -= this.#unsent.length
+      const { data, onGone } = this.#queue.shift()!
+      this.#unsent = data
+      this.#onUnsentGone = onGone
+      this.#queuedBytes -= data.length
     }
     return this.#unsent !== undefined && this.#unsent.length > 0
   }
@@ -195,6 +215,7 @@ class Command implements RunningCommand {
       this.#connection.send(kinds.stdin, chunk)
       this.#credit -= chunk.length
       this.#unsent = this.#unsent.subarray(chunk.length)
+      if (this.#unsent.length === 0) this.#tellGone()
     }
     if (this.#unsent?.length === 0 && !this.#keepsInput) {
       this.#connection.send(kinds.stdinEnd)

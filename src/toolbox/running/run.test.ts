@@ -16,6 +16,7 @@ const commandThat = (follow: () => AsyncGenerator<{ stream: 'stdout'; data: Buff
     inputGone: Promise.resolve(),
     unsentBytes: 0,
     write: () => undefined,
+    endInput: () => undefined,
     kill: (signal) => void heard.push(`kill ${signal}`),
     close: () => void heard.push('close'),
     [Symbol.asyncIterator]: follow,

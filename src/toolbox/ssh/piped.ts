@@ -1,0 +1,53 @@
+// A command with three pipes, so that its output and its errors stay apart and a file passes through it unchanged.
+import { constants } from 'node:os'
+import type { RunningCommand } from '../agent/agent.ts'
+import type { ToolboxSandbox } from '../sandbox.ts'
+import type { End, Running } from './running.ts'
+
+/** How long a command may go on after its caller has left, in ms. */
+const graceMs = 5000
+
+type Spec = { argv: string[]; env: Record<string, string>; user: string }
+
+class Piped implements Running {
+  readonly #command: RunningCommand
+  readonly end: Promise<End>
+
+  constructor(command: RunningCommand) {
+    this.#command = command
+    this.end = command.exit.then(({ exitCode, signal }) => ({ code: exitCode, signal }))
+    this.end.catch(() => undefined)
+  }
+
+  outputs() {
+    return this.#command
+  }
+
+  write(data: Buffer, onGone: () => void): void {
+    this.#command.write(data, onGone)
+  }
+
+  endInput(): void {
+    this.#command.endInput()
+  }
+
+  signal(signal: number): void {
+    this.#command.kill(signal)
+  }
+
+  resize(): void {}
+
+  /**
+   * Sends SIGHUP, and SIGKILL to the process group of a command that goes on. A command that ends in time leaves its background
+   * processes running, such as the server that an editor has started.
+   */
+  hangUp(): void {
+    this.#command.endInput()
+    this.#command.kill(constants.signals.SIGHUP)
+    const timer = setTimeout(() => this.#command.close(), graceMs).unref()
+    this.end.catch(() => undefined).finally(() => clearTimeout(timer))
+  }
+}
+
+export const startPiped = async ({ agent }: ToolboxSandbox, spec: Spec): Promise<Running> =>
+  new Piped(await agent.exec({ ...spec, keepInput: true, mergeOutput: false }))

@@ -1,0 +1,46 @@
+// What the SSH gateway asks of a sandbox. These calls need an SSH token (src/gate/target.ts).
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import Type from 'typebox'
+import { Problem } from '#src/problems.ts'
+import { route } from '../sandbox.ts'
+import { serveCommand } from './command.ts'
+import { dialPort, servePort } from './port.ts'
+
+const PortQuery = Type.Object({ port: Type.Integer({ minimum: 1, maximum: 65_535 }) })
+
+/** Connections that were made before the upgrade, so that a port where nothing listens is an ordinary refusal. */
+const dialled = new WeakMap<IncomingMessage, Duplex>()
+
+const needsUpgrade = () => {
+  throw new Problem('bad_request', 'This is to be opened as a WebSocket.')
+}
+
+export const sshRoutes = [
+  route({
+    method: 'GET',
+    path: '/ssh/command',
+    needs: 'sandbox',
+    summary: 'Runs a command, a shell or the sftp-server for the SSH gateway (WebSocket).',
+    replies: { 101: null },
+    run: needsUpgrade,
+    socket: (socket, { sandbox }) => void serveCommand(socket, sandbox),
+  }),
+  route({
+    method: 'GET',
+    path: '/ssh/port',
+    needs: 'sandbox',
+    summary: 'Connects the SSH gateway to a port inside the sandbox (WebSocket).',
+    query: PortQuery,
+    replies: { 101: null },
+    run: needsUpgrade,
+    admit: async ({ sandbox, query, request }) => {
+      dialled.set(request.raw, await dialPort(sandbox, query.port))
+    },
+    socket: (socket, { request }) => {
+      const connection = dialled.get(request.raw)
+      if (connection === undefined) return socket.terminate()
+      void servePort(socket, connection)
+    },
+  }),
+]

@@ -1,0 +1,98 @@
+// A command in a terminal of its own. It is a job of the agent, as the terminals of the toolbox are. Processes that it leaves in
+// the background go on after its end.
+import { randomUUID } from 'node:crypto'
+import { constants } from 'node:os'
+import { Problem } from '#src/problems.ts'
+import type { TerminalSize } from '#src/wire/ssh.ts'
+import { AgentGone, type Jobs, type Output } from '../agent/agent.ts'
+import type { ToolboxSandbox } from '../sandbox.ts'
+import type { End, Running } from './running.ts'
+
+const prefix = 'ssh.'
+/** Output that is kept for a client that reads slowly. What is older is lost, and the client is told. */
+const ringBytes = 4 * 1024 * 1024
+const livingMax = 128
+/** Ended terminals are kept for their background processes, which end with them. */
+const endedMax = 32
+
+type Spec = { argv: string[]; env: Record<string, string>; user: string }
+
+class Terminal implements Running {
+  readonly #jobs: Jobs
+  readonly #id: string
+  readonly #gone = new AbortController()
+  readonly #ended = Promise.withResolvers<End>()
+
+  constructor(jobs: Jobs, id: string) {
+    this.#jobs = jobs
+    this.#id = id
+    this.#ended.promise.catch(() => undefined)
+  }
+
+  get end(): Promise<End> {
+    return this.#ended.promise
+  }
+
+  async *outputs(): AsyncGenerator<Output> {
+    try {
+      for await (const event of this.#jobs.attach(this.#id, 0, { signal: this.#gone.signal })) {
+        if (event.type === 'output') yield { stream: 'stdout', data: event.data }
+        else if (event.type === 'truncated') {
+          const sentence = `\r\n[${event.lostBytes} bytes of output were lost: they came faster than they were read]\r\n`
+          yield { stream: 'stdout', data: Buffer.from(sentence) }
+        } else return this.#ended.resolve({ code: event.exitCode, signal: event.signal })
+      }
+      throw new AgentGone('the terminal was given up')
+    } catch (error) {
+      this.#ended.reject(error)
+      throw error
+    }
+  }
+
+  write(data: Buffer, onGone: () => void): void {
+    // A terminal that has ended takes no input. Its end is told with its output.
+    this.#jobs.input(this.#id, data).then(onGone, onGone)
+  }
+
+  /** A terminal has no end of input but a typed ^D, which programs may read as a letter. So nothing is done. */
+  endInput(): void {}
+
+  signal(signal: number): void {
+    this.#jobs.signal(this.#id, signal).catch(() => undefined)
+  }
+
+  resize({ cols, rows }: TerminalSize): void {
+    this.#jobs.resize(this.#id, cols, rows).catch(() => undefined)
+  }
+
+  hangUp(): void {
+    this.#gone.abort()
+    this.signal(constants.signals.SIGHUP)
+    // A stopped process would never notice the first signal.
+    this.signal(constants.signals.SIGCONT)
+  }
+}
+
+/** Counts the living terminals, and removes the oldest ended ones above their limit. */
+const makeRoom = async (jobs: Jobs): Promise<void> => {
+  const ours = (await jobs.list()).filter(({ id }) => id.startsWith(prefix))
+  const ended = ours.filter(({ state }) => state === 'ended')
+  if (ours.length - ended.length >= livingMax) {
+    throw new Problem('rate_limited', `This sandbox has ${livingMax} SSH terminals; close one first.`)
+  }
+  const oldestFirst = ended.sort((one, other) => Number(one.endedAt) - Number(other.endedAt))
+  for (const { id } of oldestFirst.slice(0, Math.max(0, ended.length - endedMax))) {
+    await jobs.remove(id).catch(() => undefined)
+  }
+}
+
+export const startTerminal = async (
+  { agent: { jobs } }: ToolboxSandbox,
+  spec: Spec,
+  { cols, rows }: TerminalSize,
+): Promise<Running> => {
+  await makeRoom(jobs)
+  const id = `${prefix}${randomUUID()}`
+  await jobs.spawn({ ...spec, id, ringBytes, terminal: { cols, rows } })
+  return new Terminal(jobs, id)
+}
