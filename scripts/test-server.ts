@@ -17,7 +17,7 @@ export const startSharedPlatform = async (
   data: string,
   stopping: AbortSignal,
 ): Promise<{ stop: () => Promise<void> }> => {
-  const port = await freePorts(2)
+  const port = await freePorts(3)
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     // Use a short metering interval, so that no test waits a minute for the first samples.

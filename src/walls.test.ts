@@ -22,12 +22,13 @@ const ground = ['src/wire', 'src/problems.ts', 'src/kit']
 
 /** For each part of the code, the other parts that it may import. A part that is not listed may import nothing. */
 const reaches: Record<string, readonly string[]> = {
-  bin: ['src/cli', 'src/up', 'src/control', 'src/gate', 'src/runner', ...ground],
+  bin: ['src/cli', 'src/up', 'src/control', 'src/gate', 'src/runner', 'src/ssh-gateway', ...ground],
   'src/cli': ['src/up', 'src/doctor', 'src/runner', ...ground],
   'src/up': ['src/doctor', 'src/postgres', ...ground],
   'src/doctor': ground,
   'src/control': ['src/http', 'src/postgres/url.ts', ...ground],
   'src/gate': ['src/toolbox', 'src/http', ...ground],
+  'src/ssh-gateway': ground,
   // The runner may import the client for agents in sandboxes, but no code that interprets a caller's bytes.
   'src/runner': ['src/toolbox/agent', ...ground],
   'src/toolbox': ['src/http', ...ground],

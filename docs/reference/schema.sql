@@ -625,6 +625,24 @@ CREATE TRIGGER webhooks_of_new_snapshot AFTER INSERT ON public.snapshots FOR EAC
 CREATE TRIGGER webhooks_of_removed_snapshot AFTER DELETE ON public.snapshots FOR EACH ROW WHEN ((old.organization_id IS NOT NULL)) EXECUTE FUNCTION tell_webhooks_of_snapshot();
 CREATE TRIGGER webhooks_of_snapshot AFTER UPDATE OF state ON public.snapshots FOR EACH ROW WHEN (((new.organization_id IS NOT NULL) AND (old.state <> new.state))) EXECUTE FUNCTION tell_webhooks_of_snapshot();
 
+create table ssh_access (
+  id text not null,
+  token_hash text not null,
+  sandbox_id text not null,
+  maker_hash text,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  expires_at timestamp(3) with time zone not null,
+  constraint ssh_access_pkey PRIMARY KEY (id),
+  constraint ssh_access_token_hash_key UNIQUE (token_hash),
+  constraint ssh_access_maker_hash_fkey FOREIGN KEY (maker_hash) REFERENCES api_keys(hash) ON DELETE CASCADE,
+  constraint ssh_access_sandbox_id_fkey FOREIGN KEY (sandbox_id) REFERENCES sandboxes(id) ON DELETE CASCADE,
+  constraint ssh_access_token_hash_check CHECK ((token_hash ~ '^[0-9a-f]{64}$'::text))
+);
+CREATE INDEX ssh_access_by_expiry ON public.ssh_access USING btree (expires_at);
+CREATE INDEX ssh_access_of_maker ON public.ssh_access USING btree (maker_hash) WHERE (maker_hash IS NOT NULL);
+CREATE INDEX ssh_access_of_sandbox ON public.ssh_access USING btree (sandbox_id, expires_at);
+
 create table sso_attempts (
   state_hash text not null,
   browser_hash text not null,

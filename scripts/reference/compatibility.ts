@@ -16,8 +16,6 @@ const reasons: readonly (readonly [path: string, reason: string])[] = [
   ['/computeruse/', 'It is not built yet.'],
   ['/secret', 'It is not built yet.'],
   ['/sandbox/{}/secrets', 'It is not built yet.'],
-  ['/sandbox/ssh-access', 'It is not built yet.'],
-  ['/sandbox/{}/ssh-access', 'It is not built yet.'],
   [
     '/docker-registry/registry-push-access',
     'There is no registry here to push to, and no method of the SDK calls this. Push the image to a registry of your own, add your account there with `POST /docker-registry`, and create the snapshot from the image’s name with `POST /snapshots`.',

@@ -29,6 +29,12 @@ export const meanings: Record<string, string> = {
   ALCOVE_SUDO:
     'true: the default user of a sandbox may run commands as root with sudo. false: sandboxes have no sudo, from their next start on. Default: true.',
   ALCOVE_METER_SECONDS: 'Seconds between two usage samples of a sandbox (0-3600). Default: 60. 0 disables metering.',
+  ALCOVE_SSH_LISTEN:
+    'Address and port of the SSH gateway, such as 0.0.0.0:2222. Default: the host of `--host`, and the port of `--port` plus 2. off: no SSH access.',
+  ALCOVE_SSH_URL:
+    'Where clients reach the SSH gateway, such as ssh://alcove.example.com:2222. Default: the host of the other public URLs, and the port on which the gateway listens.',
+  ALCOVE_SSH_GATEWAY_KEY: 'Service key of the SSH gateway. Default: none, there is no SSH access.',
+  ALCOVE_SSH_PUBLIC_HOST_KEY: 'Public host key of the SSH gateway, which control shows to clients. Default: none.',
   ALCOVE_COLLECTOR_KEY:
     'Service key of a telemetry collector. With it, the collector may read where each organization sends its telemetry. 32 characters or more. Default: none.',
   ALCOVE_DEFAULT_REGION_MAY_CHANGE:

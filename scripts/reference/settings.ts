@@ -2,6 +2,7 @@ import { loadConfig as loadControl } from '#src/control/config.ts'
 import { loadConfig as loadGate } from '#src/gate/config.ts'
 import { readTelemetry } from '#src/kit/telemetry/settings.ts'
 import { loadConfig as loadRunner } from '#src/runner/config.ts'
+import { loadConfig as loadSshGateway } from '#src/ssh-gateway/config.ts'
 import { readUpConfig } from '#src/up/config.ts'
 import { code, page, table } from './markdown.ts'
 import { meanings } from './setting-meanings.ts'
@@ -77,6 +78,7 @@ export const settingsPage = () => {
     ...section('control', loadControl),
     ...section('gate', loadGate),
     ...section('runner', loadRunner),
+    ...section('ssh-gateway', loadSshGateway),
     `Each program also reads ${code('ALCOVE_LOG_LEVEL')}. ${meanings['ALCOVE_LOG_LEVEL']}`,
     '## Telemetry',
     'Control, gate and runner read these as the specification of OpenTelemetry says. `up` passes every `OTEL_…` on to them. A value that cannot be used is a warning in the log, and has no effect.',

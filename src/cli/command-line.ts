@@ -7,7 +7,7 @@ import { defaultDataDirectory } from '#src/up/data-directory.ts'
 const portNumber = (text: string): number => {
   const port = Number(text)
   // The gate listens on the next higher port, so 65535 is too large.
-  if (!/^\d+$/.test(text) || port < 1 || port > 65534) throw new InvalidArgumentError('a port from 1 to 65534')
+  if (!/^\d+$/.test(text) || port < 1 || port > 65533) throw new InvalidArgumentError('a port from 1 to 65533')
   return port
 }
 
@@ -70,7 +70,9 @@ const createCommandLine = (): Command => {
     .description('start the server and keep it running; sandboxes outlive it')
     .addOption(dataOption())
     .addOption(
-      new Option('--port <n>', 'port of the API; toolboxes take the next one').argParser(portNumber).default(4600),
+      new Option('--port <n>', 'port of the API; toolboxes and SSH take the next two')
+        .argParser(portNumber)
+        .default(4600),
     )
     .option('--host <address>', 'address to listen on; 0.0.0.0 for every one', '127.0.0.1')
     .option('--public-host <name>', 'the name or address under which clients reach this machine')

@@ -114,7 +114,7 @@ const age = (since: string) => {
 
 const describe = ({ name, pid, state, since, restarts, lastEnd }: ProgramState) => {
   const line = [
-    `  ${name.padEnd(9)}`,
+    `  ${name.padEnd(11)}`,
     state.padEnd(9),
     (pid === 0 ? '-' : String(pid)).padStart(8),
     age(since).padStart(8),

@@ -120,6 +120,15 @@ suite('the settings of control', () => {
     assert.throws(() => choose({ ALCOVE_WEBHOOK_PROVIDER: 'other' }), /ALCOVE_WEBHOOK_PROVIDER is not usable/)
   })
 
+  test('control has an SSH gateway if its key is set, and then needs to know where clients reach it', () => {
+    assert.equal(loadConfig(good).settings.sshGateway, undefined)
+    const set = { ...good, ALCOVE_SSH_GATEWAY_KEY: 'k', ALCOVE_SSH_URL: 'ssh://box.example:2222' }
+    const { sshGateway } = loadConfig({ ...set, ALCOVE_SSH_PUBLIC_HOST_KEY: 'ssh-ed25519 AAAA' }).settings
+    const expected = { keyHash: hashKey('k'), host: 'box.example', port: 2222, hostKey: 'ssh-ed25519 AAAA' }
+    assert.deepEqual(sshGateway, expected)
+    assert.throws(() => loadConfig({ ...set, ALCOVE_SSH_URL: 'box' }), /ALCOVE_SSH_URL is not usable/)
+  })
+
   test('all invalid settings are reported together in one error', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_LISTEN: 'nowhere', ALCOVE_PUBLIC_URL: 'localhost' }),

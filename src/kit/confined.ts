@@ -20,6 +20,8 @@ export const users = {
   compiler: 61006,
   /** The program that decompresses untrusted data. */
   unpacker: 61007,
+  /** The SSH gateway. */
+  'ssh-gateway': 61008,
 } as const
 
 /** A file or directory of the host that a confined program sees. `at` is its path inside; default: the same path. */

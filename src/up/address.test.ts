@@ -9,8 +9,10 @@ suite('addresses', () => {
       control: '127.0.0.1:4600',
       gate: '127.0.0.1:4601',
       controlUrl: 'http://127.0.0.1:4600',
+      gateUrl: 'http://127.0.0.1:4601',
       publicUrl: 'http://127.0.0.1:4600',
       publicProxyUrl: 'http://127.0.0.1:4601',
+      ssh: { listen: { host: '127.0.0.1', port: 4602 }, publicUrl: 'ssh://127.0.0.1:4602' },
     })
   })
 
@@ -28,9 +30,21 @@ suite('addresses', () => {
       control: '127.0.0.1:4600',
       gate: '127.0.0.1:4601',
       controlUrl: 'http://127.0.0.1:4600',
+      gateUrl: 'http://127.0.0.1:4601',
       publicUrl: 'https://box.example',
       publicProxyUrl: 'https://sandboxes.example:8443',
+      ssh: { listen: { host: '127.0.0.1', port: 4602 }, publicUrl: 'ssh://box.example:4602' },
     })
+  })
+
+  test('the SSH gateway listens where its setting says, and clients reach it at its own public address', () => {
+    const sshOf = (settings: Parameters<typeof addressesOf>[4]) =>
+      addressesOf('0.0.0.0', 4600, 'box.example', undefined, settings).ssh
+    assert.deepEqual(sshOf({}), { listen: { host: '0.0.0.0', port: 4602 }, publicUrl: 'ssh://box.example:4602' })
+    const listen = { host: '127.0.0.1', port: 2222 }
+    assert.deepEqual(sshOf({ listen }), { listen, publicUrl: 'ssh://box.example:2222' })
+    assert.deepEqual(sshOf({ listen, publicUrl: 'ssh://ssh.example' }), { listen, publicUrl: 'ssh://ssh.example' })
+    assert.equal(sshOf({ listen: 'off' }), undefined)
   })
 
   test('an IPv6 address is written in brackets', () => {

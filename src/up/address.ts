@@ -9,10 +9,16 @@ export type Addresses = {
   gate: string
   /** URL of control for our own programs. */
   controlUrl: string
+  /** URL of the gate for our own programs. */
+  gateUrl: string
   /** URL of control for clients. */
   publicUrl: string
   publicProxyUrl: string
+  /** The SSH gateway: where it listens, and where clients reach it. Absent: there is none. */
+  ssh?: SshAddress
 }
+
+export type SshAddress = { listen: { host: string; port: number }; publicUrl: string }
 
 const bracketed = (host: string) => (isIPv6(host) ? `[${host}]` : host)
 
@@ -53,23 +59,47 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
  * is guessed that works at least on this machine. `publicUrls` has priority over both. Throws a Complaint if a value is
  * not a host.
  */
+/** The settings of the SSH gateway. */
+export type SshSettings = {
+  /** Absent: the host of the other programs, and the port after theirs. */
+  listen?: { host: string; port: number } | 'off'
+  /** Absent: the host of the other public URLs, and the port on which the gateway listens. */
+  publicUrl?: string
+}
+
+const sshAddressOf = (
+  { listen, publicUrl }: SshSettings,
+  host: string,
+  port: number,
+  outside: string,
+): SshAddress | undefined => {
+  if (listen === 'off') return undefined
+  const at = listen ?? { host, port: port + 2 }
+  return { listen: at, publicUrl: publicUrl ?? `ssh://${bracketed(outside)}:${at.port}` }
+}
+
 export const addressesOf = (
   host: string,
   port: number,
   publicHost?: string,
   publicUrls?: PublicUrls | undefined,
+  sshSettings: SshSettings = {},
 ): Addresses => {
   checkHost('--host', host)
   if (publicHost !== undefined) checkHost('--public-host', publicHost)
   const isEverywhere = host === '0.0.0.0' || host === '::'
   const inside = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   const outside = publicHost ?? (isEverywhere ? (firstAddressOfMachine() ?? inside) : host)
+  const named = publicUrls === undefined ? outside : new URL(publicUrls.publicUrl).hostname.replace(/^\[|\]$/g, '')
+  const ssh = sshAddressOf(sshSettings, host, port, named)
   return {
     control: `${bracketed(host)}:${port}`,
     gate: `${bracketed(host)}:${port + 1}`,
     controlUrl: `http://${bracketed(inside)}:${port}`,
+    gateUrl: `http://${bracketed(inside)}:${port + 1}`,
     publicUrl: `http://${bracketed(outside)}:${port}`,
     publicProxyUrl: `http://${bracketed(outside)}:${port + 1}`,
     ...publicUrls,
+    ...(ssh && { ssh }),
   }
 }

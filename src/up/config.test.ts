@@ -99,6 +99,20 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_PROXY_URL: proxy }), /set together/)
   })
 
+  test('the SSH gateway listens at an address with a port, or is off; complaints name the settings', () => {
+    assert.deepEqual(readUpConfig({}).ssh, {})
+    const given = { ALCOVE_SSH_LISTEN: '0.0.0.0:2222', ALCOVE_SSH_URL: 'ssh://box.example' }
+    assert.deepEqual(readUpConfig(given).ssh, {
+      listen: { host: '0.0.0.0', port: 2222 },
+      publicUrl: 'ssh://box.example',
+    })
+    assert.deepEqual(readUpConfig({ ALCOVE_SSH_LISTEN: 'off' }).ssh, { listen: 'off' })
+    for (const wrong of ['2222', 'box', 'box:0', 'box:99999', 'a b:22', '/run/x']) {
+      assert.throws(() => readUpConfig({ ALCOVE_SSH_LISTEN: wrong }), /ALCOVE_SSH_LISTEN must be/, wrong)
+    }
+    assert.throws(() => readUpConfig({ ALCOVE_SSH_URL: 'http://box' }), /ALCOVE_SSH_URL must be/)
+  })
+
   test('`listUnknownSettings` returns only ALCOVE_ variables that are not settings', () => {
     const known = {
       ...s3,

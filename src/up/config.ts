@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs'
 import { openNetworksMeaning, readIpv4Network, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
 import { readSmtpAddress } from '#src/kit/smtp-address.ts'
+import { readSshUrl, sshUrlMeaning } from '#src/kit/ssh-url.ts'
 import { readStoreAddress } from '#src/kit/store-address.ts'
-import { type PublicUrls, readPublicUrls } from './address.ts'
+import { type PublicUrls, readPublicUrls, type SshSettings } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 export type UpConfig = {
@@ -12,6 +13,7 @@ export type UpConfig = {
   databaseUrl: string | undefined
   /** Public URLs of a reverse proxy. Absent: clients use the addresses on which we listen. */
   publicUrls: PublicUrls | undefined
+  ssh: SshSettings
   /** Cache that all servers of a host share: built images, compiled code. */
   cacheDirectory: string
   /** Settings that are passed unchanged to the runner, if they are set. */
@@ -94,6 +96,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const readUrls = readPublicUrls(env)
   if (typeof readUrls === 'string') complaints.push(readUrls)
   const publicUrls = typeof readUrls === 'string' ? undefined : readUrls
+  const ssh = readSsh(env, complaints)
   const thoseSet = (names: readonly string[]): Record<string, string> =>
     Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])))
   const runnerSettings = thoseSet(runnerSettingNames)
@@ -159,6 +162,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   return {
     databaseUrl,
     publicUrls,
+    ssh,
     cacheDirectory,
     runnerSettings,
     gateSettings,
@@ -195,6 +199,20 @@ export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
   // An empty environment is read here. This shows which names `readUpConfig` reads, and causes no complaint.
   readUpConfig(new Proxy({}, { get: (_, name) => void read.add(String(name)) }))
   return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))
+}
+
+/** Reads where the SSH gateway listens, and where clients reach it. */
+const readSsh = (env: NodeJS.ProcessEnv, complaints: string[]): SshSettings => {
+  const listen = env['ALCOVE_SSH_LISTEN'] || undefined
+  const publicUrl = env['ALCOVE_SSH_URL'] || undefined
+  if (publicUrl !== undefined && readSshUrl(publicUrl) === undefined)
+    complaints.push(`ALCOVE_SSH_URL must be ${sshUrlMeaning}`)
+  if (listen === 'off') return { listen }
+  const address = listen === undefined ? undefined : readSshUrl(`ssh://${listen}`)
+  if (listen !== undefined && (address === undefined || !/:\d+$/.test(listen))) {
+    complaints.push('ALCOVE_SSH_LISTEN must be host:port, such as 0.0.0.0:2222, or off')
+  }
+  return { ...(address && { listen: address }), ...(publicUrl && { publicUrl }) }
 }
 
 /** Parses the archive store's settings as the runner will, so that errors are reported before anything starts. */

@@ -10,12 +10,14 @@ const tryPort = (host: string, port: number) =>
   })
 
 /** Throws a Complaint that names the first port that is not free. */
-export const checkPortsAreFree = async (host: string, ports: readonly number[]): Promise<void> => {
-  for (const port of ports) {
+export const checkPortsAreFree = async (ports: readonly { host: string; port: number }[]): Promise<void> => {
+  for (const { host, port } of ports) {
     const refusal = await tryPort(host, port)
     if (refusal === undefined) continue
     if (refusal === 'EADDRINUSE') {
-      throw new Complaint(`port ${port} on ${host} is in use; give another with --port N (Alcove takes N and N+1)`)
+      throw new Complaint(
+        `port ${port} on ${host} is in use; give another with --port N (Alcove takes N, N+1 and N+2; ALCOVE_SSH_LISTEN moves the last one)`,
+      )
     }
     throw new Complaint(`cannot listen on ${host}:${port}: ${refusal}`)
   }

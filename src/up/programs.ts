@@ -1,5 +1,6 @@
 // The programs of one machine: the command, user and environment of each. This is the table of trust zones.
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
+import { isIPv6 } from 'node:net'
 import { isAbsolute, join } from 'node:path'
 import { confined, type Shown, users } from '#src/kit/confined.ts'
 import { allAgentSockets } from '#src/kit/instance.ts'
@@ -19,6 +20,8 @@ type Secrets = {
   runnerKey: string
   firstKey: string
   encryptionKey: string
+  sshGatewayKey: string
+  sshHostKey: { privateKey: string; publicKey: string }
   /** Former encryption keys, separated by commas. Empty unless an operator has replaced the key. */
   olderEncryptionKeys: string
 }
@@ -43,7 +46,7 @@ const telemetryFiles = ({ telemetry }: UpConfig): Shown[] =>
     .filter(([name, path]) => /_(CERTIFICATE|CLIENT_KEY)$/.test(name) && isAbsolute(path) && existsSync(path))
     .map(([, path]) => ({ from: path }))
 
-const unprivileged = (name: 'control' | 'gate', parts: ProgramParts, own: readonly Shown[]): string[] =>
+const unprivileged = (name: 'control' | 'gate' | 'ssh-gateway', parts: ProgramParts, own: readonly Shown[]): string[] =>
   confined({
     command: nodeCommand(`bin/${name}.ts`),
     uid: users[name],
@@ -55,7 +58,7 @@ const unprivileged = (name: 'control' | 'gate', parts: ProgramParts, own: readon
       ...own,
     ],
     sockets: 'internet',
-    mayBindLowPorts: parts.port < 1024,
+    mayBindLowPorts: (name === 'ssh-gateway' ? (parts.addresses.ssh?.listen.port ?? 0) : parts.port) < 1024,
     endsWith: 'SIGTERM',
   })
 
@@ -82,7 +85,7 @@ const codeCacheOf = ({ config }: Pick<ProgramParts, 'config'>, name: string, uid
 
 const environment = (
   parts: Pick<ProgramParts, 'config'>,
-  name: 'control' | 'gate' | 'runner',
+  name: 'control' | 'gate' | 'runner' | 'ssh-gateway',
   own: Record<string, string>,
 ) => ({
   PATH: parts.config.path,
@@ -105,6 +108,15 @@ const registrySettings = ({ runnerSettings }: UpConfig): Record<string, string> 
     ),
   )
 
+const sshSettingsOfControl = ({ addresses: { ssh }, secrets }: ProgramParts): Record<string, string> =>
+  ssh === undefined
+    ? {}
+    : {
+        ALCOVE_SSH_GATEWAY_KEY: secrets.sshGatewayKey,
+        ALCOVE_SSH_URL: ssh.publicUrl,
+        ALCOVE_SSH_PUBLIC_HOST_KEY: secrets.sshHostKey.publicKey,
+      }
+
 export const controlProgram = (parts: ProgramParts): Program => {
   const { addresses, secrets } = parts
   const log = logOf(parts, 'control')
@@ -124,6 +136,7 @@ export const controlProgram = (parts: ProgramParts): Program => {
           ALCOVE_PROXY_KEY: secrets.proxyKey,
           ALCOVE_RUNNER_KEY: secrets.runnerKey,
           ALCOVE_FIRST_KEY: secrets.firstKey,
+          ...sshSettingsOfControl(parts),
           ALCOVE_ENCRYPTION_KEY: secrets.encryptionKey,
           ALCOVE_OLDER_ENCRYPTION_KEYS: secrets.olderEncryptionKeys,
           ALCOVE_OVERCOMMIT: parts.config.overcommit,
@@ -157,6 +170,28 @@ export const gateProgram = (parts: ProgramParts): Program => {
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ...parts.config.gateSettings,
+        }),
+      }),
+  }
+}
+
+export const sshGatewayProgram = (parts: ProgramParts, { host, port }: { host: string; port: number }): Program => {
+  const { addresses, secrets } = parts
+  const log = logOf(parts, 'ssh-gateway')
+  return {
+    name: 'ssh-gateway',
+    start: () =>
+      startNodeProgram({
+        name: 'ssh-gateway',
+        command: unprivileged('ssh-gateway', parts, []),
+        log,
+        env: environment(parts, 'ssh-gateway', {
+          ALCOVE_LISTEN: `${isIPv6(host) ? `[${host}]` : host}:${port}`,
+          ALCOVE_CONTROL_URL: addresses.controlUrl,
+          ALCOVE_GATE_URL: addresses.gateUrl,
+          ALCOVE_SSH_GATEWAY_KEY: secrets.sshGatewayKey,
+          ALCOVE_SSH_HOST_KEY: secrets.sshHostKey.privateKey,
+          MALLOC_ARENA_MAX: '2',
         }),
       }),
   }

@@ -24,9 +24,10 @@ import { MakingImage } from './making-image.ts'
 import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
 import { checkPortsAreFree } from './ports.ts'
-import { controlProgram, gateProgram, postgresProgram, runnerProgram } from './programs.ts'
+import { controlProgram, gateProgram, postgresProgram, runnerProgram, sshGatewayProgram } from './programs.ts'
 import { checkCodeIsReadable } from './readable-code.ts'
 import { reserveIds } from './reserved-ids.ts'
+import { readSshHostKey } from './ssh-host-key.ts'
 import { findRunningUp, upStateWriter, writeUpState } from './state-file.ts'
 import { Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
@@ -57,7 +58,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   if (process.getuid?.() !== 0) {
     throw new Complaint('sandboxes need root (cgroups, mounts, networks). Run the same command with sudo')
   }
-  const addresses = addressesOf(options.host, options.port, options.publicHost, config.publicUrls)
+  const addresses = addressesOf(options.host, options.port, options.publicHost, config.publicUrls, config.ssh)
   checkCodeIsReadable(resolve(import.meta.dirname, '../..'))
   ensurePackages(display.say)
   const data = prepareDataDirectory(options.data)
@@ -65,7 +66,12 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   reserveIds()
   await buildNativePrograms(display.say)
   await endOrphans(data)
-  await checkPortsAreFree(options.host, [options.port, options.port + 1])
+  const { ssh } = addresses
+  await checkPortsAreFree([
+    { host: options.host, port: options.port },
+    { host: options.host, port: options.port + 1 },
+    ...(ssh ? [ssh.listen] : []),
+  ])
 
   const stopAsked = onceAskedToStop()
   const firstKey = readSecret(data, 'admin.key', newApiKey)
@@ -151,6 +157,8 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
       proxyKey: readSecret(data, 'proxy.key', newServiceKey).value,
       runnerKey: readSecret(data, 'runner.key', newServiceKey).value,
       encryptionKey: readSecret(data, 'encryption.key', newEncryptionKey).value,
+      sshGatewayKey: readSecret(data, 'ssh-gateway.key', newServiceKey).value,
+      sshHostKey: readSshHostKey(data),
       olderEncryptionKeys: readOlderEncryptionKeys(data),
     },
   }
@@ -167,7 +175,13 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
   const served = new Set<string>()
   const supervised = (program: ConstructorParameters<typeof Supervised>[0]) => new Supervised(program, onChange)
   const postgres = config.databaseUrl ? undefined : supervised(postgresProgram(parts, data.postgres, database.resolve))
-  const workers = [controlProgram, gateProgram, runnerProgram].map((make) => supervised(make(parts)))
+  const sshGateway = addresses.ssh && sshGatewayProgram(parts, addresses.ssh.listen)
+  const workers = [
+    controlProgram(parts),
+    gateProgram(parts),
+    runnerProgram(parts),
+    ...(sshGateway ? [sshGateway] : []),
+  ].map(supervised)
   const all = [...(postgres ? [postgres] : []), ...workers]
   const self = identityOf(process.pid)
   const current = () => ({

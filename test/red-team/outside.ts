@@ -66,7 +66,7 @@ export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string
   ]
 }
 
-const programs = ['postgres', 'control', 'gate'] as const
+const programs = ['postgres', 'control', 'gate', 'ssh-gateway'] as const
 
 const confinements = (platform: Platform): Promise<Confinement[]> =>
   Promise.all(programs.map(async (name) => ({ name, pid: await platform.pidOf(name), uid: users[name] })))

@@ -14,7 +14,7 @@ import { findHostPid, listSandboxTraces } from './host.ts'
 import { smallDefaultIn } from './small-default.ts'
 
 /** A program that `up` runs, or `up` itself. */
-export type Program = 'control' | 'gate' | 'runner' | 'postgres' | 'up'
+export type Program = 'control' | 'gate' | 'runner' | 'postgres' | 'ssh-gateway' | 'up'
 
 export type Platform = {
   /** URL of the server, `http://127.0.0.1:<port>`; the API is below `/api`. */
@@ -153,7 +153,7 @@ const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
   const images = options.image === 'small' ? { ALCOVE_CACHE_DIR: await smallDefaultIn(servers ?? directory) } : {}
   const env = { ...images, ...options.env }
   options.prepare?.(directory)
-  const port = await freePorts(2)
+  const port = await freePorts(3)
   let up = await startUp(directory, port, env).catch(async (error: unknown) => {
     await purge(dataDirectoryAt(directory))
     throw error

@@ -34,7 +34,7 @@ suite('alcove up', () => {
   const programs = () => findUpState(dataDirectoryAt(server.data).stateFile)?.programs ?? []
 
   test('a second `up` on the same data directory is refused, and names the process of the first `up`', async () => {
-    const { code, stderr } = await alcove('up', '--data', server.data, '--port', String(await freePorts(2)))
+    const { code, stderr } = await alcove('up', '--data', server.data, '--port', String(await freePorts(3)))
     const first = findUpState(dataDirectoryAt(server.data).stateFile)
     assert.equal(code, 1)
     assert.match(stderr, new RegExp(`already served by process ${first?.pid}\\b`))
@@ -46,7 +46,7 @@ suite('alcove up', () => {
     ['the port above, which the gate needs', 1],
   ] as const) {
     test(`alcove up refuses to start if a port is in use, and names that port: ${what}`, async () => {
-      const port = await freePorts(2)
+      const port = await freePorts(3)
       const other: Server = createServer()
       await new Promise<void>((listening) => other.listen(port + offset, '127.0.0.1', listening))
       const data = mkdtempSync(join(tmpdir(), 'alcove-test-'))

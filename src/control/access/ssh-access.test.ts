@@ -59,7 +59,7 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
       assert.equal((await app.as('ssh-gateway').post(`/sandbox/${id}/ssh-access`)).status, 401)
     }))
 
-  test('429 for the 101st valid token of a sandbox, also when many are asked for at once; expired tokens do not count', () =>
+  test('429 for the 101st valid token of a sandbox, also among many calls at once; expired ones do not count', () =>
     withBox(async (app) => {
       const ask = () => app.as('member').post('/sandbox/box/ssh-access')
       const statuses = (await Promise.all(Array.from({ length: 105 }, ask))).map(({ status }) => status)

@@ -48,7 +48,19 @@ const packages = [
   // Matplotlib's fonts can be satisfied by two sets of packages. These packages are the smaller set. The larger set needs
   // SciPy, Boost and a compiler.
   ...['python3-munkres', 'python3-defcon', 'python3-unicodedata2'],
-  ...['git-lfs', 'openssh-client', 'wget', 'jq', 'ripgrep', 'file', 'zip', 'bzip2', 'rsync', 'vim-tiny'],
+  ...[
+    'git-lfs',
+    'openssh-client',
+    'openssh-sftp-server',
+    'wget',
+    'jq',
+    'ripgrep',
+    'file',
+    'zip',
+    'bzip2',
+    'rsync',
+    'vim-tiny',
+  ],
   ...['make', 'gcc', 'g++', 'libc6-dev', 'libatomic1', 'zsh', 'locales', 'tzdata'],
 ]
 

@@ -21,7 +21,7 @@ export const dialPort = async ({ agent }: ToolboxSandbox, port: number): Promise
       () => undefined,
     )
     if (error instanceof AgentRefused && error.stage === 'connect') {
-      throw new Problem('bad_gateway', `Nothing listens on port ${port} of this sandbox.`, { cause: error })
+      throw new Problem('unprocessable', `Nothing listens on port ${port} of this sandbox.`, { cause: error })
     }
     if (error instanceof Problem) throw error
     throw notStarted('The sandbox stopped before it had answered.', { cause: error })

@@ -1,0 +1,93 @@
+// Asks control about tokens. An answer is kept for a second, so that many connections with one token cause one question.
+import { hash } from 'node:crypto'
+import { Pool } from 'undici'
+import { readWhole } from '#src/kit/read-whole.ts'
+import { sshToken } from '#src/wire/ssh.ts'
+
+/** What a token opens now. `isOver`: the sandbox has ended, and sessions in it end too. */
+export type Opened = { sandboxId: string; expiresAt: number; isOver: boolean; state: string }
+
+const keptMs = 1000
+const mostKept = 4096
+/** Questions that wait for control at the same time. Above them a token counts as not known. */
+const mostQuestions = 64
+const answerBytes = 16 * 1024
+const answerMs = 5000
+
+const statesOver = new Set([
+  'stopping',
+  'stopped',
+  'archiving',
+  'archived',
+  'destroying',
+  'destroyed',
+  'error',
+  'build_failed',
+])
+
+/** Control did not answer, so it is not known whether the token is valid. */
+export class ControlAway extends Error {
+  override name = 'ControlAway'
+}
+
+type Answer = { valid?: unknown; sandboxId?: unknown; state?: unknown; expiresAt?: unknown } | null
+
+const readAnswer = (text: string): Opened | undefined => {
+  const answer = JSON.parse(text) as Answer
+  if (answer?.valid !== true) return undefined
+  const { sandboxId, state, expiresAt } = answer
+  if (typeof sandboxId !== 'string' || typeof state !== 'string' || typeof expiresAt !== 'string') {
+    throw new Error('control answered something else than a validation')
+  }
+  return { sandboxId, state, isOver: statesOver.has(state), expiresAt: Date.parse(expiresAt) }
+}
+
+export class Tokens implements AsyncDisposable {
+  readonly #control: Pool
+  readonly #key: string
+  readonly #kept = new Map<string, { at: number; answer: Promise<Opened | undefined> }>()
+  #questions = 0
+
+  constructor({ controlUrl, key }: { controlUrl: URL; key: string }) {
+    this.#control = new Pool(controlUrl, { connections: 16, headersTimeout: answerMs, bodyTimeout: answerMs })
+    this.#key = key
+  }
+
+  /** Finds what a token opens. Undefined: nothing. Throws ControlAway if control does not answer. */
+  async find(token: string): Promise<Opened | undefined> {
+    if (!sshToken.test(token)) return undefined
+    const name = hash('sha256', token, 'base64')
+    const now = performance.now()
+    const kept = this.#kept.get(name)
+    if (kept !== undefined && now - kept.at < keptMs) return await kept.answer
+    const answer = this.#ask(token)
+    answer.catch(() => undefined)
+    this.#kept.delete(name)
+    this.#kept.set(name, { at: now, answer })
+    if (this.#kept.size > mostKept) this.#kept.delete(this.#kept.keys().next().value!)
+    return await answer
+  }
+
+  async #ask(token: string): Promise<Opened | undefined> {
+    if (this.#questions >= mostQuestions) throw new ControlAway('too many tokens are asked about at once')
+    this.#questions += 1
+    try {
+      const { statusCode, body } = await this.#control.request({
+        method: 'GET',
+        path: `/api/sandbox/ssh-access/validate?token=${token}`,
+        headers: { authorization: `Bearer ${this.#key}` },
+      })
+      const text = (await readWhole(body, answerBytes, () => new Error('control answered too much'))).toString()
+      if (statusCode !== 200) throw new Error(`control answered ${statusCode}`)
+      return readAnswer(text)
+    } catch (cause) {
+      throw new ControlAway('control does not answer', { cause })
+    } finally {
+      this.#questions -= 1
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#control.destroy()
+  }
+}

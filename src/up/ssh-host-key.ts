@@ -1,0 +1,13 @@
+// The host key of the SSH gateway: made once, so that clients keep recognizing the server.
+import ssh2 from 'ssh2'
+import { type DataDirectory, readSecret } from './data-directory.ts'
+
+const newHostKey = (): string => ssh2.utils.generateKeyPairSync('ed25519').private
+
+/** Returns the private key in OpenSSH's format, and the public one as a line of `known_hosts` has it. */
+export const readSshHostKey = (data: DataDirectory): { privateKey: string; publicKey: string } => {
+  const privateKey = readSecret(data, 'ssh-host.key', newHostKey).value
+  const key = ssh2.utils.parseKey(`${privateKey}\n`)
+  if (key instanceof Error) throw new Error(`${data.secrets}/ssh-host.key is no private key in the format of OpenSSH`)
+  return { privateKey, publicKey: `${key.type} ${key.getPublicSSH().toString('base64')}` }
+}
