@@ -35,15 +35,21 @@ export const failedAt = (place: string, error: unknown): unknown =>
     : error
 
 /**
- * Thrown if a registry could not be reached. The error must not reveal whether a name exists in the operator's network: neither
- * by its text nor by its time. Therefore all such errors have one sentence, and the caller gets none before `notBefore` (a
- * `performance.now()` time).
+ * Thrown if a server that a caller has named could not be reached. The error must not reveal whether a name exists in the
+ * operator's network: neither by its text nor by its time. Therefore all such errors have one sentence, and the caller gets none
+ * before `notBefore` (a `performance.now()` time).
  */
 export class Unreached extends ImageFailed {
+  /** The end of a span after `begun`. A span is longer than the time limit of a request and the end of its program. */
   readonly notBefore: number
 
-  constructor(host: string, notBefore: number, options?: ErrorOptions, what = 'registry') {
-    super('unreachable', `The ${what} ${host} cannot be reached, or does not answer in time.`, options)
-    this.notBefore = notBefore
+  constructor(
+    server: string,
+    { begun, answerTimeoutMs }: { begun: number; answerTimeoutMs: number },
+    options?: ErrorOptions,
+  ) {
+    super('unreachable', `The ${server} cannot be reached, or does not answer in time.`, options)
+    const span = answerTimeoutMs + 1000
+    this.notBefore = begun + span * Math.ceil((performance.now() - begun) / span)
   }
 }

@@ -93,7 +93,7 @@ export class ImageMaker {
   constructor(parts: MakerParts) {
     this.#parts = parts
     this.#treeMaker = new TreeMaker(parts)
-    this.#skopeo = new Skopeo({ ...parts.registries, tellAfterMs: parts.limits.answerTimeoutMs })
+    this.#skopeo = new Skopeo({ ...parts.registries, answerTimeoutMs: parts.limits.answerTimeoutMs })
   }
 
   /** Makes the files of an image below `scratch`. `hold` is called before a tree or layer is used. */

@@ -7,10 +7,9 @@ import { users } from '#src/kit/confined.ts'
 import { openEgress } from './egress.ts'
 import { checkRoom } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
-import { asSize } from './limits.ts'
 import { isOfOperator } from './skopeo.ts'
-import { type Fetching, fetchWebFile } from './web-file.ts'
-import { bytesWrittenBelow, runJob, TookTooLong } from './workshop.ts'
+import { type Fetching, fail, fetchWebFile, tooLarge, tooSlow } from './web-file.ts'
+import { bytesWrittenBelow, lastWords, runJob } from './workshop.ts'
 
 export type Repository = {
   url: string
@@ -83,9 +82,6 @@ const objectsOf = async (pack: string): Promise<number> => {
   }
 }
 
-const tooLarge = (mostBytes: number, cause?: unknown) =>
-  new ImageFailed('too-large', `It is larger than the image may be (${asSize(mostBytes)}).`, { cause })
-
 export const fetchRepository = async (
   { url: address, ref, directory, keepsHistory }: Repository,
   checksum: string | undefined,
@@ -102,7 +98,6 @@ export const fetchRepository = async (
   const place = join(scratch, 'cloned')
   await mkdir(place)
   await chown(place, users.fetcher, users.fetcher)
-  const fail = (message: string, cause?: unknown) => new ImageFailed('build-failed', message, { cause })
   await using egress = await openEgress(isOfOperator({ registry: url.host }, settings), settings, scratch)
   const leftOut = keepsHistory ? '' : './.git'
   const outcome = await runJob(scratch, {
@@ -112,6 +107,7 @@ export const fetchRepository = async (
     network: egress.of,
     largestFileBytes: mostBytes,
     timeoutMs: limits.timeoutMs,
+    tookTooLong: () => tooSlow(url),
     signal,
     watch: async (pid) => {
       await checkRoom(place, limits)
@@ -119,9 +115,7 @@ export const fetchRepository = async (
       if ((await bytesWrittenBelow(pid)) > shareOfJob * mostBytes) throw tooLarge(mostBytes)
     },
   })
-  const cause = new Error(outcome.stderr.trim().slice(-2000))
-  if (outcome.stopped instanceof TookTooLong) throw fail(`${url.host} did not send it in time.`)
-  if (outcome.stopped !== undefined) throw outcome.stopped
+  const cause = lastWords(outcome.stderr)
   // Git may have refused an incomplete pack before the next check, so check the number of objects here.
   if (outcome.exitCode !== 0) await checkObjects(place)
   switch (outcome.exitCode) {

@@ -13,7 +13,7 @@ import type { RegistryLogin } from '#src/wire/runner-link.ts'
 import { type Egress, openEgress, type PublicNetwork } from './egress.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
 import { formatReference, isThisMachine, type Reference } from './reference.ts'
-import { type Job, type Outcome, runJob, TookTooLong, type View } from './workshop.ts'
+import { type Job, type Outcome, runJob, type View } from './workshop.ts'
 
 export type RegistrySettings = {
   /** Registries (host:port) that are contacted without encryption. A registry on this machine has to be listed here. */
@@ -81,9 +81,9 @@ inspect() { skopeo --debug --insecure-policy inspect --raw "$@"; }
 inspect "$@" && printf '\\0' && { inspect --config "$@" || :; }`
 
 export class Skopeo {
-  readonly #settings: RegistrySettings & { tellAfterMs: number }
+  readonly #settings: RegistrySettings & { answerTimeoutMs: number }
 
-  constructor(settings: RegistrySettings & { tellAfterMs: number }) {
+  constructor(settings: RegistrySettings & { answerTimeoutMs: number }) {
     this.#settings = settings
   }
 
@@ -198,13 +198,9 @@ export class Skopeo {
     await using network = await this.#networkFor(reference, scratch)
     const mayNotTell = reference !== undefined && !isOfOperator(reference, this.#settings)
     const begun = performance.now()
-    // An unreachable registry is reported only at multiples of this span, so that the time reveals nothing. A span is longer than
-    // the time limit of a request and the end of its program.
-    const unreached = (cause?: unknown) => {
-      const span = this.#settings.tellAfterMs + 1000
-      const spans = Math.ceil((performance.now() - begun) / span)
-      return new Unreached(reference?.registry ?? '', begun + spans * span, { cause })
-    }
+    const { answerTimeoutMs } = this.#settings
+    const unreached = (cause?: unknown) =>
+      new Unreached(`registry ${reference?.registry ?? ''}`, { begun, answerTimeoutMs }, { cause })
     const outcome = await runJob(scratch, {
       argv,
       views: [...views, ...network.views],
@@ -213,16 +209,15 @@ export class Skopeo {
       secret: await this.#credentialsFor(running),
       largestFileBytes,
       timeoutMs,
+      tookTooLong: (stderr) => {
+        // After 429, skopeo waits and retries by itself, with growing pauses.
+        if (saysToWait.test(stderr)) return mustWait(reference?.registry ?? '')
+        if (mayNotTell) return unreached()
+        return new ImageFailed('took-too-long', `The image was not there within ${Math.round(timeoutMs / 1000)} s.`)
+      },
       signal,
       ...(watch === undefined ? {} : { watch }),
     })
-    if (outcome.stopped instanceof TookTooLong) {
-      // After 429, skopeo waits and retries by itself, with growing pauses.
-      if (saysToWait.test(outcome.stderr)) throw mustWait(reference?.registry ?? '')
-      if (mayNotTell) throw unreached()
-      throw new ImageFailed('took-too-long', `The image was not there within ${Math.round(timeoutMs / 1000)} s.`)
-    }
-    if (outcome.stopped !== undefined) throw outcome.stopped
     if (outcome.exitCode !== 0) {
       const complaint = complain(outcome, running)
       throw mayNotTell && complaint.failure === 'unreachable' ? unreached(complaint.cause) : complaint

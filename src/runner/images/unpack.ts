@@ -13,7 +13,7 @@ import { checkRoom, firstBytesOf, measure } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 import { asSize, type ImageLimits } from './limits.ts'
 import { type Descriptor, ownArchitecture } from './manifest.ts'
-import { bytesWrittenBelow, runJob, TookTooLong } from './workshop.ts'
+import { bytesWrittenBelow, runJob } from './workshop.ts'
 
 /** A stored layer, and the digest of its unpacked content. */
 export type Layer = Descriptor & { diffId: string }
@@ -61,6 +61,8 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
     network: 'none',
     largestFileBytes: mostBytes,
     timeoutMs: limits.timeoutMs,
+    tookTooLong: () =>
+      new ImageFailed('took-too-long', `The image was not unpacked within ${limits.timeoutMs / 1000} s.`),
     signal,
     watch: async (pid) => {
       const written = await bytesWrittenBelow(pid)
@@ -70,9 +72,6 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
       onWritten(written)
     },
   })
-  if (outcome.stopped instanceof TookTooLong)
-    throw new ImageFailed('took-too-long', `The image was not unpacked within ${limits.timeoutMs / 1000} s.`)
-  if (outcome.stopped !== undefined) throw outcome.stopped
   if (outcome.exitCode !== 0) throw complaintOf(outcome.stderr, mostBytes)
   const { bytes, files, owners } = await measure(rootfs, uidBase + commonIds, mostOwners)
   if (files > mostFiles) throw tooManyFiles(mostFiles)

@@ -10,7 +10,7 @@ import { checkRoom } from './files.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
 import { asSize, type ImageLimits } from './limits.ts'
 import { isOfOperator, isPrivate, type RegistrySettings } from './skopeo.ts'
-import { runJob, TookTooLong } from './workshop.ts'
+import { lastWords, runJob } from './workshop.ts'
 
 /** A file on the host that an unprivileged program has written. */
 export type WebFile = { file: FileHandle; size: number; modifiedSeconds: number; digest: string }
@@ -32,6 +32,13 @@ const exitsUnreached = [5, 6, 7, 28, 45, 52, 55, 56]
 const exitTooLarge = 63
 const exitRefused = 22
 
+export const fail = (message: string, cause?: unknown) => new ImageFailed('build-failed', message, { cause })
+
+export const tooSlow = ({ host }: URL) => fail(`${host} did not send it in time.`)
+
+export const tooLarge = (mostBytes: number, cause?: unknown) =>
+  new ImageFailed('too-large', `It is larger than the image may be (${asSize(mostBytes)}).`, { cause })
+
 /** Returns the host, with the port if the URL has one. Registries are named in this form, too. */
 const hostOf = (url: URL): string => url.host
 
@@ -50,11 +57,6 @@ export const fetchWebFile = async (
   await mkdir(directory)
   await chown(directory, users.fetcher, users.fetcher)
   const begun = performance.now()
-  const fail = (message: string, cause?: unknown) => new ImageFailed('build-failed', message, { cause })
-  const unreached = (cause: unknown) =>
-    isNamed
-      ? fail(`${url.host} cannot be reached.`, cause)
-      : new Unreached(url.host, begun + limits.answerTimeoutMs + 1000, { cause }, 'server')
 
   await using egress = await openEgress(isNamed, settings, scratch)
   const outcome = await runJob(scratch, {
@@ -69,20 +71,21 @@ export const fetchWebFile = async (
     network: egress.of,
     largestFileBytes: mostBytes,
     timeoutMs: limits.timeoutMs,
+    tookTooLong: () => tooSlow(url),
     signal,
     watch: () => checkRoom(directory, limits),
   })
-  const cause = new Error(outcome.stderr.trim().slice(-2000))
-  if (outcome.stopped instanceof TookTooLong) throw fail(`${url.host} did not send it in time.`)
-  if (outcome.stopped !== undefined) throw outcome.stopped
+  const cause = lastWords(outcome.stderr)
   const { exitCode } = outcome
-  if (exitsUnreached.includes(exitCode as number)) throw unreached(cause)
+  if (exitsUnreached.includes(exitCode as number))
+    throw isNamed
+      ? fail(`${url.host} cannot be reached.`, cause)
+      : new Unreached(`server ${url.host}`, { begun, answerTimeoutMs: limits.answerTimeoutMs }, { cause })
   if (exitCode === exitRefused) {
     const [, status = 'an error'] = /error: (\d{3})/.exec(outcome.stderr) ?? []
     throw fail(`${url.host} answered with ${status}.`, cause)
   }
-  if (exitCode === exitTooLarge || /file too large/i.test(outcome.stderr))
-    throw new ImageFailed('too-large', `It is larger than the image may be (${asSize(mostBytes)}).`, { cause })
+  if (exitCode === exitTooLarge || /file too large/i.test(outcome.stderr)) throw tooLarge(mostBytes, cause)
   if (exitCode !== 0) throw fail(`It could not be fetched from ${url.host}.`, cause)
   return opened(join(directory, 'file'), checksum)
 }

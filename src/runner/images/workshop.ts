@@ -29,15 +29,18 @@ export type Job = {
   secret?: { at: string; text: string } | undefined
   largestFileBytes: number
   timeoutMs: number
+  /** The error of a job that has not ended in time, from what it wrote to its standard error. */
+  tookTooLong: (stderr: string) => Error
   signal?: AbortSignal | undefined
   /** Called at intervals with the pid of the job's topmost process. If this function throws, the job ends. */
   watch?: (pid: number) => Promise<void>
 }
 
-/** How the job ended. If we ended the job, `stopped` is the reason, and the other fields have no meaning. */
-export type Outcome = { exitCode: number | null; stdout: Buffer; stderr: string; stopped?: unknown }
+/** How the job ended by itself. */
+export type Outcome = { exitCode: number | null; stdout: Buffer; stderr: string }
 
-export class TookTooLong extends Error {}
+/** What a failed job wrote last to its standard error. It goes to the log. */
+export const lastWords = (stderr: string): Error => new Error(stderr.trim().slice(-2000))
 
 const outputLimitBytes = 8 * 1024 * 1024
 const memoryLimitBytes = 8 * 1024 ** 3
@@ -157,7 +160,7 @@ const heard = (from: Readable, keep: 'first' | 'last') => {
   return () => text
 }
 
-/** Runs the job and returns how it ended. `scratch` is a directory that belongs to root, on any file system. */
+/** Runs the job and returns how it ended. Throws if we ended it: at its timeout, by its signal, or because `watch` threw. `scratch` is a directory that belongs to root, on any file system. */
 export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   const system = systemDirectories()
   const views = [...system.views, { from: filterProgram, at: filterAt }, ...job.views]
@@ -183,29 +186,32 @@ export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
 
 const runWatched = (program: string, args: readonly string[], job: Job): Promise<Outcome> =>
   new Promise((resolve, reject) => {
-    const { timeoutMs, signal, watch, secret } = job
+    const { timeoutMs, tookTooLong, signal, watch, secret } = job
     const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' }
     // Pipes only: the runtime gives standard files to the job's user, and no file of the host may become that user's.
     const child = spawn(program, args, { env, stdio: 'pipe' })
     child.stdin.on('error', () => {})
     child.stdin.end(secret?.text)
     const [stdout, stderr] = [heard(child.stdout, 'first'), heard(child.stderr, 'last')]
-    let stopped: unknown
-    const stop = (why: unknown) => {
-      stopped ??= why
+    let whyStopped: (() => unknown) | undefined
+    const stop = (why: () => unknown) => {
+      whyStopped ??= why
       child.kill('SIGKILL')
     }
-    const timer = setTimeout(() => stop(new TookTooLong()), timeoutMs)
-    const onAbort = () => stop(signal?.reason ?? new Error('aborted'))
+    const timer = setTimeout(() => stop(() => tookTooLong(stderr().toString())), timeoutMs)
+    const onAbort = () => stop(() => signal?.reason ?? new Error('aborted'))
     signal?.addEventListener('abort', onAbort, { once: true })
     if (signal?.aborted) onAbort()
 
     let look: NodeJS.Timeout | undefined
     const lookSoon = () => {
       look = setTimeout(() => {
-        watch?.(child.pid as number).then(() => {
-          if (look !== undefined) lookSoon()
-        }, stop)
+        watch?.(child.pid as number).then(
+          () => {
+            if (look !== undefined) lookSoon()
+          },
+          (error: unknown) => stop(() => error),
+        )
       }, watchEveryMs)
     }
     if (watch !== undefined) lookSoon()
@@ -222,12 +228,8 @@ const runWatched = (program: string, args: readonly string[], job: Job): Promise
     })
     child.once('close', (exitCode) => {
       ended()
-      resolve({
-        exitCode,
-        stdout: stdout(),
-        stderr: stderr().toString(),
-        ...(stopped === undefined ? {} : { stopped }),
-      })
+      if (whyStopped === undefined) resolve({ exitCode, stdout: stdout(), stderr: stderr().toString() })
+      else reject(whyStopped())
     })
   })
 
