@@ -945,7 +945,7 @@ AS $function$
 declare
   said sandbox_events;
 begin
-  -- Nobody listens to most organizations: that is found out first, before anything is made ready to be told.
+  -- Most organizations have no endpoint, so this is checked first.
   if not exists (select from webhook_applications where organization_id = new.organization_id and is_listening) then
     return null;
   end if;
@@ -953,7 +953,7 @@ begin
   if said.to_state is distinct from new.state or said.at is distinct from new.state_changed_at then
     said := null;
   end if;
-  -- Nobody knew of a sandbox that was started ahead until it was claimed.
+  -- A warm sandbox is announced as created when it is claimed.
   if tg_op = 'INSERT' or old.warm_pool_id is not null then
     perform tell_webhooks_why('sandbox.created', null, new.created_at, new, said);
   else
@@ -1007,7 +1007,8 @@ begin
   insert into webhook_messages (organization_id, event, subject_id, name, sandbox_class, old_state, state, at,
     by_kind, by_id, reason, cause, labels)
   values ($4.organization_id, $1, $4.id,
-    -- A sandbox gives up its name when it is to be destroyed (src/control/sandboxes/destroy.ts).
+    -- A sandbox that is to be destroyed is renamed (src/control/sandboxes/verbs/destroy.ts), so the old name is
+    -- restored here.
     case when $4.desired_state = 'destroyed' then regexp_replace($4.name, '^DESTROYED_(.*)_\d+$', '\1') else $4.name end,
     $4.sandbox_class, $2, $4.state, $3, $5.by_kind, $5.by_id, $5.reason, $5.cause,
     case when octet_length($4.labels::text) <= 4096 then $4.labels end);

@@ -49,8 +49,8 @@ const organizationIn = (context: object | undefined): string | undefined =>
   (context as Partial<OrganizationContext> | undefined)?.organization?.id
 
 /**
- * Turns some database errors into a 503 or 409, so that the caller may retry. They are not the code's fault: an outage,
- * a deletion, a deadlock.
+ * Turns some database errors into a 503 or 409, so that the caller may retry: an outage, a concurrent deletion, a
+ * deadlock.
  */
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {

@@ -5,7 +5,7 @@ import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
 /**
- * Most unread bytes on a runner's link. Above this limit, the link is closed. The runner opens a new link and reads its
+ * Maximum unread bytes on a runner's link. Above it, the link is closed. The runner opens a new link and reads its
  * whole list again.
  */
 const mostBufferedBytes = 8 * 1024 * 1024

@@ -6,14 +6,17 @@ import type { ChangeFeed } from './sandboxes/record/changes.ts'
 
 export type RunningOptions = {
   /**
-   * How many seconds a create, a fork or a resize waits until it is done. After that, the answer has the present state.
+   * Seconds for which a create, a fork or a resize waits until it is done. After that, the answer shows the present
+   * state.
    */
   createWaitSeconds: number
-  /** How many milliseconds a pause or a resume waits until it is done. Nearly all of them are done at once. */
+  /**
+   * Milliseconds for which a pause or a resume waits until it is done. Nearly all of them are done within this time.
+   */
   momentMilliseconds: number
   /**
-   * Overcommit: how many times the cpu, memory and disk of a runner may be given to sandboxes. Idle sandboxes use next
-   * to nothing of each.
+   * Overcommit: how many times the CPUs, memory and disk of a runner may be assigned to sandboxes. Idle sandboxes use
+   * very little of each.
    */
   overcommit: { cpu: number; memory: number; disk: number }
   /** Seconds between two heartbeats of a runner, and the silence after which it gets no new work. */
@@ -24,7 +27,7 @@ export type RunningOptions = {
   eventPingSeconds: number
   /** Seconds in which the client of an event socket must answer a ping. */
   eventPongSeconds: number
-  /** Most warm sandboxes per snapshot and region. The actual number depends on demand. */
+  /** Maximum number of warm sandboxes per snapshot and region. The actual number depends on demand. */
   mostWarm: number
 }
 

@@ -9,14 +9,14 @@ const longest = 2048
 const refused4 = new BlockList()
 refused4.addSubnet('0.0.0.0', 8)
 refused4.addSubnet('169.254.0.0', 16) // link-local, and the metadata services of most clouds
-refused4.addSubnet('224.0.0.0', 3) // many receivers, and nobody
+refused4.addSubnet('224.0.0.0', 3) // multicast, reserved and broadcast
 refused4.addAddress('100.100.100.200') // Alibaba's metadata
-refused4.addAddress('168.63.129.16') // Azure's
-refused4.addAddress('192.0.0.192') // Oracle's
+refused4.addAddress('168.63.129.16') // Azure's metadata
+refused4.addAddress('192.0.0.192') // Oracle's metadata
 
 const refused6 = new BlockList()
 refused6.addAddress('::', 'ipv6')
-refused6.addSubnet('::ffff:0:0', 96, 'ipv6') // IPv4 in another dress, as the next two
+refused6.addSubnet('::ffff:0:0', 96, 'ipv6') // IPv4 addresses written as IPv6, as in the next two lines
 refused6.addSubnet('64:ff9b::', 96, 'ipv6')
 refused6.addSubnet('2002::', 16, 'ipv6')
 refused6.addSubnet('fe80::', 10, 'ipv6')

@@ -15,7 +15,7 @@ import {
   insertSignedPreview,
 } from './signed-previews.ts'
 
-/** Most signed URLs that a sandbox may have at a time. */
+/** Maximum number of valid signed URLs of a sandbox. */
 const mostSignedUrls = 1000
 /** How long the row of an expired URL stays: a day, because a connection that the URL opened may still be open. */
 const keptMs = 86_400_000

@@ -29,7 +29,7 @@ export { touchKey } from './store.ts'
 export type ApiKeysParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 const keysPerUser = 500
-/** Most keys of an organization, so that all its keys fit in one answer. */
+/** Maximum number of keys per organization. All keys of an organization fit in one answer. */
 const keysPerOrganization = 10_000
 
 /**

@@ -1,4 +1,4 @@
-// The filters of the audit log as SQL: `action[eq]`, `targetId[in]`, `statusCode[gte]` and their like.
+// The filters of the audit log as SQL: `action[eq]`, `targetId[in]`, `statusCode[gte]` and so on.
 import { Problem } from '#src/problems.ts'
 import type { Sql } from '../storage/database.ts'
 import { auditedCalls, scenarioOf } from './scenarios.ts'
@@ -15,8 +15,8 @@ const readTime = (name: string, text: unknown): Date => {
 }
 
 /**
- * Condition for rows whose call has one of these words. A call that is not in the table has the words `other` and
- * `update`. If those match, the condition is that the call is none of the table's other calls.
+ * SQL condition for rows whose call has one of these words. Calls that are not in the table have the words `other` and
+ * `update`. For these words, the condition excludes all calls of the table.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])

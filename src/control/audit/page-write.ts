@@ -17,8 +17,8 @@ type PageWrite = {
 }
 
 /**
- * Runs `work` after the audit row is inserted. When the promise settles, the outcome is in the row. So answer only
- * after that.
+ * Runs `work` after the audit row is inserted. When the returned promise settles, the outcome is in the row: send the
+ * answer only then.
  */
 export const tellOfPageWrite = async <T>(
   { database, clock, log }: Pick<Parts, 'database' | 'clock' | 'log'>,

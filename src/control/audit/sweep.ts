@@ -3,7 +3,7 @@
 import type { Parts } from '../parts.ts'
 import { deleteBeyond, deleteOld } from '../storage/history.ts'
 
-/** Most rows of the audit log: about 8 GB, with their indexes. */
+/** Maximum number of rows in the audit log. They use about 8 GB, with their indexes. */
 const mostRows = 10_000_000
 
 export const sweepAudit = async (

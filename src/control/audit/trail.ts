@@ -38,7 +38,7 @@ export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/start',
 ])
 
-/** Most rows that may be incomplete at once. Above this number, answers wait until rows are complete. */
+/** Maximum number of rows that may be incomplete. Above it, answers wait until rows are complete. */
 const mostOnTheirWay = 100
 
 /** Clients call this endpoint all day to signal activity. It changes nothing that deserves an audit row. */
@@ -147,7 +147,10 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
 
 type Tell = (sql: Sql, alone?: 'alone') => Promise<void>
 
-/** Runs a route once its row is inserted, or passes the insert on to the route. */
+/**
+ * Runs the handler of a route after its audit row is inserted. Exceptions: routes of `tellThemselves` insert the row
+ * themselves, and routes of `readFirst` get the pending insert.
+ */
 const runTold = async (
   route: ControlRoute,
   call: Parameters<ControlRoute['run']>[0],

@@ -21,7 +21,7 @@ const tokenSeconds = 3600
 const keyDays = 30
 const millisecondsOfDay = 86_400_000
 const lock = 7_305_524
-/** Most keys in the cache. A key takes very little memory. */
+/** Maximum number of keys in the cache. A key takes very little memory. */
 const keepAtMost = 100
 
 type KeyRow = { id: string; public_key: JWK; private_key: string; created_at: Date }

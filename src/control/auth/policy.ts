@@ -35,7 +35,10 @@ export const holds = (needs: Needs, caller: Standing): boolean => {
   }
 }
 
-/** A caller of the grid: a service by its key, or a user by their standing in the organization that the path names. */
+/**
+ * A caller in the access grid: a service by its key, or a user by their standing in the organization that the path
+ * names.
+ */
 type Column =
   | { kind: 'nobody' | 'proxy' | 'runner' | 'collector' | 'ssh-gateway' }
   | ({ kind: 'here' } & Standing)
@@ -57,7 +60,7 @@ const standing = (
 const columnsOf = <Name extends string>(entries: readonly (readonly [Name, Column])[]) =>
   Object.fromEntries(entries) as Record<Name, Column>
 
-/** The callers of the grid; policy.test.ts makes each of them. */
+/** The callers in the access grid; policy.test.ts makes each of them. */
 export const callers = {
   nobody: { kind: 'nobody' },
   stranger: { kind: 'elsewhere', ...standing(allPermissions, 'owner') },

@@ -15,12 +15,12 @@ import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
 const signInMilliseconds = 10_000
 
-/** Most unsent bytes of a client. Above this number, the client counts as one that does not read. */
+/** Maximum unsent bytes of a client. A client with more counts as one that does not read. */
 const mostBufferedBytes = 1024 * 1024
 /** Longest message from a client, in bytes. */
 const longestMessage = 16 * 1024
 
-/** Looks up the holder of a credential, under the rate limit for failed attempts. */
+/** Finds the user of a credential. Failed attempts count towards a rate limit. */
 type TryCredential = (find: () => Promise<string | undefined>) => Promise<string | undefined>
 
 /** The packet kinds of Engine.IO, and those of Socket.IO inside of `message`. */

@@ -6,7 +6,7 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import type { Sql } from '../storage/database.ts'
 
-/** Most bytes of one image's log. The runner sends no more than this either. */
+/** Maximum bytes of one image's log. The runner does not send more than this. */
 const mostBytes = 1024 * 1024
 const keptDays = 7
 const lookEveryMs = 500

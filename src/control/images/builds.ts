@@ -13,11 +13,11 @@ import { insertImage, writeWanted } from './image-store.ts'
 const prefix = 'build-'
 const keptHours = 24
 /**
- * Most builds that an organization keeps. Above this limit, the builds that were requested longest ago are deleted,
- * except those that sandboxes use.
+ * Maximum number of builds that an organization keeps. Above it, the builds that were requested longest ago are
+ * deleted, except those that sandboxes use.
  */
 const mostKept = 500
-/** Most builds of an organization, including builds that runners have not removed yet. */
+/** Maximum number of builds of an organization, including builds that runners have not removed yet. */
 const mostBuilds = 1000
 /**
  * Largest image of a build. The limit does not depend on the disk of the first sandbox, because all sandboxes with this

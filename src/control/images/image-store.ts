@@ -11,7 +11,7 @@ type NewImage = {
   name: string
   source: ImageSource
   regionId: string
-  /** The only runner that keeps the image. Null: every runner of the region brings it. */
+  /** The only runner that keeps the image. Null: every runner of the region pulls or builds it. */
   runnerId: string | null
   /** The base image, if this image is a copy of a sandbox's disk. */
   base: string | null
@@ -36,8 +36,8 @@ const isNeeded = (sql: Sql) => sql`
       and state not in ('destroyed', 'build_failed')))`
 
 /**
- * Most images of a region. A runner may have all of them. It lists their names in one message, whose size is limited
- * (`runner-link/link.ts`).
+ * Maximum number of images of a region. A runner may have all of them, and lists their names in one message of limited
+ * size (`runner-link/link.ts`).
  */
 const mostOfRegion = 50_000
 
@@ -123,8 +123,8 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
       and sandboxes.state in ${sql(statesAwaitingImage)}))`
 
 /**
- * Most images that are listed with their source, which can be 256 KiB per image. The next images are listed once these
- * are made.
+ * Maximum number of images that are listed with their source, which can have 256 KiB per image. Further images are
+ * listed after these are made.
  */
 const mostUnsettled = 100
 
@@ -177,8 +177,8 @@ export const writeWanted = async (sql: Sql, name: string, wanted: boolean, now: 
 }
 
 /**
- * Stores that a runner failed to bring the image. Returns whether another ready runner may still bring it. For example,
- * one runner with a full disk does not make the image fail for the whole region.
+ * Stores that a runner failed to pull or build the image. Returns whether another ready runner may still do it. For
+ * example, one runner with a full disk does not make the image fail for the whole region.
  */
 export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): Promise<boolean> => {
   await sql`
@@ -192,7 +192,7 @@ export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): P
 }
 
 /**
- * Stores the digest of an image. A tag such as `python:3.12` is resolved once. Runners that bring the image later bring
+ * Stores the digest of an image. A tag such as `python:3.12` is resolved once. Runners that pull the image later pull
  * the same digest.
  */
 export const pinDigest = async (sql: Sql, name: string, digest: string, reference: string, now: Date) => {

@@ -36,7 +36,8 @@ const daysOpen = 7
 const day = 86_400_000
 const mostPending = 1000
 /**
- * Most invitation mails in a day. This server sends the mails to people it does not know, so their number is limited.
+ * Maximum number of invitation mails per day. This server sends the mails to people it does not know, so their number
+ * is limited.
  */
 const mostInADay = { ofOrganization: 1000, toAddress: 10 }
 

@@ -47,8 +47,8 @@ export const givePassword = async (parts: AccountParts, body: { email: string; p
   checkPassword(password)
   const user = await findUserByEmail(parts.database.sql, body.email)
   if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
-  // Another person may already sign in to that account through the provider. That person would share the account with
-  // the owner of the new password.
+  // Another person may already sign in to this account through an organization's identity provider. That person would
+  // then share the account with the owner of the new password.
   if (user.emailVerified && !user.ownsAddress) {
     throw new Problem(
       'conflict',

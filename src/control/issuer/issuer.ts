@@ -31,7 +31,7 @@ const begunElsewhere = 'This step of signing in has ended, or was begun elsewher
 const sweepMilliseconds = 60 * 1000
 /** Longest URL, and longest body, in bytes. Clients send far less, and each attempt is stored. */
 const longest = 4096
-/** Most calls per address and minute that leave a record. A sign-in takes two to five. */
+/** Maximum number of calls per address and minute that leave a record. A sign-in makes two to five such calls. */
 const mostBegunPerMinute = 300
 const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$)/
 const reloadMilliseconds = 1000

@@ -12,8 +12,7 @@ const hashed = (text: string | undefined): string | null => (text === undefined 
 const longestSeconds = 30 * 24 * 60 * 60
 
 /**
- * Most records without an account. Such a record is a sign-in that was begun. Anybody can begin one without a
- * credential.
+ * Maximum number of records without an account. Each is a sign-in that somebody has begun, which needs no credential.
  */
 const mostAnonymous = 20_000
 

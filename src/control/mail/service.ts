@@ -4,7 +4,7 @@ import { Problem } from '#src/problems.ts'
 import type { Transaction } from '../storage/database.ts'
 import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts'
 
-/** Most waiting mails. This many wait only if the mail server has been unreachable for long. */
+/** Maximum number of waiting mails. So many wait only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
 /** A user may have queued at most a ninth of the free places: 1,000 for a single user, and many users never take all places. */
 const share = 9

@@ -19,7 +19,7 @@ const series = {
   'daytona.sandbox.filesystem.usage': 'diskUsed',
 } as const satisfies Record<string, Exclude<keyof MeterRow, 'at'>>
 
-/** Most points per series. If there are more samples, each point is the mean of several. */
+/** Maximum number of points per series. If there are more samples, each point is the mean of several. */
 const mostPoints = 1000
 const rowsPerSweep = 50_000
 

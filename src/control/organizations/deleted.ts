@@ -11,7 +11,7 @@ export type DeletedOrganization = { id: string; deletedBy: string; deletedAt: Da
 const keptMinutes = 5
 const atOneTime = 20
 
-/** Takes the deleted organizations to check now, longest unchecked first. */
+/** Returns the deleted organizations to check now, longest unchecked first, and marks them as checked. */
 export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganization[]> =>
   await sql<DeletedOrganization[]>`
     update deleted_organizations set looked_at = ${now}

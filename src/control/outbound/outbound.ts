@@ -21,7 +21,7 @@ export type OutboundRequest = {
   requireTls?: boolean
   /** Milliseconds for the whole call, including the DNS look-up. */
   timeoutMilliseconds?: number
-  /** Most bytes of the response body; a larger body is an error. */
+  /** Maximum bytes of the response body; a larger body is an error. */
   mostBytes?: number
   /** The organization that gave the URL. One organization may have a quarter of all concurrent calls. */
   organizationId?: string
@@ -40,9 +40,9 @@ type OutboundParts = {
   /** Reads the networks of this host, which no call may reach. Called again for each call. */
   readOwn?: () => Networks
   resolve?: Resolve
-  /** Most concurrent calls; a call above this limit fails at once. Default: 64. */
+  /** Maximum number of concurrent calls; a call above it fails immediately. Default: 64. */
   mostAtOnce?: number
-  /** Milliseconds. A refused host name fails after a multiple of this time. Default: 2000. */
+  /** Milliseconds. A call to a refused host name fails after a multiple of this time. Default: 2000. */
   evenMilliseconds?: number
   /** The TLS certificates that are trusted. Default: Node's own list. */
   secureContext?: () => SecureContext

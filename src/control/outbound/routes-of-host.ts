@@ -5,7 +5,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 
 export type NextNetwork = { address: string; bits: number }
 
-/** Most bytes read. A router can have the routes of the whole Internet, but its default route is among the first. */
+/** Maximum bytes read. A router can have the routes of the whole Internet, but its default route is among the first. */
 const mostRead = 256 * 1024
 
 const readBeginning = (path: string): string => {

@@ -1,4 +1,4 @@
-// An operator changes quotas. Fields that are absent or null stay as they are.
+// Changes the quotas of an organization for an operator. Absent fields and null fields stay as they are.
 import { announceCredentialChange, type Callers } from '#src/control/auth/callers.ts'
 import { writeOrganizationQuota } from '#src/control/organizations/service.ts'
 import type { Parts } from '#src/control/parts.ts'

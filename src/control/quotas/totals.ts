@@ -91,7 +91,7 @@ const holdPlace = (transaction: Transaction, { organizationId, regionId, sandbox
   transaction`
     select pg_advisory_xact_lock(hashtextextended(${`quota ${organizationId} ${regionId} ${sandboxClass}`}, 0))`
 
-/** What a move changes: the row before the move (null for a create), and the row as written. */
+/** The change that a move makes: the row before the move (null for a create), and the row after it. */
 type Growth = { from: SandboxRow | null; written: SandboxRow; to: Move['to'] }
 
 const isMore = (after: Held, before: Held) => kinds.some(([kind]) => after[kind] > before[kind])

@@ -1,5 +1,6 @@
-// Asks a registry whether it accepts a username and a password, as `docker login` does: `GET /v2/`, and if the registry hands out
-// tokens, its token service. Sends the password to nobody else, follows no redirect, and repeats nothing that a registry says.
+// Asks a registry whether it accepts a username and a password, as `docker login` does: `GET /v2/`, and then the
+// registry's token service, if it has one. The password is sent to no other server, redirects are not followed, and
+// answers of the registry are never quoted.
 import { readChallenges, trustedRealm } from '#src/kit/registry-realm.ts'
 import { Problem } from '#src/problems.ts'
 import { OutboundError } from '../outbound/error.ts'

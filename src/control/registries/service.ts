@@ -25,7 +25,7 @@ import {
   writeRegistry,
 } from './store.ts'
 
-/** Most registries of an organization. */
+/** Maximum number of registries of an organization. */
 export const mostRegistries = 50
 
 /**
@@ -206,7 +206,7 @@ const namedIn = (reference: string) => {
 }
 
 /**
- * The accounts that a runner may need to bring an image. For an image of a registry: the one account that fits. For a
+ * The accounts that a runner may need to pull an image. For an image of a registry: the one account that fits. For a
  * definition: the accounts of all hosts that the Dockerfile names, and always that of Docker Hub.
  */
 const accountsFor = (source: ImageSource, registries: readonly Registry[]): readonly Registry[] => {

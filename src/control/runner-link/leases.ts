@@ -11,6 +11,6 @@ export const sweepLeases = async (parts: RunningParts): Promise<void> => {
   for (const runnerId of await markUnresponsive(database.sql, silentBefore(parts), now)) {
     log.warn({ runnerId, leaseSeconds: options.leaseSeconds }, 'a runner has missed its heartbeats')
   }
-  // These sandboxes were left because they changed at the moment when their runner was removed.
+  // Sandboxes that changed at the moment when their runner was removed still name that runner. End them now.
   for (const runnerId of await listGoneWithSandboxes(database.sql)) await endOnRunner(parts, runnerId)
 }

@@ -25,7 +25,10 @@ import { applyImageReport, keepProgress } from './image-reports.ts'
 const amount = Type.Number({ minimum: 0, maximum: 1e9 })
 const text = Type.String({ maxLength: 4096 })
 
-/** Most images that a runner lists. Their names have about 40 characters, so the list fits into a message of 4 MiB. */
+/**
+ * Maximum number of images that a runner lists. A name has about 40 characters, so the list fits into a message of 4
+ * MiB.
+ */
 const mostImages = 80_000
 
 const word = Type.String({ maxLength: imageConfigBounds.wordCharacters })
@@ -104,7 +107,10 @@ const FromRunnerShape = Type.Union([
 
 const shape = Compile(FromRunnerShape)
 
-/** Most messages of a runner that wait for the database. Above this, the link is closed and the runner connects again. */
+/**
+ * Maximum number of a runner's messages that wait for the database. Above it, the link is closed and the runner
+ * connects again.
+ */
 const mostWaiting = 10_000
 
 const readMessage = (data: RawData): FromRunner | undefined => {

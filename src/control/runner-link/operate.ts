@@ -1,4 +1,4 @@
-// The operator's actions on runners: add one, drain it, remove it for good.
+// The operator's actions on runners: add, drain, remove.
 import { randomBytes } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'

@@ -33,7 +33,7 @@ const byIdOrNameAnd = <const K extends string>(name: K) =>
 export const sandboxRoutes = (parts: GateParts): ControlRoute[] => {
   const { database, clock, settings: server } = parts
   const record = (row: SandboxRow) => asRecord(row, server.proxyUrl)
-  /** The options for a reply with a sandbox, whose caller will call into that sandbox next. */
+  /** The options for a reply with a sandbox that the caller will probably use next. */
   const opening = (request: FastifyRequest) => {
     const at = parts.clock.now()
     return (row: SandboxRow) => {

@@ -5,7 +5,10 @@ import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import { findSnapshotByIdOrName } from './store.ts'
 
-/** Most names of a definition that are looked up as snapshots. Any further name counts as an image of a registry. */
+/**
+ * Maximum number of names of a definition that are looked up as snapshots. Any further name counts as an image of a
+ * registry.
+ */
 const mostNames = 100
 
 /** The form of a snapshot's name. A name with a registry, a tag or a digest is never a snapshot. */

@@ -79,7 +79,7 @@ export const moveSnapshots = async (
 ): Promise<string[]> => {
   const moves = movesOn(on)
   const { sizeGiB = null, user = null, entrypoint = null } = image ?? {}
-  // The update itself reads the old state, because another transaction may have changed it since the query.
+  // Reads the old state in the update itself, because another transaction may have changed the state since the query.
   const rows = await sql<{ id: string }[]>`
     update snapshots set state = case state ${moves.map(({ from, to }) => sql`when ${from} then ${to}`)} end,
       error_reason = ${reason ?? null}, updated_at = ${now},

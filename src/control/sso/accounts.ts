@@ -82,7 +82,7 @@ const admit = async (
   const made = await admitUser(sql, { email, name, emailVerified: true, emailVerifiedBy: 'sso' })
   const user = made ?? (await takeBack(sql, provider, person))
   const owner = user ?? (await findUserByEmail(sql, email))
-  // The user was deleted at this moment. The person can sign in again.
+  // The user was deleted in the meantime. The person can sign in again.
   if (owner === undefined) throw new Problem('unavailable')
   if (user === undefined) checkMayBeLinked(owner)
   const expiresAt = new Date(now.getTime() + pendingDays * 86_400_000)

@@ -12,7 +12,7 @@ const timeColumns = {
 
 type History = keyof typeof timeColumns
 
-/** Most rows that one statement deletes, so that no other query waits long. */
+/** Maximum number of rows that one statement deletes, so that no other query waits long. */
 const rowsAtOnce = 5_000
 /** Number of rows that are sampled to find the organization with the most rows. */
 const sampledRows = 10_000

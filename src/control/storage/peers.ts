@@ -1,9 +1,8 @@
 // The other control processes of this database, and the news that this process sends them.
 //
-// Usually there are no others, and then nothing is sent. The reason: PostgreSQL commits transactions with a NOTIFY one
-// after the other, so a NOTIFY in every write would make each write wait for the disk. News is sent after the commit. A
-// process that dies between the commit and the NOTIFY sends none. So receivers must not rely on news: they also have to
-// check the tables.
+// Usually there is no other process, and nothing is sent. PostgreSQL commits transactions with a NOTIFY one after the
+// other. A NOTIFY in every write would therefore make each write wait for the disk, so news is sent after the commit. A
+// process that dies in between sends no news. Receivers must therefore check the tables too.
 import { randomUUID } from 'node:crypto'
 import Type from 'typebox'
 import Value from 'typebox/value'
@@ -12,13 +11,13 @@ import type { Database } from './database.ts'
 
 const PeerMessage = Type.Object({ from: Type.String(), news: Type.Array(Type.Unknown()) })
 
-/** Milliseconds between two hellos of a process. `thereFor`: how long a process counts as present after a hello. */
+/** Milliseconds between two hello messages of a process. `thereFor`: how long a process counts as present after one. */
 const helloEvery = 10_000
 const thereFor = 35_000
 
-/** Most news items that wait to be sent. Later news is dropped while so many wait. */
+/** Maximum number of news items that wait to be sent. Later news is dropped while so many wait. */
 const mostUntold = 10_000
-/** Most bytes in one NOTIFY. PostgreSQL takes less than 8000. */
+/** Maximum bytes in one NOTIFY. PostgreSQL accepts less than 8000. */
 const mostBytes = 7_500
 
 type PeersParts<News> = {
@@ -43,8 +42,8 @@ export class Peers<News extends object> {
   }
 
   /**
-   * Resolves when this process is listening and has said hello. For a while after that, it assumes that other processes
-   * exist.
+   * Resolves when this process listens and has sent a hello message. For a while after that, it assumes that other
+   * processes exist.
    */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)

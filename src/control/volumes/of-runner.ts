@@ -10,7 +10,7 @@ export { holdVolumesOn } from './store.ts'
 
 type Runner = { id: string; regionId: string }
 
-/** Most removals in one list. The runner reads the list again while volumes are left to remove. */
+/** Maximum number of removals in one list. The runner reads the list again while volumes are left to remove. */
 const mostListed = 1000
 
 const isOfRunner = (sql: Sql, runner: Runner) => sql`

@@ -38,7 +38,7 @@ export const insertVolume = async (
   }
 }
 
-/** Most volumes in one answer. The quota of an organization is far below this number. */
+/** Maximum number of volumes in one answer. The quota of an organization is far below this number. */
 const mostListed = 10_000
 
 /** Lists volumes, newest first. */

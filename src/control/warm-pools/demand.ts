@@ -9,8 +9,8 @@ const halfLifeSeconds = 300
 const least = 0.05
 
 /**
- * Most half-lives that are computed. A longer decay leaves no demand. The limit also prevents an underflow in the
- * database.
+ * Maximum number of half-lives that are computed. After a longer decay no demand is left. The limit also prevents an
+ * underflow in the database.
  */
 const mostHalfLives = 100
 

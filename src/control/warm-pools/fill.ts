@@ -16,7 +16,8 @@ import type { RunningParts } from '../running.ts'
 import { fadedDemand } from './demand.ts'
 
 /**
- * Most warm sandboxes that start at the same time. Filling pauses while this many sandboxes of a region are starting.
+ * Maximum number of warm sandboxes that start at the same time. Filling pauses while so many sandboxes of a region are
+ * starting.
  */
 const atOnce = 2
 const poolsPerSweep = 100

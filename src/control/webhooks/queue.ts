@@ -68,7 +68,7 @@ export const dispatch = async (transaction: Transaction, provider: ProviderKind,
 type ClaimedRow = Message & { endpointId: string; attempts: number; messageId: number }
 
 export type Claim = {
-  /** `room`: most deliveries to claim. `share`: most deliveries of one organization. */
+  /** `room`: maximum number of deliveries to claim. `share`: maximum number of one organization's deliveries. */
   room: number
   share: number
   /** Endpoints and organizations from which no delivery is claimed. */
@@ -219,13 +219,13 @@ const daysKept = 7
 const endedKeptPerEndpoint = 10_000
 const rowsAtOnce = 5000
 /**
- * Most messages in the database. They need about 0.5 GB with indexes, or several times as much with long labels and
- * reasons.
+ * Maximum number of messages in the database. They need about 0.5 GB with indexes, or several times as much with long
+ * labels and reasons.
  */
 const mostMessages = 1_000_000
 /**
- * Most waiting deliveries of an endpoint. An endpoint with more cannot catch up, and slows down the queue that all
- * endpoints share.
+ * Maximum number of waiting deliveries of an endpoint. An endpoint with more cannot catch up, and slows down the queue
+ * that all endpoints share.
  */
 export const mostWaiting = 10_000
 

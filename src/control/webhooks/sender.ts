@@ -6,7 +6,7 @@ import type { WebhookParts } from './parts.ts'
 import type { WebhookProvider } from './provider.ts'
 import { claim, dispatch, finish } from './queue.ts'
 
-/** Most concurrent deliveries in one control process. */
+/** Maximum number of concurrent deliveries in one control process. */
 export const mostAtOnce = 96
 /**
  * Deliveries at which an endpoint counts as busy. A busy endpoint is skipped, so that a slow endpoint does not delay

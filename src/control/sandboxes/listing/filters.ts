@@ -123,7 +123,7 @@ const between = (column: string, from: number | Date | null, to: number | Date |
   sql`
   ${from === null ? sql`` : sql`and ${sql(column)} >= ${from}`} ${to === null ? sql`` : sql`and ${sql(column)} <= ${to}`}`
 
-/** Most states in a filter for which one query per state is faster than one query over all states. */
+/** Maximum number of states in a filter for which one query per state is faster than one query over all states. */
 const fewStates = 4
 
 /**

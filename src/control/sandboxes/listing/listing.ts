@@ -181,14 +181,14 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
 const costOfLook = 0.07
 
 /**
- * Most rows that are read without an estimate of the cost of other plans. Reading more rows would take longer than the
- * estimate.
+ * Maximum number of rows that are read without an estimate of the cost of other plans. Reading more rows would take
+ * longer than the estimate.
  */
 const hopefulLook = 6000
 
 /**
- * Most rows that are read in the hope that they contain a full page of matches. If they do not, reading them was
- * wasted.
+ * Maximum number of rows that are read in the hope that they contain a full page of matches. If they do not, reading
+ * them was wasted.
  */
 const longestLook = 40_000
 

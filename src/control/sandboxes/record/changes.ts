@@ -29,8 +29,8 @@ export type Mishap = { sandboxId: string; organizationId: string; eventId: numbe
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
 
 /**
- * Most rows of sandboxes under way that are kept in memory. Other rows are read from the database when their runner
- * reports.
+ * Maximum number of rows of changing sandboxes that are kept in memory. Other rows are read from the database when
+ * their runner reports.
  */
 const mostUnderWay = 10_000
 

@@ -9,7 +9,7 @@ import { DateTime, textMap } from '#src/http/shapes.ts'
 import type { AssignedVolume, Progress, VolumeMount } from '#src/wire/runner-link.ts'
 import { type DesiredState, desiredStates, type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
 
-/** The resources of a host that a sandbox uses. */
+/** Sizes that a sandbox uses of its host. */
 export type Size = { cpu: number; memoryGiB: number; diskGiB: number }
 
 export const oneOf = <const T extends string>(values: readonly T[]) => Type.Enum([...values] as T[])

@@ -90,7 +90,7 @@ type Unlike<N extends ListedColumn | RecordedColumn> = {
   [C in N]: NonNullable<AsText<SandboxRow[C]>> extends ShownValue<C> ? never : C
 }[N]
 type Never<T extends never> = T
-/** Compile-time check: a column whose field has another type must be converted in `listedAs` or the table after it. */
+/** Compile-time check: a column whose field has another type must be converted in `listedAs` or `recordedAs`. */
 export type ShownAsTheyAre = Never<
   Unlike<Exclude<ListedColumn | RecordedColumn, keyof typeof listedAs | keyof typeof recordedAs>>
 >

@@ -7,7 +7,7 @@ import type { ColumnValues } from './columns.ts'
 export type Variables = Pick<ColumnValues, 'env' | 'unset_env'>
 
 /**
- * Most bytes of all names and values of a sandbox's variables. A runner's list contains the variables of all its
+ * Maximum bytes of all names and values of a sandbox's variables. A runner's list contains the variables of all its
  * sandboxes.
  */
 const mapBytes = 64 * 1024

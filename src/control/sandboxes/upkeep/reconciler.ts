@@ -12,8 +12,8 @@ const askAgainSeconds = 5
 
 /**
  * Whether the runner needs an assignment: a move is under way, the sandbox was claimed, or a state that nobody
- * requested must stay. Never in `error`: there a caller or the sweep decides. Otherwise a runner that cannot do the
- * work would get it again and again.
+ * requested must stay. In `error` the answer is no, because a caller or the sweep decides. Otherwise a runner that
+ * cannot do the work would get the assignment again and again.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
   row.state !== 'error' &&

@@ -23,7 +23,7 @@ const onRunner = { archived_at: null, archive_not_before: null } as const
 
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
-  // The timers of an archived sandbox count from this time, whether a caller or a timer archived it.
+  // When the timers of an archived sandbox start, whether a caller or a timer archived it.
   stopped_at: row.stopped_at ?? now,
   ...(archive === undefined
     ? {}

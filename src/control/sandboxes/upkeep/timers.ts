@@ -18,7 +18,10 @@ import { pause } from '../verbs/pause.ts'
 type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'auto-delete' | 'purge'
 
 const rowsPerSweep = 500
-/** Most automatic archives on one runner at a time: as many as a runner does at once (src/runner/keeping/keeper.ts). */
+/**
+ * Maximum number of automatic archives on one runner at the same time: as many as a runner makes
+ * (src/runner/keeping/keeper.ts).
+ */
 const mostArchiving = 4
 const hoursKeptWhenDestroyed = 24
 

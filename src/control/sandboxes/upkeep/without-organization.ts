@@ -15,7 +15,7 @@ import { destroy } from '../verbs/destroy.ts'
 import { forgetKeysOf } from '../verbs/idempotency.ts'
 
 const reason = 'Its organization was deleted.'
-/** Most sandboxes that one sweep destroys. The limit leaves time for the other steps of the sweep. */
+/** Maximum number of sandboxes that one sweep destroys. The limit leaves time for the other steps of the sweep. */
 const mostPerSweep = 200
 
 const destroySome = async (

@@ -13,14 +13,17 @@ import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import { writeState } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 
-/** Most waiting sandboxes that one call reads and tries to place. */
+/** Maximum number of waiting sandboxes that one call reads and tries to place. */
 const mostLookedAt = 5000
 const mostTried = 500
-/** Most refused placements of an organization in one sweep. After that, the organization waits for the next sweep. */
+/**
+ * Maximum number of refused placements of an organization in one sweep. After that, the organization waits for the next
+ * sweep.
+ */
 const mostRefused = 50
 /**
- * Most waiting sandboxes of an organization, including those whose image failed. They are on no runner, so no runner's
- * capacity limits them.
+ * Maximum number of waiting sandboxes of an organization, including those whose image failed. They are on no runner, so
+ * no runner's capacity limits them.
  */
 const mostWaiting = 1000
 

@@ -45,7 +45,8 @@ const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
   state === 'archived' || (runner_id === null && archive_id !== null)
 
 /**
- * A runner that can delete the archive. Any runner of the region can do it; a silent runner does it when it is back.
+ * A runner that can delete the archive. Any runner of the region can delete it; a silent runner deletes it when it is
+ * back.
  */
 const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => ({
   runner_id: await findAnyRunner(transaction, sandbox.region_id, sandbox.runner_id),

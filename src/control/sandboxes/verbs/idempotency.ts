@@ -8,7 +8,7 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById } from '../record/store.ts'
 
 const hoursKept = 24
-/** Most keys in the database. Above this number, the organization with the most keys loses its oldest keys. */
+/** Maximum number of keys in the database. Above it, the organization with the most keys loses its oldest keys. */
 const mostKept = 1_000_000
 
 /** A request that a client may repeat. */

@@ -1,11 +1,11 @@
--- Who is there and what they may do. Ids are text: they come in paths, where a malformed one is simply unknown.
+-- Users, organizations, roles and keys. Ids are text: a malformed id in a path is then simply unknown.
 
 create table users (
   id text primary key default gen_random_uuid()::text,
   name text not null,
   email text not null,
   email_verified boolean not null default false,
-  -- Who vouches for the address: admin, sso, or an issuer. An address verified only by sso claims no domain.
+  -- Who verified the address: admin, sso, or an issuer. An address that only sso verified cannot claim its domain.
   email_verified_by text,
   system_role text not null default 'user' check (system_role in ('admin', 'user')),
   public_keys jsonb not null default '[]',
@@ -25,7 +25,7 @@ create table organizations (
   suspended_until timestamptz(3),
   suspension_reason text,
   suspension_cleanup_grace_period_hours integer not null default 24,
-  -- The machine is its operator's own, so the defaults only stop mistakes; docs/reference/choices.md.
+  -- The operator owns the machine, so the default limits only prevent mistakes (docs/reference/choices.md).
   max_cpu_per_sandbox integer not null default 64,
   max_memory_per_sandbox integer not null default 256,
   max_disk_per_sandbox integer not null default 1024,
@@ -69,7 +69,7 @@ create unique index regions_name on regions (coalesce(organization_id, ''), name
 
 alter table organizations add foreign key (default_region_id) references regions on delete set null;
 
--- organization_id null: a role of every organization.
+-- `organization_id` null: a global role, which every organization has.
 create table roles (
   id text primary key default gen_random_uuid()::text,
   organization_id text references organizations on delete cascade,
@@ -99,7 +99,7 @@ create table member_roles (
   foreign key (organization_id, user_id) references members on delete cascade
 );
 
--- A key dies with its membership. Only a hash is kept: sha256 is enough for 32 random bytes.
+-- A key is deleted with its membership. Only its hash is stored: SHA-256 is enough for 32 random bytes.
 create table api_keys (
   organization_id text not null,
   user_id text not null,
@@ -114,7 +114,7 @@ create table api_keys (
   foreign key (organization_id, user_id) references members on delete cascade
 );
 
--- organization_id null with general: for everybody.
+-- `organization_id` null and `general`: a snapshot that every organization can use.
 create table snapshots (
   id text primary key default gen_random_uuid()::text,
   organization_id text references organizations on delete cascade,
@@ -123,18 +123,18 @@ create table snapshots (
   state text not null check (state in ('building', 'pending', 'pulling', 'snapshotting', 'active', 'inactive', 'error',
                                        'build_failed', 'removing')),
   error_reason text,
-  -- What the runner calls it, and what it was made from when that has a name.
+  -- The name of the image on runners, and the registry name that it was made from, if it has one.
   image text not null,
   image_name text,
   sandbox_class text not null default 'container',
-  -- The OS user of its sandboxes unless they name one.
+  -- Default OS user of sandboxes made from the snapshot.
   os_user text not null default 'daytona',
   entrypoint text[],
   cpu integer not null check (cpu > 0),
   gpu integer not null default 0,
   memory_gib integer not null check (memory_gib > 0),
   disk_gib integer not null check (disk_gib > 0),
-  -- GiB, once known.
+  -- GiB; null until the size is known.
   size double precision,
   created_at timestamptz(3) not null default now(),
   updated_at timestamptz(3) not null default now(),
@@ -143,7 +143,7 @@ create table snapshots (
 );
 create unique index snapshots_name on snapshots (coalesce(organization_id, ''), name);
 
--- Roles whose ids and permissions every client knows.
+-- The global roles. Clients know their ids and permissions.
 insert into roles (id, name, description, permissions) values
   ('00000000-0000-0000-0000-000000000001', 'Developer', 'Creates and uses sandboxes.',
    '{write:sandboxes}'),

@@ -1,12 +1,12 @@
--- Runners, sandboxes and what happened to them.
+-- Runners, sandboxes and the events of sandboxes.
 
 create table runners (
   id text primary key,
   region_id text not null references regions,
-  -- sha256 of its key, as lower hex.
+  -- SHA-256 of the runner's key, in lower-case hex.
   key_hash text not null unique,
   state text not null default 'initializing',
-  -- Where the proxy reaches its toolboxes.
+  -- Address at which the gate reaches the runner's toolboxes.
   address text,
   images text[] not null default '{}',
   cpu double precision not null default 0,
@@ -42,7 +42,7 @@ create table sandboxes (
 
   state text not null,
   desired_state text not null,
-  -- Grows with every write of the state: the compare of compare-and-set.
+  -- Grows with every write of the state: the value that compare-and-set compares.
   version integer not null,
   -- Grows with every change of what the runner should do.
   generation integer not null,
@@ -64,7 +64,7 @@ create table sandboxes (
   -- When the present state counts as stuck.
   stuck_at timestamptz(3),
   destroyed_at timestamptz(3),
-  -- When its runner said that nothing of it is left.
+  -- When the runner reported that nothing of the sandbox is left.
   gone_at timestamptz(3),
 
   preview_token text not null,
@@ -73,7 +73,8 @@ create table sandboxes (
   created_at timestamptz(3) not null,
   updated_at timestamptz(3) not null,
 
-  -- The next moment at which a timer has something to do; timers.ts says what. Reckoned in UTC so that it is immutable.
+  -- The next time at which a timer is due; timers.ts says which one. Computed in UTC, so that the expression is
+  -- immutable.
   due_at timestamptz(3) generated always as (
     case when state = 'destroyed' then
       case when gone_at is not null then ((gone_at at time zone 'UTC') + interval '24 hours') at time zone 'UTC' end
@@ -88,7 +89,7 @@ create table sandboxes (
   ) stored
 );
 
--- A name is free again the moment its sandbox is to be destroyed.
+-- The name of a sandbox is free as soon as the sandbox is to be destroyed.
 create unique index sandboxes_live_name on sandboxes (organization_id, name) where desired_state <> 'destroyed';
 create index sandboxes_due on sandboxes (due_at) where due_at is not null;
 create index sandboxes_of_runner on sandboxes (runner_id, state);
@@ -100,7 +101,7 @@ create index sandboxes_by_id_prefix on sandboxes (id text_pattern_ops);
 create index sandboxes_by_label on sandboxes using gin (labels jsonb_path_ops);
 create index sandboxes_by_preview_token on sandboxes (preview_token);
 
--- What happened, when, why, by whom. Written in the same statement as the state.
+-- The timeline: what happened to a sandbox, when, why, and by whom. Written in the same statement as the state.
 create table sandbox_events (
   id bigint generated always as identity primary key,
   sandbox_id text not null,
@@ -108,7 +109,7 @@ create table sandbox_events (
   from_state text,
   to_state text not null,
   at timestamptz(3) not null,
-  -- user, runner or timer, and which one.
+  -- Kind of actor (user, runner or timer), and its id or name.
   by_kind text not null,
   by_id text not null,
   reason text,
@@ -117,11 +118,11 @@ create table sandbox_events (
 create index sandbox_events_of_sandbox on sandbox_events (sandbox_id, id);
 create index sandbox_events_by_time on sandbox_events (at);
 
--- What an Idempotency-Key made, for a day.
+-- The sandbox that a request with an Idempotency-Key made. Kept for a day.
 create table idempotency_keys (
   organization_id text not null,
   key text not null,
-  -- sha256 of the request it came with.
+  -- SHA-256 of the request that had the key.
   request_hash text not null,
   sandbox_id text not null,
   created_at timestamptz(3) not null,

@@ -1,7 +1,8 @@
--- URLs that open one port of one sandbox to whoever has them, for a while. Only a hash of the token is kept.
+-- URLs that open one port of one sandbox for a while, for everybody who has the URL. Only a hash of the token is
+-- stored.
 
 create table signed_previews (
-  -- sha256 of the token, as lower hex.
+  -- SHA-256 of the token, in lower-case hex.
   token_hash text primary key check (token_hash ~ '^[0-9a-f]{64}$'),
   sandbox_id text not null references sandboxes on delete cascade,
   port integer not null check (port between 1 and 65535),

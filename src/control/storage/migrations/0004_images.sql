@@ -1,21 +1,21 @@
--- What runners keep for snapshots: what each image is made from, and where it should be. The built-in one has no row: it is
--- made by every runner for itself.
+-- The images that runners keep for snapshots: the source of each, and the runners that should have it. The built-in
+-- image has no row, because every runner makes it.
 create table images (
-  -- Never given twice, so what has this name never changes.
+  -- A name is never used twice, so an image with this name never changes.
   name text primary key,
-  -- An ImageSource of the runner link.
+  -- The source: an ImageSource of wire/runner-link.ts.
   source jsonb not null,
   region_id text not null references regions,
-  -- The one runner that can have it, where it is made of a disk; null: every runner of the region.
+  -- The only runner that can have the image, if it is a copy of a disk. Null: every runner of the region.
   runner_id text references runners (id),
-  -- The image below, for one that is only the disk of a sandbox made from that.
+  -- The base image, if this image is only the disk of a sandbox made from that base.
   base text,
-  -- Unpacked.
+  -- Size of the unpacked image.
   max_gib integer not null,
-  -- Whether a snapshot still needs it. Where none does, it goes when the last sandbox made from it has gone.
+  -- Whether a snapshot still needs the image. If not, the image is removed after the last sandbox made from it.
   wanted boolean not null default true,
   digest text,
-  -- Step and percent, while a runner brings it.
+  -- Step and percent, while a runner builds or pulls the image.
   progress jsonb,
   created_at timestamptz(3) not null,
   updated_at timestamptz(3) not null

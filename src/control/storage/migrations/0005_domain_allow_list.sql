@@ -1,3 +1,3 @@
--- Names that a sandbox may reach, besides the CIDRs.
+-- Domain names that a sandbox may reach, in addition to the CIDRs.
 
 alter table sandboxes add column domain_allow_list text[];

@@ -1,35 +1,35 @@
--- Pause, resize, archive, fork, snapshot, spot eviction.
+-- Columns for pause, resize, archive, fork, snapshot and eviction.
 
 alter table runners
-  -- How it pauses and what its forks carry over; null: it cannot.
+  -- What the runner can preserve at a pause, and copy at a fork. Null: it cannot pause or fork.
   add column pause text,
   add column fork text;
 
 alter table sandboxes
-  -- While it is null the sandbox has never run, so that a disk may be made for it.
+  -- Null: the sandbox has never run, so a runner may make a disk for it.
   add column first_started_at timestamptz(3),
   add column spot boolean not null default false,
   add column spot_evicted_at timestamptz(3),
 
-  -- How the pause that it is in, or goes to, keeps what runs.
+  -- What the present pause, or the pause under way, preserves of the running processes.
   add column pause_kind text,
-  -- What a resize that is under way goes back to when it is refused: cpu, memoryGiB, diskGiB.
+  -- The size to restore if the resize under way is refused: cpu, memoryGiB, diskGiB.
   add column resize_from jsonb,
-  -- The image that a snapshot under way makes of its disk.
+  -- The image that the snapshot under way makes of the disk.
   add column snapshot_image text,
-  -- How far something long has come: step, percent.
+  -- Progress of a slow operation: step, percent.
   add column progress jsonb,
 
   add column archive_id text,
   add column archive_sha256 text,
   add column archive_bytes bigint,
   add column archive_stored_bytes bigint,
-  -- Since when its disk is nowhere but in the archive.
+  -- Since when the disk is only in the archive.
   add column archived_at timestamptz(3),
-  -- An archive that was refused is not tried again by a timer before this.
+  -- After a refused archive: no timer tries to archive the sandbox again before this time.
   add column archive_not_before timestamptz(3),
 
-  -- The sandbox that it was forked from, and all before that, the root first: they may be long gone.
+  -- The sandbox that this one was forked from, and all ancestors, the root first. They may be gone.
   add column parent_id text,
   add column ancestor_ids text[] not null default '{}',
   add column fork_kind text;
@@ -38,7 +38,7 @@ update sandboxes set first_started_at = created_at
 where state not in ('creating', 'error')
   or exists (select from sandbox_events where sandbox_id = sandboxes.id and to_state = 'started');
 
--- A column that is reckoned can only be made anew.
+-- A generated column cannot be changed, so it is dropped and added again.
 alter table sandboxes drop column due_at;
 alter table sandboxes add column due_at timestamptz(3) generated always as (
   case when state = 'destroyed' then

@@ -1,16 +1,17 @@
--- Sandboxes that are started ahead of their callers.
+-- Sandboxes that are started before a caller asks for one.
 create table warm_pools (
   id text primary key,
-  -- Null: kept by the server itself, for whoever comes.
+  -- Null: one of the server's own pools, whose sandboxes any organization can claim.
   organization_id text references organizations on delete cascade,
   snapshot_id text not null references snapshots on delete cascade,
   region_id text not null references regions on delete cascade,
-  -- How many should be ready. The server's own go by `demand` instead.
+  -- Number of sandboxes that should be ready. The server's own pools use `demand` instead.
   size integer not null check (size >= 0),
-  -- Creates that could have been served, each counting half as much with every few minutes; reckoned at `demand_at`.
+  -- Number of creates that the pool could have served, as of `demand_at`. The weight of a create halves every few
+  -- minutes.
   demand double precision not null default 0,
   demand_at timestamptz(3) not null,
-  -- Why it could not be filled, and not before when that is tried again.
+  -- Why the pool could not be filled, and the earliest time for the next attempt.
   error_reason text,
   not_before timestamptz(3),
   created_at timestamptz(3) not null,

@@ -1,7 +1,8 @@
--- Listings at many sandboxes. Each sort has an index in which every filter but labels can be decided without the rows
--- themselves, so that the worst question reads one narrow index of the caller's organization and never the table.
+-- Listings of many sandboxes. Each sort has an index with the columns of every filter except labels. The slowest query
+-- therefore reads one narrow index of the caller's organization, and not the table.
 
--- Eight labels set eight of 64 bits: what lacks a bit that was asked for cannot have the label. Decides most rows unread.
+-- A signature of 64 bits with a bit for each label. A sandbox without a requested bit cannot have the label, so most
+-- rows need not be read.
 create function label_signature(labels jsonb) returns bigint language sql immutable parallel safe
   return (
     select coalesce(bit_or(1::bigint << (hashtextextended(key || '=' || value, 0) & 63)::integer), 0)
@@ -39,26 +40,27 @@ create index sandboxes_by_disk on sandboxes (organization_id, disk_gib, id)
     memory_gib, created_at, last_activity_at, state_changed_at, updated_at, auto_destroy_at, label_signature)
   where state <> 'destroyed';
 
--- What is stopped was used long ago, so that the newest of them come after all that is started.
+-- Stopped sandboxes were last used long ago, so a listing by activity shows them after all started sandboxes.
 create index sandboxes_by_state on sandboxes (organization_id, state, last_activity_at, id)
   include (desired_state, name, snapshot, region_id, sandbox_class, public, recoverable, warm_pool_id, cpu,
     memory_gib, disk_gib, created_at, state_changed_at, updated_at, auto_destroy_at, label_signature)
   where state <> 'destroyed';
 
--- For filters that leave little of an organization.
+-- For filters that match few sandboxes of an organization.
 create index sandboxes_by_change on sandboxes (organization_id, state_changed_at) where state <> 'destroyed';
 create index sandboxes_by_snapshot on sandboxes (organization_id, snapshot) where state <> 'destroyed';
 create index sandboxes_by_auto_destroy on sandboxes (organization_id, auto_destroy_at)
   where state <> 'destroyed' and auto_destroy_at is not null;
 
--- An index answers alone only for pages that vacuum has seen since they changed.
+-- An index-only scan skips the table only for pages that were vacuumed after their last change.
 alter table sandboxes set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
 
--- What a runner's sandboxes hold together, summed at every create and start.
+-- For the sum of the sizes of a runner's sandboxes, which every create and start computes.
 drop index sandboxes_of_runner;
 create index sandboxes_of_runner on sandboxes (runner_id, state) include (id, cpu, memory_gib, disk_gib);
 
--- What is asked for again every few seconds; a state that is under way has a time at which it counts as stuck.
+-- For assignments that are repeated every few seconds. A state that is under way always has a time at which it counts
+-- as stuck.
 create index sandboxes_owed on sandboxes (runner_id, state_changed_at)
   where stuck_at is not null or (state = 'destroyed' and gone_at is null)
     or (state = 'error' and desired_state = 'destroyed');

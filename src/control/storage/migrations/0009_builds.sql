@@ -1,6 +1,6 @@
--- Sandboxes that are made of a definition, and wait for its image.
+-- Sandboxes that are made from a definition, and wait until its image is built.
 
--- What an image says of the sandboxes that are made from it, once it was brought.
+-- The configuration of an image, known after a runner has built or pulled it.
 alter table images add column config jsonb;
 
 alter table sandboxes

@@ -1,8 +1,9 @@
--- Who wrote what, from where, with what result. Nothing here refers to another table: the log outlives what it speaks of.
+-- The audit log: who changed what, from where, and with what result. No foreign keys: its rows outlive the rows that
+-- they name.
 create table audit_log (
   id bigint generated always as identity primary key,
   at timestamptz(3) not null,
-  -- null: what is nobody's but the user's own, and what only the operator of the server may know.
+  -- Null: the row concerns only the user, or only the operator may read it.
   organization_id text,
   actor_id text not null,
   actor_email text not null,
@@ -11,12 +12,12 @@ create table audit_log (
   client_address text not null,
   user_agent text not null,
   request_id text not null,
-  -- Method and template of the path.
+  -- The action: method and path template.
   action text not null,
   params jsonb not null,
-  -- Ids and names of what it was about: what the path said, and what the answer was.
+  -- Ids and names of the changed things, from the path and from the answer.
   targets text[] not null,
-  -- null: it is still running, or its process was killed while it was.
+  -- Null: the call still runs, or its process was killed during it.
   status integer,
   code text
 );

@@ -1,13 +1,14 @@
--- Mail that is to be sent: written in the transaction that makes it true, sent after it, deleted when a server has taken it.
+-- Mail to send. It is written in the transaction of the change that it is about, and deleted after a mail server has
+-- accepted it.
 create table mail_outbox (
   id text primary key default gen_random_uuid()::text,
-  -- The id of what it tells of; mail about what is no more is taken back.
+  -- Id of the thing that the mail is about. Mail about a deleted thing is withdrawn.
   about text not null,
   recipient text not null,
   subject text not null,
   body text not null,
   attempts integer not null default 0,
-  -- Also how long whoever is sending it has: if they die, it is due again then.
+  -- When the mail is sent next. While a process sends it: when its claim ends, after which the mail is due again.
   next_attempt_at timestamptz(3) not null,
   created_at timestamptz(3) not null
 );

@@ -1,5 +1,5 @@
--- What organizations keep for themselves. Telemetry headers are credentials, so all of it is encrypted; nobody could write
--- any before.
+-- Settings that organizations make. Telemetry headers are credentials, so the whole setting is encrypted. No earlier
+-- version could write it, so no data is lost.
 alter table organizations drop column otel_config;
 alter table organizations add column otel_config text;
 

@@ -1,17 +1,17 @@
--- What happened, told to other systems: src/control/webhooks/README.md.
+-- Webhooks, which tell other systems about events: src/control/webhooks/README.md.
 
 create table webhook_applications (
   organization_id text primary key references organizations on delete cascade,
   provider text not null check (provider in ('embedded', 'svix')),
-  -- What the provider calls it; null until an initialization has succeeded.
+  -- The provider's id of the application. Null until an initialization has succeeded.
   application_id text,
   last_error text,
   retry_count integer not null,
-  -- When a failed initialization is tried again by itself.
+  -- When a failed initialization is retried.
   retry_at timestamptz(3),
-  -- Whether there is anybody to tell. Nothing is written for an organization without.
+  -- Whether the organization has an endpoint. Without one, no messages are written.
   is_listening boolean not null default false,
-  -- When the provider was last asked whether it has endpoints, and what it said.
+  -- Whether the provider has endpoints of the application, and when the provider was last asked.
   has_endpoints boolean not null default false,
   endpoints_read_at timestamptz(3),
   created_at timestamptz(3) not null,
@@ -19,32 +19,32 @@ create table webhook_applications (
 );
 create index webhook_applications_to_retry on webhook_applications (retry_at) where retry_at is not null;
 
--- Of the embedded sender.
+-- The endpoints of the embedded sender.
 create table webhook_endpoints (
   id text primary key,
   organization_id text not null references webhook_applications on delete cascade,
   url text not null,
   description text not null,
-  -- Empty: every kind.
+  -- The event types that the endpoint gets. Empty: all types.
   events text[] not null,
-  -- Encrypted; the previous one signs too for a while after a rotation.
+  -- The encrypted secrets. After a rotation, messages are signed with the previous secret too, for a while.
   secret text not null,
   previous_secret text,
   previous_secret_until timestamptz(3),
   disabled_at timestamptz(3),
   disabled_reason text,
-  -- The first failure since the last success.
+  -- Time of the first failure since the last success.
   failing_since timestamptz(3),
   created_at timestamptz(3) not null,
   updated_at timestamptz(3) not null
 );
 create index webhook_endpoints_of_organization on webhook_endpoints (organization_id, created_at, id);
 
--- The outbox: one row for each event that somebody may want to hear of, written by the triggers below in the transaction
--- of the change itself.
+-- The outbox: one row for each event that an endpoint may want. The triggers below write it in the transaction of the
+-- change.
 create table webhook_messages (
   id bigint generated always as identity primary key,
-  -- What receivers know it by; the same in every attempt.
+  -- The message id that receivers see, equal in every attempt.
   public_id text not null unique default 'msg_' || replace(gen_random_uuid()::text, '-', ''),
   organization_id text not null,
   event text not null,
@@ -59,18 +59,19 @@ create table webhook_messages (
 create index webhook_messages_to_dispatch on webhook_messages (id) where not is_dispatched;
 create index webhook_messages_by_time on webhook_messages (at);
 
--- One message to one endpoint.
+-- The delivery of one message to one endpoint.
 create table webhook_deliveries (
   id bigint generated always as identity primary key,
   message_id bigint not null references webhook_messages on delete cascade,
   organization_id text not null,
   -- An endpoint of the embedded sender, or `svix:<organizationId>`.
   endpoint_id text not null,
-  -- Within one lane of an endpoint the next is not sent before the one before it has ended.
+  -- Deliveries in one lane of an endpoint are sent one after the other: each begins when the previous one has ended.
   lane text not null,
   state text not null check (state in ('waiting', 'delivered', 'failed')),
   attempts integer not null default 0,
-  -- When it is attempted next, or counts as abandoned by whoever attempts it; null behind another in its lane.
+  -- When the next attempt is made, or when the claim of the present attempt ends. Null: another delivery of the lane
+  -- comes first.
   due_at timestamptz(3),
   ended_at timestamptz(3)
 );
@@ -87,7 +88,7 @@ create table webhook_attempts (
   number integer not null,
   at timestamptz(3) not null,
   duration_milliseconds integer not null,
-  -- What the endpoint answered; null when there was no answer, and `error` says why.
+  -- HTTP status of the reply. Null: there was no reply, and `error` says why.
   status integer,
   error text,
   is_delivered boolean not null
@@ -95,10 +96,10 @@ create table webhook_attempts (
 create index webhook_attempts_of_endpoint on webhook_attempts (endpoint_id, id);
 create index webhook_attempts_of_delivery on webhook_attempts (delivery_id);
 
--- Who may see the portal page of an organization, and until when. Only hashes of the tokens are kept.
+-- Access to an organization's webhook portal, and when it ends. Only hashes of the tokens are stored.
 create table webhook_portal_tokens (
   hash text primary key check (hash ~ '^[0-9a-f]{64}$'),
-  -- A link is exchanged for a session once.
+  -- A link can be exchanged for a session once.
   kind text not null check (kind in ('link', 'session')),
   organization_id text not null references organizations on delete cascade,
   user_id text not null references users on delete cascade,
@@ -106,8 +107,9 @@ create table webhook_portal_tokens (
 );
 create index webhook_portal_tokens_by_expiry on webhook_portal_tokens (expires_at);
 
--- Triggers rather than statements beside each write: snapshots are written in many places, and none may be forgotten. Each
--- runs while its row is locked by the write, so the messages of one sandbox or snapshot have ids in the order of commit.
+-- Triggers instead of statements at each write: snapshots are written in many places, and none of them may be
+-- forgotten. A trigger runs while its row is locked. The messages of one sandbox or snapshot therefore have ids in the
+-- order of the commits.
 create function tell_webhooks(
   organization_id text, event text, subject_id text, name text, sandbox_class text, old_state text, state text,
   at timestamptz
@@ -121,7 +123,7 @@ end $$;
 
 create function tell_webhooks_of_sandbox() returns trigger language plpgsql as $$
 begin
-  -- Of one that was started ahead nobody knew until it was claimed.
+  -- A warm sandbox is announced as created when it is claimed.
   if tg_op = 'INSERT' or old.warm_pool_id is not null then
     perform tell_webhooks(new.organization_id, 'sandbox.created', new.id, new.name, new.sandbox_class, null, new.state,
       new.created_at);

@@ -1,4 +1,5 @@
--- Who users are at the issuers that sign them in. user_id null: its address belongs to an account that it is not linked to.
+-- The accounts of users at the issuers that sign them in. `user_id` null: the address belongs to an account that this
+-- identity is not linked to.
 create table user_identities (
   issuer text not null,
   subject text not null,
@@ -6,9 +7,9 @@ create table user_identities (
   email text not null,
   email_verified boolean not null,
   name text not null,
-  -- When the token that said so was issued.
+  -- When the token was issued that these claims come from.
   said_at timestamptz(3) not null,
-  -- The user's name and address are taken from here.
+  -- Whether the user's name and address are taken from this identity.
   is_source boolean not null,
   created_at timestamptz(3) not null default now(),
   primary key (issuer, subject)

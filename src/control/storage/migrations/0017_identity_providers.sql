@@ -1,11 +1,11 @@
--- Where members of organizations may sign in, and by which domains.
+-- The identity providers of organizations, and the e-mail domains that each of them may sign in.
 create table identity_providers (
   id text primary key,
   organization_id text not null references organizations on delete cascade,
   name text not null,
   issuer_url text not null,
   client_id text not null,
-  -- Encrypted (storage/encryption.ts).
+  -- The client secret, encrypted (storage/encryption.ts).
   client_secret text not null,
   scope text not null,
   allow_any_domain boolean not null,
@@ -23,7 +23,7 @@ create table identity_provider_domains (
 );
 create index identity_provider_domains_provider on identity_provider_domains (identity_provider_id);
 
--- What those who come in by it are given.
+-- The roles of a new member who signs in through the provider.
 create table identity_provider_roles (
   identity_provider_id text not null references identity_providers on delete cascade,
   role_id text not null references roles on delete cascade,

@@ -1,5 +1,6 @@
--- Organizations that were deleted, until nothing of them is left on any runner, and a while longer: whoever was in the middle
--- of making something there may still end it. Their own rows are gone at once, and with those every key, member and setting.
+-- Deleted organizations. A row stays until nothing of the organization is left on runners, and a few minutes longer, so
+-- that transactions that were running can end. All other rows of the organization, such as keys, members and settings,
+-- are deleted immediately.
 create table deleted_organizations (
   id text primary key,
   deleted_by text not null,
@@ -8,5 +9,5 @@ create table deleted_organizations (
 );
 create index sandbox_events_of_organization on sandbox_events (organization_id);
 
--- A region of its own outlives an organization for as long as sandboxes are there.
+-- An organization's own region outlives the organization while the region still has sandboxes.
 alter table regions drop constraint regions_organization_id_fkey;

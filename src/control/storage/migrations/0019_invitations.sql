@@ -1,9 +1,9 @@
--- Who is invited to what. An address is in lower case; expired is what is pending after its time.
+-- Invitations to organizations. The address is in lower case. A pending invitation after its end counts as expired.
 create table invitations (
   id text primary key default gen_random_uuid()::text,
   organization_id text not null references organizations on delete cascade,
   email text not null,
-  -- The address of whoever made it.
+  -- Address of the user who made the invitation.
   invited_by text not null,
   role text not null check (role in ('owner', 'member')),
   status text not null default 'pending' check (status in ('pending', 'accepted', 'declined', 'cancelled')),
@@ -23,6 +23,6 @@ create table invitation_roles (
   primary key (invitation_id, role_id)
 );
 
--- What a role that ends has to be taken from.
+-- For deleting a role: finds the invitations and members that have it.
 create index invitation_roles_role on invitation_roles (role_id);
 create index member_roles_role on member_roles (role_id);

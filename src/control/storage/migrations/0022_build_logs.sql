@@ -1,5 +1,5 @@
--- What was said while an image was made, in pieces as they came. Not tied to the image: who wants to know why it failed reads
--- it when nobody needs the image any more.
+-- The output of image builds, in pieces. No foreign key to the image: the log of a failed build can be read after the
+-- image is gone.
 create table build_logs (
   id bigint generated always as identity primary key,
   image text not null,

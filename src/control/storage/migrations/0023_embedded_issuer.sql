@@ -1,13 +1,13 @@
--- The issuer of our own: who has a password, what it signs with, and what it remembers between two requests.
+-- The embedded issuer: passwords, signing keys, and the records that it keeps between two requests.
 
--- Argon2id, in the PHC string format.
+-- Password hash: Argon2id, in the PHC string format.
 create table user_passwords (
   user_id text primary key references users on delete cascade,
   hash text not null,
   changed_at timestamptz(3) not null
 );
 
--- Private JWKs and the secret of its cookies, encrypted.
+-- Private JWKs and the secret of the issuer's cookies, encrypted.
 create table issuer_keys (
   id text primary key,
   kind text not null check (kind in ('signing', 'cookie')),
@@ -15,7 +15,8 @@ create table issuer_keys (
   created_at timestamptz(3) not null
 );
 
--- Codes, refresh tokens, sessions. Their names are credentials, so only hashes are kept, and what they hold is encrypted.
+-- Authorization codes, refresh tokens and sessions. Their names are credentials, so only hashes are stored; their
+-- contents are encrypted.
 create table issuer_records (
   model text not null,
   id_hash text not null,

@@ -1,6 +1,6 @@
--- Signing in to an organization by one of its identity providers.
+-- Single sign-on: signing in to an organization through one of its identity providers.
 
--- Keys that this server signs its own tokens with. The private half is encrypted (storage/encryption.ts).
+-- Keys with which this server signs its own tokens. The private part is encrypted (storage/encryption.ts).
 create table signing_keys (
   id text primary key,
   public_key jsonb not null,
@@ -8,8 +8,8 @@ create table signing_keys (
   created_at timestamptz(3) not null
 );
 
--- A browser that was sent to a provider and has not come back. Both secrets are hashes: the state travels through the
--- provider, the browser's own is in its cookie.
+-- A sign-in that was begun and has not returned from the provider. Both secrets are stored as hashes: the state, which
+-- the provider passes on, and the browser's secret, which is in its cookie.
 create table sso_attempts (
   state_hash text primary key,
   browser_hash text not null,
@@ -22,7 +22,8 @@ create table sso_attempts (
 create index sso_attempts_provider on sso_attempts (identity_provider_id);
 create index sso_attempts_expiry on sso_attempts (expires_at);
 
--- Whom an account of a provider stands for here. Bound to the issuer as well: who points the provider elsewhere gets nobody's.
+-- The user that an account at a provider belongs to. A link is bound to the issuer too. If the provider gets another
+-- issuer, its old links sign nobody in.
 create table sso_links (
   id text primary key default gen_random_uuid()::text,
   identity_provider_id text not null references identity_providers on delete cascade,
@@ -32,7 +33,7 @@ create table sso_links (
   provider_email text,
   state text not null check (state in ('pending', 'linked', 'rejected')),
   created_at timestamptz(3) not null,
-  -- Until when a pending one may be confirmed.
+  -- Until when a pending link may be confirmed.
   expires_at timestamptz(3) not null,
   unique (identity_provider_id, issuer_url, subject)
 );

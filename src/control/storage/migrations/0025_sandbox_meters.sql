@@ -1,5 +1,5 @@
--- What each sandbox used at some moments, at most one each five seconds. Numbers are for charts, so seven digits of them are
--- enough; no foreign key, which would lock the sandbox's row at each sample.
+-- Samples of what each sandbox uses, at most one in five seconds. Seven digits are enough for charts. No foreign key,
+-- because it would lock the sandbox's row at each sample.
 create table sandbox_meters (
   sandbox_id uuid not null,
   at timestamptz(3) not null,
@@ -13,7 +13,7 @@ create table sandbox_meters (
   primary key (sandbox_id, at)
 );
 
--- For what is too old.
+-- For deleting old samples.
 create index sandbox_meters_at on sandbox_meters (at);
 
 create function forget_sandbox_meters() returns trigger language plpgsql as $$

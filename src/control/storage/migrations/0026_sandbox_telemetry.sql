@@ -1,4 +1,4 @@
--- Where the telemetry of a sandbox goes: what its creator said, and else its region; the second is what counts.
+-- Telemetry endpoints of a sandbox: the one that its creator gave, and the one in use, which may be the region's.
 alter table sandboxes add column otel_endpoint_override text;
 alter table sandboxes add column otel_endpoint text;
 

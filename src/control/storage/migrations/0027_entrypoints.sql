@@ -1,2 +1,3 @@
--- What runs each time a sandbox starts, as its snapshot or image said when it was made. Those that exist run as they were.
+-- Command that runs at each start of the sandbox, copied from its snapshot or image. Sandboxes that exist already have
+-- none.
 alter table sandboxes add column entrypoint text[];

@@ -1,3 +1,3 @@
--- One that was claimed from a warm pool is started all the time: what was asked for with it counts once its runner has this
--- generation, and no call gets inside before.
+-- Calls into the sandbox wait until its runner has applied this generation. A claim sets it: a claimed sandbox is
+-- `started` before it has the requested settings.
 alter table sandboxes add column least_generation integer;

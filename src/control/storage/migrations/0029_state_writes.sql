@@ -1,16 +1,16 @@
--- What a write of a state costs besides its row.
+-- Makes writes of a state cheaper.
 
--- Events are read by their sandbox and nothing else.
+-- Events are only read by sandbox.
 alter table sandbox_events drop constraint sandbox_events_pkey, add primary key (sandbox_id, id);
 drop index sandbox_events_of_sandbox;
 
--- Nobody listens to most organizations: that is found out first, before anything is made ready to be told.
+-- Most organizations have no endpoint, so this is checked first.
 create or replace function tell_webhooks_of_sandbox() returns trigger language plpgsql as $$
 begin
   if not exists (select from webhook_applications where organization_id = new.organization_id and is_listening) then
     return null;
   end if;
-  -- Of one that was started ahead nobody knew until it was claimed.
+  -- A warm sandbox is announced as created when it is claimed.
   if tg_op = 'INSERT' or old.warm_pool_id is not null then
     perform tell_webhooks(new.organization_id, 'sandbox.created', new.id, new.name, new.sandbox_class, null, new.state,
       new.created_at);

@@ -1,5 +1,5 @@
--- Three of 64 bits for each label in place of one: of five labels, one in a hundred others is taken for one of them and not one in
--- thirteen, and two labels that are asked for together hardly ever have the same bits, as one pair in 64 had.
+-- Three of 64 bits for each label instead of one. With five labels, one in a hundred other labels seems to match,
+-- instead of one in thirteen. Two requested labels hardly ever share all bits; before, one pair in 64 did.
 create or replace function label_signature(labels jsonb) returns bigint language sql immutable parallel safe
   return (
     select coalesce(bit_or(1::bigint << ((hash >> shift) & 63)::integer), 0)
@@ -8,5 +8,5 @@ create or replace function label_signature(labels jsonb) returns bigint language
       cross join (values (0), (6), (12)) bits (shift)
   );
 
--- The column is reckoned anew where what it is reckoned from is written.
+-- A generated column is computed again when a column that it depends on is written.
 update sandboxes set labels = labels where labels <> '{}';

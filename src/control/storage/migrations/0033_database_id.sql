@@ -1,4 +1,4 @@
--- Which database this is. A runner keeps the sandboxes of one from another, which would know none of them; a copy that was
--- restored from a backup is the same one.
+-- Id of this database. A runner keeps its sandboxes if control has another database, which would know none of them. A
+-- copy that was restored from a backup has the same id.
 create table database_id (id uuid not null default gen_random_uuid());
 insert into database_id default values;

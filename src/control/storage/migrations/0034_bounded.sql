@@ -1,10 +1,10 @@
--- What grows with everything that is done has a bound by number too, and loses the oldest of whoever has the most.
+-- History tables have a limit of rows. Above it, the organization with the most rows loses its oldest rows.
 drop index sandbox_events_of_organization;
 create index sandbox_events_of_organization on sandbox_events (organization_id, at);
 
--- The row of a sandbox that is gone stays for a day, so that it can be said what became of it. That takes nothing of what its
--- creator wrote, which may be 400 KiB. Behind the statement, whose caller tells it once more as it was; one that was evicted can
--- still be listed so.
+-- The row of a destroyed sandbox stays for a day, so that callers can learn what happened to it. Texts of its creator,
+-- which may be 400 KiB, are removed. The trigger runs after the statement, whose caller still shows the sandbox as it
+-- was. An evicted sandbox can still be listed.
 create function shed_when_gone() returns trigger language plpgsql as $$
 begin
   update sandboxes set env = '{}', labels = '{}', entrypoint = null, build = null where id = new.id;
@@ -17,7 +17,7 @@ create trigger shed_when_gone after update of gone_at on sandboxes
 update sandboxes set env = '{}', labels = '{}', entrypoint = null, build = null
   where gone_at is not null and spot_evicted_at is null;
 
--- For whom it was built, of those that are built for sandboxes.
+-- The organization, if the image was built for sandboxes.
 alter table images add column built_for text;
 update images set built_for = (
   select organization_id from sandboxes where sandboxes.image = images.name and build is not null limit 1)

@@ -1,2 +1,3 @@
--- The runners that could not bring an image since somebody last asked for it: it has failed when no other is left to.
+-- Runners that failed to build or pull the image since it was last requested. The image has failed when no other runner
+-- is left.
 alter table images add column failed_on text[] not null default '{}';

@@ -1,3 +1,3 @@
--- Which keys of its operator (ALCOVE_FIRST_KEY) this database has been started with: each is made once, so that one that was
--- deleted stays so.
+-- Hashes of the first keys (ALCOVE_FIRST_KEY) that this database was started with. Each first key is made once, so a
+-- deleted key stays deleted.
 create table first_keys (hash text primary key);

@@ -1,5 +1,5 @@
--- A name that looks like an id, or like the token of a signed preview, could stand in another sandbox's address
--- (src/control/id-like.ts). Such names get a suffix that nobody could have taken before, and the timeline says so.
+-- A name that looks like an id, or like the token of a signed preview, could occur in another sandbox's address
+-- (src/control/id-like.ts). Such names get a random suffix, and the timeline records that.
 with renamed as (
   update sandboxes set name = name || '-' || left(md5(id || random()::text), 12)
   where name <> id and (name ~* '^\s*(urn:)?(uuid:)?[({[]?([0-9a-f][-_.:\s]*){32}[])}]?\s*$' or name ~* '^[a-z0-9]{16}$')

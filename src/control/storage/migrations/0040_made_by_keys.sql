@@ -1,4 +1,5 @@
--- What a key makes ends with it at the latest. Null: a person made it, or it was made before this was noted.
+-- Hash of the API key that made this key, which ends with it at the latest. Null: a user made the key, or it is older
+-- than this column.
 alter table api_keys add column maker_hash text references api_keys (hash) on delete cascade;
 create index api_keys_of_maker on api_keys (maker_hash) where maker_hash is not null;
 

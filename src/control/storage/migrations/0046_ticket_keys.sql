@@ -1,4 +1,5 @@
--- What control signs tickets with (src/wire/ticket.ts). The private key is encrypted as other secrets are; gates are told the public one.
+-- The keys with which control signs tickets (src/wire/ticket.ts). The private key is encrypted; gates get the public
+-- key.
 create table ticket_keys (
   id text primary key,
   public_key text not null,

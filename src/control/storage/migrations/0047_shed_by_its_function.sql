@@ -1,5 +1,5 @@
--- The trigger asks only whether the sandbox has gone, and the function names the columns. So a new column that is emptied then
--- changes the function alone. Which columns those are: src/control/sandboxes/record/columns.ts.
+-- The trigger checks only whether the sandbox is gone; the function names the columns to empty. A further column then
+-- changes only the function. The columns are in src/control/sandboxes/record/columns.ts.
 create or replace function shed_when_gone() returns trigger language plpgsql as $$
 begin
   update sandboxes set env = '{}', labels = '{}', entrypoint = null, build = null

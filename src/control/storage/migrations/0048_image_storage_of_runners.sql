@@ -1,2 +1,3 @@
--- What images take of a runner's disk, as its last heartbeat said. Null: it has not said, or is older.
+-- Disk space that images use on the runner, from its last heartbeat. Null: the runner has not reported it, or is older
+-- than this field.
 alter table runners add column image_storage jsonb;

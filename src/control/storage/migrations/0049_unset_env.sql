@@ -1,4 +1,4 @@
--- Variables of the image, or of the server, that the sandbox's processes do not get.
+-- Names of variables of the image or the server that the sandbox's processes do not get.
 alter table sandboxes add column unset_env text[] not null default '{}';
 
 create or replace function shed_when_gone() returns trigger language plpgsql as $$

@@ -1,4 +1,4 @@
--- Volumes: directories that several sandboxes mount. src/control/volumes/lifecycle.ts has their states.
+-- Volumes: directories that several sandboxes mount. Their states are in src/control/volumes/lifecycle.ts.
 create table volumes (
   id text primary key,
   -- No foreign key: a volume outlives its organization until its runner has removed it.
@@ -7,31 +7,31 @@ create table volumes (
   state text not null check (state in ('ready', 'error', 'pending_delete', 'deleted')),
   error_reason text,
   size_gib integer not null check (size_gib > 0),
-  -- The first three are null until a sandbox mounts the volume for the first time. A volume of the driver `directory` has no
-  -- runner: every runner of its region reaches it.
+  -- Driver, region and runner are null until a sandbox mounts the volume for the first time. With the driver
+  -- `directory` the runner stays null, because every runner of the region reaches the volume.
   driver text check (driver in ('disk', 'directory')),
   region_id text,
   runner_id text,
-  -- A sandbox that mounts it has run, so a runner that lacks it has lost it.
+  -- True after a sandbox that mounts the volume has run: a runner without the volume has then lost it.
   is_made boolean not null default false,
   created_at timestamptz(3) not null,
   updated_at timestamptz(3) not null,
   last_used_at timestamptz(3)
 );
--- The name of a volume is free as soon as its deletion was requested.
+-- The name of a volume is free as soon as its deletion is requested.
 create unique index volumes_name on volumes (organization_id, name) where state in ('ready', 'error');
 create index volumes_organization on volumes (organization_id, created_at);
 create index volumes_region on volumes (region_id);
 create index volumes_runner on volumes (runner_id) where state <> 'deleted';
 create index volumes_ended on volumes (updated_at) where state in ('pending_delete', 'deleted');
 
--- The driver of new volumes on a runner; null if it cannot mount volumes.
+-- The driver of new volumes on the runner. Null: the runner cannot mount volumes.
 alter table runners add column volumes text check (volumes in ('disk', 'directory'));
 
 alter table sandboxes add column volumes jsonb not null default '[]';
 create index sandboxes_with_volumes on sandboxes (organization_id) where volumes <> '[]' and gone_at is null;
 
--- Mount paths go with the sandbox.
+-- The mount paths are emptied when the sandbox is gone.
 create or replace function shed_when_gone() returns trigger language plpgsql as $$
 begin
   update sandboxes set env = '{}', unset_env = '{}', labels = '{}', entrypoint = null, build = null, volumes = '[]'
@@ -40,7 +40,8 @@ begin
   return null;
 end $$;
 
--- The first start of a sandbox proves that its volumes are made. Rows are locked in the order of ids, as everywhere.
+-- The first start of a sandbox proves that its volumes were made. Rows are locked in the order of ids, to avoid
+-- deadlocks.
 create function note_volumes_made() returns trigger language plpgsql as $$
 begin
   perform from volumes

@@ -12,7 +12,7 @@ export const portalPath = '/api/webhooks/portal'
 
 const linkMinutes = 10
 const sessionMinutes = 60
-/** Most links and sessions, counted together, of one user in one organization. */
+/** Maximum number of links and sessions, counted together, of one user in one organization. */
 const mostPerUser = 100
 
 type TokenParts = Pick<Parts, 'database' | 'clock' | 'settings'>
