@@ -1,4 +1,5 @@
 // The program control: serves the API. Its settings are in src/control/config.ts.
+import { flushCompileCache } from 'node:module'
 import { loadConfig } from '#src/control/config.ts'
 import { startProgram } from '#src/control/main.ts'
 import { createLog, logWholeProcess } from '#src/kit/log.ts'
@@ -29,4 +30,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     )
   })
 }
+// A program that is killed leaves its compiled code to its next start, as one that ends by itself does.
+flushCompileCache()
 process.send?.({ type: 'ready' })

@@ -1,4 +1,5 @@
 // The program runner: keeps the sandboxes of this host. They keep running when it ends.
+import { flushCompileCache } from 'node:module'
 import { createLog, logWholeProcess } from '#src/kit/log.ts'
 import { openTelemetry } from '#src/kit/telemetry/open.ts'
 import { loadConfig } from '#src/runner/config.ts'
@@ -36,4 +37,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 }
 runner.barred.then((why) => giveUp(new Error(why)))
 await runner.ready.catch(giveUp)
+// A program that is killed leaves its compiled code to its next start, as one that ends by itself does.
+flushCompileCache()
 process.send?.({ type: 'ready' })
