@@ -12,18 +12,31 @@ type Described = Pick<Route, 'method' | 'path' | 'replies'>
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 addFormats.default(ajv)
 
-const validators = new WeakMap<TSchema, ReturnType<typeof ajv.compile>>()
+type Validator = ReturnType<typeof ajv.compile>
+
+const validators = new WeakMap<TSchema, Validator>()
+
+/** Validators by the text of their schema. Each start of control makes its schemas again, and compiling one takes 12 ms. */
+const validatorsByText = new Map<string, Validator>()
 
 const validatorOf = (schema: TSchema) => {
   const known = validators.get(schema)
   if (known) return known
+  const text = JSON.stringify(schema)
   // Closed, because an answer has no undeclared fields.
-  const made = ajv.compile(closed(JSON.parse(JSON.stringify(schema))) as object)
-  validators.set(schema, made)
-  return made
+  const validator = validatorsByText.get(text) ?? ajv.compile(closed(JSON.parse(text)) as object)
+  validatorsByText.set(text, validator)
+  validators.set(schema, validator)
+  return validator
 }
 
-const patternOf = ({ path }: Described) => new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`)
+const patterns = new Map<string, RegExp>()
+
+const patternOf = ({ path }: Described): RegExp => {
+  const pattern = patterns.get(path) ?? new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`)
+  patterns.set(path, pattern)
+  return pattern
+}
 const parametersIn = ({ path }: Described) => path.split(':').length
 
 /** Finds the route of a call as the router does: fixed segments have priority over parameters. */
