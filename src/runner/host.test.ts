@@ -1,4 +1,4 @@
-// Real sandboxes on this machine. Needs root; elsewhere it is skipped and says so.
+// Real sandboxes on this machine. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'

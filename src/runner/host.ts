@@ -90,7 +90,7 @@ export interface Host {
   markTemplateUsed(image: string): Promise<void>
   /** Removes a volume that no sandbox of this host mounts. No error if it does not exist. */
   removeVolume(volume: Pick<VolumeAssignment, 'volumeId' | 'driver'>): Promise<void>
-  /** Room of the file system that holds the disks and templates. */
+  /** Size and free space of the file system that holds the disks and templates. */
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
   /**
    * Calls `listener` about a second after a sandbox ended without a request. By then its remains are cleared away and its status

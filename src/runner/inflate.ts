@@ -11,7 +11,8 @@ type Compression = 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
 const commands = {
   gzip: ['gzip', '-dcq'],
-  // The sender chooses the window, which takes memory here. This bound is zstd's default, more than our own archives need.
+  // The sender chooses the window, which takes memory of this host. This bound is zstd's default, more than Alcove's own
+  // archives need.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
   bzip2: ['bzip2', '-dcq'],
   // Equal to the bound for zstd. Output of `xz -9` needs 65 MiB.

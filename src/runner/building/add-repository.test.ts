@@ -1,4 +1,4 @@
-// ADD of repositories, from a server of git on loopback. Needs root; elsewhere it is skipped and says so.
+// ADD of git repositories, from a git server on loopback. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

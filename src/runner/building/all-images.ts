@@ -56,7 +56,7 @@ export type BroughtImages = {
 
 type TemplateHost = Pick<Host, 'snapshot' | 'templates' | 'template' | 'removeTemplate' | 'basesInUse'>
 
-/** An image to bring to this runner, with its source. */
+/** An image that this runner must fetch or build, with its source. */
 export type ToBring = ImageAssignment & { source: ImageSource }
 
 type Bringing = {
@@ -164,7 +164,10 @@ export class AllImages {
     return this.find(image) ?? {}
   }
 
-  /** Removes an image, even if it was made and never reported. Returns false, and keeps the image, if something here needs it. */
+  /**
+   * Removes an image, even if it was made and never reported. Returns false, and keeps the image, if something on this runner
+   * needs it.
+   */
   async remove(image: string): Promise<boolean> {
     const template = await this.#look(image)
     if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true
@@ -200,8 +203,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // Ids of users above those that every sandbox has are part of the cache key: a sandbox that continues from a kept line needs
-    // the ids of that line.
+    // Ids of users above those that every sandbox has are part of the cache key. A sandbox that continues from a cached line
+    // needs the ids of that line.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),

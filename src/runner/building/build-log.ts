@@ -2,10 +2,12 @@
 // cannot fill the database. A log that is too long keeps its beginning and its end, because a build prints at the end why it
 // failed.
 const everyMs = 300
-/** Most characters of the log's beginning. Beginning and end together are below the 1 MiB that control stores. */
+/**
+ * Maximum number of characters of the log's beginning. Beginning and end together are below the 1 MiB that control stores.
+ */
 const mostCharacters = 900 * 1024
 const endCharacters = 64 * 1024
-/** Longest piece that is sent at once. */
+/** Maximum length of a piece of the log that is sent, in characters. */
 const longestPiece = 32 * 1024
 
 export class BuildLog implements Disposable {

@@ -14,7 +14,7 @@ import { type Looked, type OwnLines, Survey, stageName } from './survey.ts'
 import { type BuildAgent, type BuildHost, Workplace } from './workplace.ts'
 
 const GiB = 1024 ** 3
-/** Lines that run at the same time. */
+/** Maximum number of lines that run at the same time. */
 const linesAtOnce = 2
 /** The disks of all stages of a build may together have this many times the size limit of the image. */
 const shareOfStages = 3

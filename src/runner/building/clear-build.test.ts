@@ -62,7 +62,7 @@ suite('a build whose sandbox cannot be removed', () => {
     } as unknown as BuildHost
     const parts = { host, agentAt: refuse('no agent') as never, lines, files: undefined }
     const removed: string[] = []
-    // Number of kept lines that the build holds. It holds a kept line as soon as it has found the line.
+    // Number of cached lines that the build holds. It holds a cached line as soon as it has found the line.
     let held = 0
     const hold = lines.hold.bind(lines)
     lines.has = () => true

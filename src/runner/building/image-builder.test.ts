@@ -1,4 +1,4 @@
-// Definitions with RUN, on this machine, from a registry on loopback. Needs root; elsewhere it is skipped and says so.
+// Definitions with RUN, built on this machine from a registry on loopback. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'

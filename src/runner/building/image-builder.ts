@@ -33,7 +33,9 @@ export type BuildRequest = {
   onText?: (text: string) => void
   /** Images on this runner that FROM and `--from` can name, by these names. */
   snapshots?: Definition['snapshots'] | undefined
-  /** The build uses and keeps lines for this organization. Absent: it neither uses nor keeps lines. */
+  /**
+   * The build uses cached lines of this organization, and caches its lines for it. Absent: it neither uses nor caches lines.
+   */
   organizationId?: string | undefined
   /** Fetches the base image of a stage, or a source of files. Returns its configuration and the name of its files. */
   bringBase: (image: string, source: BaseSource) => Promise<{ container: ContainerConfig; files: string }>

@@ -29,11 +29,14 @@ type Entry = {
 }
 
 const standardLanes = {
-  /** Images that are fetched or built at the same time; further ones wait. */
+  /** Maximum number of images that are fetched or built at the same time; further ones wait. */
   long: 3,
-  /** Images of one organization that are fetched or built at the same time. */
+  /** Maximum number of images of one organization that are fetched or built at the same time. */
   longOfOne: 2,
-  /** Quick tasks at the same time: snapshots of sandboxes, removals, and reports that an image is here. */
+  /**
+   * Maximum number of quick tasks at the same time: snapshots of sandboxes, removals, and reports that an image is on this
+   * runner.
+   */
   short: 4,
 }
 
@@ -78,7 +81,7 @@ export class ImageKeeper implements Disposable {
     const known = this.#entries.get(assignment.image)
     const isSaidWhole = known?.assignment.source !== undefined || assignment.source === undefined
     if (known?.assignment.target === assignment.target && isSaidWhole) {
-      // The accounts at registries may have changed since the earlier assignment, so the newer assignment replaces it.
+      // The credentials for registries may have changed since the earlier assignment, so the newer assignment replaces it.
       if (assignment.source !== undefined && known.settled?.state !== 'present') known.assignment = assignment
       return known
     }
@@ -137,8 +140,8 @@ export class ImageKeeper implements Disposable {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
-        // An assignment without a source means: control believes that the image is here. After the report `absent`, control sends
-        // the source.
+        // An assignment without a source means: control believes that the image is on this runner. After the report `absent`,
+        // control sends the source.
         return known === undefined ? { image, state: 'absent' } : { image, state: 'present', ...known }
       }
       return (await images.remove(image)) ? { image, state: 'absent' } : undefined

@@ -1,4 +1,4 @@
-// Computes the most disk space that kept lines can take: all bytes of each line, plus their base images, each counted once.
+// Computes the most disk space that cached lines can take: all bytes of each line, plus their base images, each counted once.
 
 type OnBase = { base: string }
 

@@ -1,5 +1,5 @@
-// Lines of definitions that are kept from one build to the next, on this machine, from a registry on loopback. Needs root;
-// elsewhere it is skipped and says so.
+// Lines of definitions that are cached from one build to the next, on this machine, from a registry on loopback. Needs root;
+// without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -189,7 +189,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[3, 4, 6], first.output])
     assert.doesNotMatch(second.log, /Stage 0/)
     assert.match(second.log, /^\[build\] Line 3: cached: RUN cat/m)
-    // A new line copies from the stage, so the stage continues from its kept disk.
+    // A new line copies from the stage, so the stage continues from its cached disk.
     const again = await build(stages('COPY --from=build /a /again'), 'cat /out /again')
     assert.deepEqual([again.cached, again.output], [[3, 4, 6], `${first.output}\n${first.output}`])
     const changed = await build(
@@ -387,7 +387,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual((await build(many(), 'true', { organizationId: 'two' })).cached, [2, 3])
     await evict({ freeShare: 2 })
     assert.deepEqual([lines.usage().lines, store.listBelowLines()], [0, []])
-    // No new line is kept while the pool is nearly full.
+    // No new line is cached while the pool is nearly full.
     await build(many())
     assert.equal(lines.usage().lines, 0)
     const { sandboxId } = await box.started({ image: kept.image, isNew: true, user: 'root' })

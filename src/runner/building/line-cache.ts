@@ -28,7 +28,7 @@ type Bases = Pick<ImageStore, 'rootfsOf' | 'remove' | 'listBelowLines' | 'keepBe
 export type LineLimits = {
   most: number
   mostOfOrganization: number
-  /** Shares of the storage pool that kept lines and their base images may take: in total, and per organization. */
+  /** Shares of the storage pool that cached lines and their base images may take: in total, and per organization. */
   share: number
   shareOfOrganization: number
   /** Lines are evicted until the pool has this share of its size free, or `freeBytes` if that is less. */
@@ -55,7 +55,7 @@ type Line = KeptLine & {
   /** Hash of the organization's id. */
   owner: string
   key: string
-  /** Key of the kept line that this line builds on. */
+  /** Key of the cached line that this line builds on. */
   before: string
   base: string
   usedAt: number
@@ -86,7 +86,7 @@ type LineCacheParts = {
 const none = 'none'
 const shape = /^line\.([0-9a-f]{16})\.([0-9a-f]{32})\.([0-9a-f]{32}|none)$/
 
-/** Whether a template name is the name of a kept line rather than of an image. */
+/** Whether a template name is the name of a cached line rather than of an image. */
 export const isLineName = (name: string): boolean => shape.test(name)
 
 const shortHash = (length: number, ...parts: string[]) =>
@@ -106,16 +106,16 @@ export class LineCache {
   readonly #limits: LineLimits
   readonly #now: () => number
   readonly #givenBack: GivenBack | undefined
-  /** Kept lines by owner and key. */
+  /** Cached lines by owner and key. */
   readonly #lines = new Map<string, Line>()
-  /** Owner and key of each line that is being kept or removed right now. */
+  /** Owner and key of each line that is being cached or removed right now. */
   readonly #busy = new Set<string>()
   /** Base images are kept and removed one at a time. */
   readonly #oneBase = new FairQueue({ atOnce: 1 })
   readonly #comingBases = new Map<string, number>()
-  /** Bytes of the kept lines, including the images below them. */
+  /** Number of bytes of the cached lines, including the images below them. */
   #bytes = 0
-  /** Bytes of the lines without the images below them. */
+  /** Number of bytes of the cached lines without the images below them. */
   #addedToImages = 0
   #sweeping: Promise<void> | undefined
   #mustSweep = false
@@ -130,7 +130,7 @@ export class LineCache {
     this.#now = now
   }
 
-  /** Reads the kept lines, and removes lines whose base image is missing. */
+  /** Reads the cached lines, and removes lines whose base image is missing. */
   static async open(parts: LineCacheParts): Promise<LineCache> {
     const cache = new LineCache(parts)
     const { host, bases } = parts
@@ -145,7 +145,7 @@ export class LineCache {
     return cache
   }
 
-  /** Lines are kept only on btrfs, because only there is a copy of a disk cheap. */
+  /** Lines are cached only on btrfs, because only there is a copy of a disk cheap. */
   get isUseful(): boolean {
     return this.#host.capabilities.hardDiskLimit
   }
@@ -159,7 +159,7 @@ export class LineCache {
     return this.#find(ownerOf(organizationId), key) !== undefined
   }
 
-  /** Finds a kept line. The line is not evicted until the caller releases it. */
+  /** Finds a cached line. The line is not evicted until the caller releases it. */
   async hold(organizationId: string, key: string): Promise<KeptLine | undefined> {
     const found = this.#find(ownerOf(organizationId), key)
     if (found === undefined) return undefined
@@ -172,13 +172,13 @@ export class LineCache {
     for (const line of this.#lines.values()) if (line.name === name && line.holds > 0) line.holds -= 1
   }
 
-  /** Whether a kept line builds directly on this line. */
+  /** Whether a cached line builds directly on this line. */
   hasAfter(organizationId: string, key: string | undefined): boolean {
     const owner = ownerOf(organizationId)
     return [...this.#lines.values()].some((line) => line.owner === owner && line.before === (key ?? none))
   }
 
-  /** Keeps the disk of a sandbox as it is now. Best effort: a failure here does not fail the build. */
+  /** Caches the disk of a sandbox as it is now. Best effort: a failure of this function does not fail the build. */
   async keep(wanted: ToKeep): Promise<boolean> {
     const { organizationId, key, before = none, sandboxId, image, files } = wanted
     const owner = ownerOf(organizationId)

@@ -1,5 +1,5 @@
-// Definitions in stages, with mounts and here-documents, built on this machine from a registry on loopback. Needs root; elsewhere
-// it is skipped and says so.
+// Definitions in stages, with mounts and here-documents, built on this machine from a registry on loopback. Needs root;
+// without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

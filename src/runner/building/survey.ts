@@ -17,7 +17,7 @@ const stageMark = '.stage-'
 export const isStageName = (image: string): boolean => image.includes(stageMark)
 export const stageName = (image: string, of: string | number): string => `${image}${stageMark}${of}`
 
-/** Kept lines of one organization. */
+/** Cached lines of one organization. */
 export type OwnLines = { lines: LineCache; organizationId: string }
 
 /** A stage with the results of the survey. */
@@ -33,9 +33,9 @@ export type Looked = {
   keys: (string | undefined)[]
   /** Key before the first line of the stage. */
   firstKey: string | undefined
-  /** Key of the last kept line in this stage, or in the stages below it. */
+  /** Key of the last cached line in this stage, or in the stages below it. */
   keptKey: string | undefined
-  /** Number of the stage's lines that need not be run, because the disk after them is kept. */
+  /** Number of the stage's lines that need not be run, because the disk after them is cached. */
   kept: number
   /** Number of the stage's lines that have been run, or need not be. */
   done: number
@@ -83,7 +83,7 @@ export class Survey {
     return [...this.#looked.values()]
   }
 
-  /** Releases the kept lines of this build, so that they may be evicted. */
+  /** Releases the cached lines of this build, so that they may be evicted. */
   release(): void {
     for (const line of this.#held) this.#own?.lines.release(line)
   }
@@ -135,7 +135,7 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // Downloads only if a line is kept that builds on the last kept line. Only such a line can match.
+      // Downloads only if a cached line builds on the last cached line of this stage. Only such a line can match.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -162,7 +162,7 @@ export class Survey {
     return from !== 'scratch' && 'stage' in from ? this.#lastKey(from.stage) : firstKey
   }
 
-  /** Key of the last line that is kept below a stage, once the stage below has run. */
+  /** Key of the last line that is cached below a stage, once the stage below has run. */
   keptKeyBefore({ stage: { from } }: Looked): string | undefined {
     if (from === 'scratch' || !('stage' in from)) return undefined
     const below = this.get(from.stage)

@@ -42,7 +42,7 @@ export interface Cgroup {
   cpuSeconds(): number | undefined
   /** Processor time that the kernel has worked for the cgroup's processes so far; undefined if the cgroup is gone. */
   systemSeconds(): number | undefined
-  /** Reads processor time, memory and number of processes at once. Undefined if the cgroup is gone. */
+  /** Reads processor time, memory and number of processes together. Undefined if the cgroup is gone. */
   usage(): Promise<Usage | undefined>
   /** Removes the cgroup. No error if it does not exist. */
   remove(): Promise<void>
@@ -394,7 +394,7 @@ class CgroupV1 implements Cgroup {
       mapped: of('mapped_file'),
       dirty: of('dirty'),
       writeback: of('writeback'),
-      // Version 1 does not separate reclaimable slabs.
+      // Cgroup v1 does not separate reclaimable slabs.
       slabReclaimable: 0,
       slabUnreclaimable: 0,
     }
@@ -403,7 +403,7 @@ class CgroupV1 implements Cgroup {
   kernelMemory() {
     const bytes = readNowIfThere(this.#file('memory', 'memory.kmem.usage_in_bytes'))
     if (bytes === undefined) return undefined
-    // Version 1 counts socket buffers separately.
+    // Cgroup v1 counts socket buffers separately.
     return Number(bytes) + Number(readNowIfThere(this.#file('memory', 'memory.kmem.tcp.usage_in_bytes')) ?? 0)
   }
 

@@ -1,5 +1,5 @@
-// Chooses the host's processors for each sandbox: as many as its cpus, rounded up, so that a program that counts processors sees
-// what it may use. New sandboxes get the least promised processors. A resized sandbox keeps those that it has.
+// Chooses the host's processors for each sandbox: as many as its cpus, rounded up. So a program that counts processors sees
+// what it may use. A new sandbox gets the processors with the fewest assigned cpus. A resized sandbox keeps its processors.
 import { readFileSync } from 'node:fs'
 
 /** Parses a kernel list such as `0-3,8` (cpuset(7), "List format"). */
@@ -32,7 +32,7 @@ export const hostCpus = (): number[] => {
 type CpuShare = { cpus: readonly number[]; each: number }
 
 export class CpuSpread {
-  /** Share of each processor that is promised to sandboxes. */
+  /** For each processor, the sum of the cpus that are assigned to sandboxes. */
   readonly #promised: Map<number, number>
   readonly #held = new Map<string, CpuShare>()
 

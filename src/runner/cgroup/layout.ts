@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The v1 controllers that bound, count or freeze a sandbox. */
+/** The v1 controllers that limit, measure or freeze a sandbox. */
 const neededV1 = ['cpu', 'cpuacct', 'memory', 'pids', 'freezer'] as const
 type V1Controller = (typeof neededV1)[number]
 

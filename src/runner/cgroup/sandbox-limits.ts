@@ -26,7 +26,7 @@ export const memoryLimitBytes = ({ memoryGiB }: Compute) => Math.round(memoryGiB
 /** Limit of a sandbox's socket buffers, where the kernel counts them separately from memory: cgroup v1. */
 export const socketLimitBytes = (compute: Compute) => Math.round(memoryLimitBytes(compute) / 8)
 
-/** Open files that each process of a sandbox may have. */
+/** Maximum number of open files of each process in a sandbox. */
 const openFilesWanted = 65_536
 
 /** Parses the hard limits in `/proc/{pid}/limits`. `Infinity`: no limit. */
@@ -42,9 +42,9 @@ export const parseHardLimits = (text: string): { openFiles: number; coreBytes: n
 export type ResourceLimit = { type: string; soft: number; hard: number }
 
 /**
- * Limits of a sandbox's processes. They are never above our own hard limits, because a runner in a virtual machine may lack the
- * right to raise them. A core limit of one byte is the only value that also prevents the host's crash handler from running for a
- * sandbox (core(5)).
+ * Limits of a sandbox's processes. They are never above the runner's own hard limits, because a runner in a virtual machine
+ * may lack the right to raise them. A core limit of one byte is the only value that also prevents the host's crash handler
+ * from running for a sandbox (core(5)).
  */
 export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/limits', 'utf8'))): ResourceLimit[] => {
   const both = (type: string, value: number) => ({ type, soft: value, hard: value })

@@ -2,22 +2,22 @@
 import { mostParts } from '#src/wire/contexts.ts'
 
 export type ContextLimits = {
-  /** Most bytes of one context, as the caller sends it. */
+  /** Maximum size of one context, as the caller sends it, in bytes. */
   largestBytes: number
-  /** Most bytes of all contexts of an organization, as stored (compressed). */
+  /** Maximum size of all contexts of an organization, as stored (compressed), in bytes. */
   bytesOfOrganization: number
   contextsOfOrganization: number
   partsOfUpload: number
-  /** Most open uploads of an organization. Each may have `partsOfUpload` parts. */
+  /** Maximum number of open uploads of an organization. Each may have `partsOfUpload` parts. */
   uploadsOfOrganization: number
-  /** Most open uploads of all organizations together. */
+  /** Maximum number of open uploads of all organizations together. */
   uploads: number
-  /** Most request bodies that are read at the same time. Each takes about 16 MiB of memory. */
+  /** Maximum number of request bodies that are read at the same time. Each takes about 16 MiB of memory. */
   atOnce: number
   atOnceOfOrganization: number
   /** A body that sends no byte for this long is refused. */
   silentMs: number
-  /** Longest time for one body, however steadily its bytes arrive. */
+  /** Maximum time for one body, however steadily its bytes arrive. */
   longestMs: number
   /** A context that no image uses is removed after this time without a request for it. */
   keptMs: number

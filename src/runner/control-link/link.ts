@@ -9,7 +9,7 @@ import { isAssignment, isImageAssignment, isVolumeAssignment, isWelcome, placeIn
 type LinkParts = {
   controlUrl: URL
   runnerKey: string
-  /** The first message on every connection; `sayHello` sends it again. */
+  /** Describes this runner. Sent first on every connection; `sayHello` sends it again. */
   hello: () => Extract<FromRunner, { type: 'hello' }>
   /** Disk space of images, which each heartbeat reports. */
   imageStorage?: () => ImageStorage
@@ -20,7 +20,7 @@ type LinkParts = {
    * Called on every connection before any other message, with the database that control serves. False: ignore all later messages.
    */
   onDatabase?: (databaseId: string) => boolean
-  /** Control has received the hello, or asks the runner to fetch the list again. */
+  /** Called when control has received the first message, or asks the runner to fetch the list again. */
   onList: () => void
   onLost: () => void
   log: Logger
@@ -68,7 +68,8 @@ export class Link implements Disposable {
     switch (message?.type) {
       case 'welcome':
         if (!isWelcome(message)) this.#parts.log.error('control sent a welcome that the runner cannot read')
-        // After another database, later messages of the packet are ignored: a runner that is about to end must not act on them.
+        // After a message that names another database, later messages of the packet are ignored. A runner that is about to
+        // end must not act on them.
         else if (message.databaseId !== undefined && this.#parts.onDatabase?.(message.databaseId) === false)
           this.#isOver = true
         else if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))

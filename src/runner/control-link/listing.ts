@@ -1,4 +1,4 @@
-// Fetches a list from control at intervals, and soon when there is a reason. Never two fetches at the same time.
+// Fetches a list from control at intervals, and soon after a call of `readSoon`. Never runs two fetches at the same time.
 import type { Logger } from '#src/kit/log.ts'
 
 type ListingParts<Item> = {

@@ -1,5 +1,5 @@
-// Delivers every report to control: at once over the link, and over HTTP if the link is down or control's list shows that a
-// report was not received. Only the last report of each sandbox is kept.
+// Delivers every report to control: immediately over the link. HTTP is used if the link is down, or if control's list shows
+// that a report was not received. Only the last report of each sandbox is kept.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Report } from '#src/wire/runner-link.ts'
@@ -52,7 +52,7 @@ export class Reporter implements Disposable {
     for (const waiting of this.#waiting.values()) this.#tell(waiting)
   }
 
-  /** Drops reports that control's list, requested at `askedAt`, shows as heard, and sends the others again. */
+  /** Drops reports that control's list, requested at `askedAt`, shows as received, and sends all other reports again. */
   confirm(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
     const known = new Map(listed.map((one) => [idOf(one), one]))
     for (const [sandboxId, waiting] of this.#waiting) {

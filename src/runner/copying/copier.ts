@@ -15,7 +15,7 @@ export type Copying = {
   files: Files
   /** The files that were fetched from the addresses of the line, in the order of the addresses. */
   fetched?: readonly Fetched[]
-  /** Most bytes that ADD unpacks. */
+  /** Maximum number of bytes that ADD unpacks. */
   mostBytes: number
   signal: AbortSignal
 }

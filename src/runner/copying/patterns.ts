@@ -7,7 +7,7 @@ type Part = Token[] | 'any directories'
 type Pattern = { parts: readonly Part[]; isException: boolean }
 
 const mostPatterns = 1000
-/** Most names (between slashes) in one pattern. */
+/** Maximum number of names (between slashes) in one pattern. */
 const mostParts = 100
 
 const patternOf = (line: string): Pattern => {

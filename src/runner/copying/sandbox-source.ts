@@ -15,9 +15,9 @@ const notOfTheImage = new Set([
   ...['/proc', '/sys', '/dev', '/etc/hosts', '/etc/hostname', '/etc/resolv.conf', ownDirectory],
 ])
 const mostLinks = 40
-/** Most levels of directories that the agent lists in one call. */
+/** Maximum number of directory levels that the agent lists in one call. */
 const deepest = 64
-/** Files that are opened ahead, so that copying many small files does not wait for each of them. */
+/** Number of files that are opened ahead, so that copying many small files does not wait for each of them. */
 const ahead = 16
 
 type SandboxSourceParts = { files: Files; place: string; signal: AbortSignal }

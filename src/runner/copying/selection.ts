@@ -23,9 +23,9 @@ export type CopyRequest = {
   unpacks: boolean
   /** Patterns, as in `.dockerignore`, of files to leave out below each source. */
   excludes?: readonly string[]
-  /** Create the directories above a source too, beginning after `/./` if the source contains that. */
+  /** True: create the directories above a source too, beginning after `/./` if the source contains that. */
   keepsParents?: boolean
-  /** The line names an owner, which replaces the files' own owners. */
+  /** True: the line names an owner, which replaces the files' own owners. */
   isOwned?: boolean
 }
 

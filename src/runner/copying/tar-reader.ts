@@ -20,7 +20,9 @@ export type TarEntry = {
 type Unpacking = { entry: TarEntry; contents: AsyncIterable<Buffer> }
 
 const blockBytes = 512
-/** Most bytes of all extended headers before one entry. Empty headers count too, because reading them takes time. */
+/**
+ * Maximum size of all extended headers before one entry, in bytes. Empty headers count too, because reading them takes time.
+ */
 const largestExtension = 1024 * 1024
 
 export const damagedTar = (why: string) => new ImageFailed('corrupted', `The files cannot be unpacked: ${why}.`)

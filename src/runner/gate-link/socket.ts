@@ -23,13 +23,16 @@ type GateParts = WatchParts & {
   log: Logger
 }
 
-/** More connections than one gate uses at a time: its calls wait for each other. */
+/** Maximum number of connections. One gate uses fewer at a time, because its calls wait for each other. */
 const mostConnections = 1024
 /** Timeouts: a gate sends a request in one piece, and a program to compile in one piece too. */
 const requestMs = 5000
 const sourceMs = 10_000
 const sourceBytes = 1024 * 1024
-/** Compilers at a time: each may use half a GiB. One gate uses two, and several gates may ask. */
+/**
+ * Maximum number of compilers at a time. Each may use half a GiB of memory. One gate uses two at a time, and several gates
+ * may ask.
+ */
 const compilers = new FairQueue({ atOnce: 8 })
 
 const isRequest = Compile(GateRequest)

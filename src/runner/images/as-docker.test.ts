@@ -1,4 +1,4 @@
-// Content of registries other than plain images for one machine, and content of images other than plain files.
+// Tests registry contents that are no plain image for one machine, and image contents that are no plain files.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

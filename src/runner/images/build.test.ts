@@ -111,7 +111,7 @@ suite('a build of the default image', { skip: needs }, () => {
     socket.resume()
     const closed = once(socket, 'close')
     child.kill('SIGKILL')
-    // The connection closes because the download program, deep inside, has ended.
+    // The connection closes because the download program, which the killed process had started indirectly, has ended.
     await closed
     server.close()
     assert.ok(!(await runCommand(['cat', '/proc/self/mountinfo'])).includes(directory))

@@ -34,7 +34,7 @@ export type Fetching = {
   mostBytes: number
   limits: ImageLimits
   signal: AbortSignal
-  /** The organization's account at the registry. Absent: the operator's credentials are used. */
+  /** The organization's credentials at the registry. Absent: the operator's credentials are used. */
   login?: RegistryLogin | undefined
   /** Called with the bytes received so far, and the number of complete parts. */
   onBytes: (bytes: number, complete: number) => void

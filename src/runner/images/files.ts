@@ -67,7 +67,7 @@ export const measure = async (directory: string, firstOwner: number, mostOwners:
   return { bytes, files, owners: owners.sort((a, b) => a - b) }
 }
 
-/** Throws if the disk of images is nearly full, because the host needs the rest. */
+/** Throws if the disk of images is nearly full, because the host needs the remaining space. */
 export const checkRoom = async (directory: string, { keepFreeBytes }: { keepFreeBytes: number }): Promise<void> => {
   if ((await freeBytes(directory)) < keepFreeBytes)
     throw new ImageFailed('no-room', 'The disk that the runner keeps images on is full.')

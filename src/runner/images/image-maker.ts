@@ -43,7 +43,7 @@ type Layers = { origin: string; described: Described; layers: string[]; fetch: (
 
 export type Said = { progress: Progress } | { line: string }
 
-/** Accounts of an organization at registries, for its own images only. */
+/** Credentials of an organization for registries, for its own images only. */
 export type Accounts = { organizationId?: string | undefined; logins?: readonly RegistryLogin[] | undefined }
 
 /** `maxBytes`: limit of the unpacked files. `say` is called with each step, and with each line that the caller may read. */

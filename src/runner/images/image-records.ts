@@ -21,7 +21,7 @@ export type StoredImage = Brought & {
   organizationId?: string
   /** The record is the base image of a definition that is still being built. */
   isUnfinished?: true
-  /** The image exists only as base of kept lines (cached steps of definitions), and is not listed. */
+  /** The image exists only as base image of cached lines of definitions, and is not listed. */
   isBelowLines?: true
   tree: string
   layers: string[]

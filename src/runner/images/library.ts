@@ -63,7 +63,7 @@ export type BringRequest = {
   largeIds?: readonly number[] | undefined
   /** The organization that the image belongs to. All images of one organization together may use only a share of the disk. */
   organizationId?: string | undefined
-  /** Accounts of that organization at registries. */
+  /** Credentials of that organization for registries. */
   logins?: Accounts['logins']
   signal?: AbortSignal | undefined
   onProgress?: (progress: Progress) => void
@@ -103,8 +103,8 @@ const withIds = (own: readonly number[], wanted: readonly number[]): Pick<Stored
 }
 
 /**
- * Callers with different accounts never share a download, because a registry may show an image to one account and not to the
- * other.
+ * Callers with different credentials never share a download, because a registry may show an image with one set of credentials
+ * and not with the other.
  */
 const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
   logins.length === 0
@@ -216,7 +216,7 @@ export class Library {
       .flatMap(({ image, isUnfinished, isBelowLines }) => (isUnfinished || isBelowLines ? [] : [image]))
   }
 
-  /** Bytes of the files of all images (base images of kept lines too), and of kept layers. Reads no file. */
+  /** Bytes of the files of all images (base images of cached lines too), and of kept layers. Reads no file. */
   stored(): Readonly<{ images: number; layers: number }> {
     return this.#stored
   }

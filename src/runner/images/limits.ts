@@ -1,10 +1,10 @@
 // Limits for fetching one image. Settings may change them; tests use small ones.
 
 export type ImageLimits = {
-  /** Most bytes of an image, compressed or not. A request may set a lower limit. */
+  /** Maximum size of an image, compressed or not, in bytes. A request may set a lower limit. */
   largestBytes: number
   mostFiles: number
-  /** Most files for each GiB that the image may have. Even an empty file takes space. */
+  /** Maximum number of files for each GiB that the image may have. Even an empty file takes space. */
   filesPerGiB: number
   /** Share of the images' file system that all images of one organization may use together. */
   shareOfOrganization: number
@@ -19,9 +19,9 @@ export type ImageLimits = {
   keepFreeBytes: number
   /** Bytes of downloaded layers that are kept for later images. */
   keptLayersBytes: number
-  /** Maximum of images that are fetched at the same time. Further requests wait. */
+  /** Maximum number of images that are fetched at the same time. Further requests wait. */
   atOnce: number
-  /** Maximum of images that are being fetched or waiting. Further requests are refused. */
+  /** Maximum number of images that are being fetched or waiting. Further requests are refused. */
   mostWaiting: number
 }
 

@@ -28,7 +28,7 @@ export type ContainerConfig = {
 
 export type Described = Platform & { diffIds: string[]; config: ContainerConfig }
 
-/** Docker's own limit of layers. */
+/** Docker's own maximum number of layers. */
 const mostLayers = 127
 const largestManifestBytes = 4 * 1024 * 1024
 

@@ -1,4 +1,4 @@
-// What the default image takes from our own node_modules: Node and the programs that come with it. npm has checked them
+// What the default image takes from Alcove's own node_modules: Node and the programs that come with it. npm has checked them
 // against the lock file, so the image needs no second download.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -37,7 +37,9 @@ const programs = {
 
 const copy = (name: string, to: string) => `cp -r "$NODE_MODULES/${name}" "$1/usr/local/lib/node_modules/${to}"`
 
-/** Steps that copy Node into an image. `$NODE_MODULES` is the directory of our packages, `$1` the root of the new system. */
+/**
+ * Steps that copy Node into an image. `$NODE_MODULES` is the directory of Alcove's packages, `$1` the root of the new system.
+ */
 export const nodeSteps: readonly string[] = [
   [
     'set -e; umask 022; mkdir -p "$1/usr/local/lib/node_modules/tsx/node_modules/@esbuild" "$1/usr/local/etc"',

@@ -1,4 +1,4 @@
-// Tests pulls with the account of an organization, from a registry on loopback that demands one.
+// Tests pulls with the credentials of an organization, from a registry on loopback that demands credentials.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -69,7 +69,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       assert.deepEqual(leaks, [])
       room.registry.onRequest = onRequest
 
-      // The image is on this host now. A pull still needs an account that the registry accepts.
+      // The image is on this host now. A pull still needs credentials that the registry accepts.
       await refused(bring(library, 'none', from(reference)), /wants credentials/)
       await refused(bring(library, 'none', from(reference), { organizationId: 'theirs' }), /wants credentials/)
       const wrong = { ...accountOf('theirs', { password: 'wrong' }), onLine }
@@ -78,15 +78,15 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       const digest = await library.resolve(reference, 1, AbortSignal.timeout(60_000), accountOf('ours'))
       assert.equal(digest, image.digest)
 
-      // For another organization's account the layers are downloaded again, because a registry may show different layers to
-      // different accounts.
+      // For another organization's credentials the layers are downloaded again, because a registry may show different layers
+      // with different credentials.
       const blobs = () =>
         room.registry.asked.filter((path) => image.layers.some((layer) => path.endsWith(layer))).length
       const before = blobs()
       await bring(library, 'two', from(reference), { ...accountOf('theirs'), onLine })
       assert.equal(blobs(), before + 1)
 
-      // A changed password is in force at once, and the old password is refused.
+      // A changed password applies immediately, and the old password is refused.
       guarded.accounts.set('ours', 'rotated')
       await refused(bring(library, 'none', from(reference), accountOf('ours')), /does not show it/)
       await bring(library, 'three', from(reference), accountOf('ours', { password: 'rotated' }))
@@ -121,7 +121,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
     const library = room.open()
     for (const host of ['127.0.0.1', 'docker.io', '127.0.0.1:1'])
       await refused(bring(library, 'one', from(reference), accountOf('ours', { host })), /wants credentials/)
-    // Without an account, skopeo sends an empty user name and password.
+    // Without credentials, skopeo sends an empty user name and password.
     assert.deepEqual([...new Set(guarded.received)], [`Basic ${Buffer.from(':').toString('base64')}`])
   })
 })

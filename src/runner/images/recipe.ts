@@ -20,7 +20,7 @@ export type ImageDescription = {
 export type Recipe = {
   sources: AptSources
   packages: readonly string[]
-  /** Files that the steps copy from our node_modules. They are listed here so that the hash covers their content. */
+  /** Files that the steps copy from Alcove's node_modules. They are listed here so that the hash covers their content. */
   nodePackages: readonly NodePackage[]
   /** Scripts that run in this order with the root of the new system as `$1`. */
   steps: readonly string[]

@@ -62,8 +62,8 @@ export const pinned = (reference: Reference, digest: string): Reference => ({ ..
 
 /**
  * The origin of an image. Files and layers are shared within an origin: a reader of one image of a repository may read all.
- * Callers without an account of their own pull with the same credentials. An organization that pulls with its own account has
- * origins of its own, because a registry may show one repository differently to different accounts.
+ * Callers without credentials of their own pull with the same credentials. An organization that pulls with its own
+ * credentials has origins of its own. A registry may show one repository differently with different credentials.
  */
 export const originOf = ({ registry, repository }: Reference, accountOf?: string): string =>
   accountOf === undefined ? `${registry}/${repository}` : `${registry}/${repository} as shown to ${accountOf}`

@@ -52,12 +52,15 @@ git checkout --quiet --detach FETCH_HEAD
 cd "./$3"
 tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --exclude="$4" --file=/work/file . || exit ${exitTar}`
 
-/** Most files and directories of a repository. COPY has an equal limit. */
+/** Maximum number of files and directories of a repository. COPY has an equal limit. */
 const mostEntries = 200_000
 /** The job may write this many times the size limit of the image, because it writes git objects, files and the tar file. */
 const shareOfJob = 4
 
-/** Most objects that a server may send. Each file and each directory is an object, and git needs memory for each object. */
+/**
+ * Maximum number of objects that a server may send. Each file and each directory is an object, and git needs memory for each
+ * object.
+ */
 const mostObjects = 2 * mostEntries
 
 const tooMany = (what: string, most: number, cause?: unknown) =>

@@ -41,7 +41,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await bring(library, 'three', from(room.registry.put('x:3', makeImage({ layers: [base, layer(file('c'))] }))))
     assert.deepEqual(readdirSync(rootfs(library, 'three')).sort(), ['base', 'c'])
     assert.ok(library.stored().images - afterOne < MiB)
-    // All layers of this image are layers of the images before, so its files are here already.
+    // All layers of this image are layers of the images before, so its files are on this host already.
     await bring(library, 'lower', from(room.registry.put('x:4', makeImage({ layers: [base, installed] }))))
     assert.equal(read(library, 'lower', 'base').length, read(library, 'one', 'base').length)
 

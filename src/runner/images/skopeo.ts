@@ -35,7 +35,7 @@ export type Asking = {
   largestFileBytes: number
   signal?: AbortSignal | undefined
   watch?: (pid: number) => Promise<void>
-  /** Account at the registry. Absent: the operator's credentials are used. */
+  /** Credentials for the registry. Absent: the operator's credentials are used. */
   login?: RegistryLogin | undefined
 }
 
@@ -143,9 +143,9 @@ export class Skopeo {
   }
 
   /**
-   * Throws if the registry demands that the account's password be sent to a server for which it was not made
-   * (`kit/registry-realm.ts`). Sends no password itself. A registry that names another server to skopeo later reveals only a
-   * password that it could have asked for itself.
+   * Throws if the registry demands that the password be sent to a server for which it was not made (`kit/registry-realm.ts`).
+   * Sends no password itself. A registry that names another server to skopeo later reveals only a password that it could have
+   * asked for itself.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference
@@ -178,7 +178,7 @@ export class Skopeo {
     ]
   }
 
-  /** Credentials in the format of containers-auth.json(5). An account of an organization is used alone. */
+  /** Credentials in the format of containers-auth.json(5). Credentials of an organization are used alone. */
   async #credentialsFor({ reference, login, isOpen }: Running): Promise<Job['secret']> {
     const { authFile } = this.#settings
     if (reference === undefined || isOpen) return undefined

@@ -13,7 +13,7 @@ type Delivered = { origin: string; layers: readonly Layer[] }
 
 type Making = {
   scratch: string
-  /** Most bytes of the unpacked files. */
+  /** Maximum size of the unpacked files, in bytes. */
   mostBytes: number
   signal: AbortSignal
   /** Called with the share of the bytes that is unpacked so far, from 0 to 1. */

@@ -47,10 +47,10 @@ const memoryLimitBytes = 8 * 1024 ** 3
 const watchEveryMs = 150
 const filterAt = '/confine'
 
-// A script that runs as root in its own namespaces. "$1" is the directory that `makeSkeleton` has made. "$2" is the owner of the
-// secret, or empty; the secret itself comes on the standard input. Then come two lists, each after its count: mounts to hide from
-// the runtime, and the views. The directory is moved to /mnt, because the runtime enters it as nobody and our directories are closed
-// to nobody. Programs that the script starts are few, because each job waits for them.
+// A script that runs as root in its own namespaces. `$1` is the directory that `makeSkeleton` has made. `$2` is the owner of
+// the secret, or empty; the secret itself comes on the standard input. Then come two lists, each after its count: mounts to
+// hide from the runtime, and the views. The directory is moved to /mnt, because the runtime enters it as nobody and the
+// runner's directories are closed to nobody. Programs that the script starts are few, because each job waits for them.
 const enter = `set -e
 place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done

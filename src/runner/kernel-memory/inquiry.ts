@@ -12,7 +12,7 @@ export type InquiryParts = TrialParts & {
 
 /** If memory grows more slowly than this part of the first growth rate, the growth counts as stopped. */
 const leastPart = 1 / 4
-/** Most bouts of an inquiry. At the usual pace they take an hour and a half. */
+/** Maximum number of bouts of an inquiry. At the usual pace they take an hour and a half. */
 const mostBouts = 200
 
 export type Finding = 'nothing yet' | 'over' | { grower: string }

@@ -16,7 +16,7 @@ export type TrialParts = ExperimentParts & {
 
 /** Pause after which the kernel has freed, and counted, memory that it frees late. */
 const settleMs = 150
-/** Most suspects that are frozen at once. If there are more, each bout picks a random selection. */
+/** Maximum number of suspects that are frozen at the same time. If there are more, each bout picks a random selection. */
 const mostHeld = 64
 /** The least error that a measurement is assumed to have, even if a few measurements agree. */
 const leastError = 32 * 1024

@@ -3,7 +3,7 @@
 export type HereDocument = {
   name: string
   content: string
-  /** The delimiter is quoted, so `$` stands for itself. */
+  /** True if the delimiter is quoted: `$` then has no special meaning. */
   isQuoted: boolean
   /** The document as it is written, with its closing delimiter, so that a shell can read it. */
   raw: string

@@ -16,7 +16,7 @@ export const noInstruction = 'write RUN before a command, or \\ at the end of th
 
 const largestText = 256 * 1024
 const mostInstructions = 1000
-/** Most flags of one instruction. Reading a flag takes time, because all variables are looked up for it. */
+/** Maximum number of flags of one instruction. Reading a flag takes time, because all variables are looked up for it. */
 const mostFlags = 30
 
 /** Place of an error: a line, and the name of its instruction if it has one. */

@@ -8,7 +8,7 @@ export type Mount =
   /** A mount without `from` shows the files that came with the definition. */
   | { type: 'bind'; target: string; source: string; from?: Origin }
   | { type: 'tmpfs'; target: string }
-  /** Builds here have no secrets and no SSH agent. The command runs without them. */
+  /** Alcove's builds have no secrets and no SSH agent. The command runs without them. */
   | { type: 'secret' | 'ssh'; id: string }
 
 const kinds = ['cache', 'bind', 'tmpfs', 'secret', 'ssh']

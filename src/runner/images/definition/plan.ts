@@ -36,7 +36,7 @@ type Written = {
   body: Instruction[]
 }
 
-/** Most stages of a definition. A build has a sandbox for each stage at the same time. */
+/** Maximum number of stages of a definition. A build has a sandbox for each stage at the same time. */
 const mostStages = 20
 
 const refuseSoMany = (at: At) =>

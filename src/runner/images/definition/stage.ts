@@ -43,17 +43,20 @@ type State = Surroundings & {
   config: ContainerConfig
   args: Record<string, string>
   steps: BuildStep[]
-  /** Characters in the variables of all steps so far. */
+  /** Number of characters in the variables of all steps so far. */
   stepCharacters: number
   /** CMD was set by this definition. A new ENTRYPOINT clears only a CMD that comes from the base image. */
   hasOwnCmd: boolean
 }
 
-/** Most characters that variables may expand to. A value counts each time that it is inserted. */
+/** Maximum number of characters that variables may expand to. A value counts each time that it is inserted. */
 export const mostExpanded = 1024 * 1024
-/** Most variables, arguments and environment together: each step has a copy. */
+/** Maximum number of variables, arguments and environment together: each step has a copy. */
 const mostVariables = 1000
-/** Most characters in the variables of all steps together, because each step stores a copy of the variables until it has run. */
+/**
+ * Maximum number of characters in the variables of all steps together. Each step stores a copy of the variables until it has
+ * run.
+ */
 const mostStepCharacters = 4 * 1024 * 1024
 const mostTriggers = 100
 

@@ -27,7 +27,7 @@ export class WordError extends Error {
   }
 }
 
-/** Deepest nesting of variables within variables. */
+/** Maximum depth of variables within variables. */
 const deepest = 20
 
 const operators = ['##', '#', '%%', '%', '//', '/', ':-', ':+', ':?', '-', '+', '?']
