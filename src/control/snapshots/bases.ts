@@ -3,6 +3,7 @@
 import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
+import { isBuiltPerOrganization } from './desktop.ts'
 import { findSnapshotByIdOrName } from './store.ts'
 
 /**
@@ -40,6 +41,13 @@ export const withSnapshots = async (sql: Sql, organizationId: string, definition
     if (snapshot === undefined || (isArg && snapshot.state !== 'active')) continue
     if (snapshot.state !== 'active')
       throw new Problem('bad_request', `FROM ${name}: the snapshot is ${snapshot.state}, and not active.`)
+    if (isBuiltPerOrganization(snapshot)) {
+      if (isArg) continue
+      throw new Problem(
+        'bad_request',
+        `FROM ${name}: this snapshot is a definition. Copy its lines (GET /snapshots/${name}: buildInfo) and add yours.`,
+      )
+    }
     snapshots[name] = snapshot.image
   }
   return Object.keys(snapshots).length === 0 ? definition : { ...definition, snapshots }

@@ -13,7 +13,9 @@ export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<
   const isReported = sql`
     not exists (select from images where images.name = snapshots.image and config is null and base is null)`
   await moveSnapshots(sql, 'find', sql`${isOnSomeRunner(sql)} and ${isReported}`, { now })
-  await moveSnapshots(sql, 'lose', sql`not ${isOnSomeRunner(sql)}`, { now })
+  // A general snapshot of a definition has no image of its own: each organization builds one (desktop.ts).
+  const hasImage = sql`not (general and dockerfile is not null)`
+  await moveSnapshots(sql, 'lose', sql`${hasImage} and not ${isOnSomeRunner(sql)}`, { now })
 }
 
 /** Fails the snapshots whose image only this runner kept. */

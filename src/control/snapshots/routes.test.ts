@@ -12,6 +12,7 @@ const addSnapshot = async ({ database: { sql } }: TestControl, name: string, org
 
 /** General snapshots that every server has, besides `default`. */
 const sizes = ['daytona-large', 'daytona-medium', 'daytona-small']
+const general = [...sizes, 'default', 'desktop']
 
 const namesOf = (page: { items: { name: string }[] }) => page.items.map(({ name }) => name)
 
@@ -22,8 +23,8 @@ suite('GET /snapshots', () => {
     await addSnapshot(app, 'theirs', organizations.theirs)
     const reply = await app.as('viewer').get('/snapshots?sort=name&order=asc')
     assert.equal(reply.status, 200)
-    assert.deepEqual(namesOf(reply.body), [...sizes, 'default', 'ours'])
-    assert.deepEqual([reply.body.total, reply.body.page, reply.body.totalPages], [5, 1, 1])
+    assert.deepEqual(namesOf(reply.body), [...general, 'ours'])
+    assert.deepEqual([reply.body.total, reply.body.page, reply.body.totalPages], [6, 1, 1])
   })
 
   test('GET /snapshots returns pages in the requested order, by default the snapshot that was used last first', async () => {
@@ -33,7 +34,7 @@ suite('GET /snapshots', () => {
     const ask = async (query: string) => namesOf((await app.as('viewer').get(`/snapshots?${query}`)).body)
     assert.deepEqual((await ask('')).slice(0, 2), ['new', 'old'])
     assert.deepEqual((await ask('order=asc')).slice(-2), ['old', 'new'])
-    assert.deepEqual(await ask('sort=name&order=asc&limit=3&page=2'), ['default', 'new', 'old'])
+    assert.deepEqual(await ask('sort=name&order=asc&limit=3&page=2'), ['default', 'desktop', 'new'])
     assert.deepEqual(await ask('page=9'), [])
     assert.deepEqual(await ask('name=EF'), ['default'])
     assert.deepEqual(await ask('name=%25'), [])

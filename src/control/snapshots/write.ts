@@ -1,6 +1,7 @@
 // The only writer of a snapshot's state. All moves come from the table in `lifecycle.ts`.
 import { Problem } from '#src/problems.ts'
 import { isDuplicate, type Piece, type Sql, type Transaction } from '../storage/database.ts'
+import { desktop } from './desktop.ts'
 import { deletableStates, type FirstEvent, firstStateOn, type MovingEvent, movesOn } from './lifecycle.ts'
 import { readSnapshot, type Snapshot, type SnapshotRow } from './store.ts'
 
@@ -45,8 +46,8 @@ const sizes = [
 ] as const
 
 /**
- * Inserts the general snapshots of the built-in image, which every runner makes itself. If a name exists, its row is
- * unchanged.
+ * Inserts the general snapshots: those of the built-in image, which every runner makes itself, and `desktop`. If a name
+ * exists, its row is unchanged, except that `desktop` gets the definition of this version.
  */
 export const ensureBuiltIn = async (transaction: Transaction, name: string): Promise<void> => {
   for (const size of [{ ...sizes[0], name }, ...sizes])
@@ -54,6 +55,14 @@ export const ensureBuiltIn = async (transaction: Transaction, name: string): Pro
       insert into snapshots (general, name, state, image, cpu, memory_gib, disk_gib)
       values (true, ${size.name}, ${firstStateOn('provide')}, 'default', ${size.cpu}, ${size.memoryGiB}, ${size.diskGiB})
       on conflict do nothing`
+  const { image, dockerfile, cpu, memoryGiB, diskGiB } = desktop
+  await transaction`
+    insert into snapshots (general, name, state, image, dockerfile, cpu, memory_gib, disk_gib)
+    values (true, ${desktop.name}, ${firstStateOn('provide')}, ${image}, ${dockerfile}, ${cpu}, ${memoryGiB}, ${diskGiB})
+    on conflict do nothing`
+  await transaction`
+    update snapshots set dockerfile = ${dockerfile}
+    where general and image = ${image} and dockerfile is distinct from ${dockerfile}`
 }
 
 type Change = {

@@ -4,6 +4,7 @@ import type { Actor } from '#src/control/auth/actor.ts'
 import { checkNotSuspended } from '#src/control/people/organization.ts'
 import { checkLimits, checkOpen, getQuota } from '#src/control/quotas/service.ts'
 import { findRegion } from '#src/control/regions/service.ts'
+import { isBuiltPerOrganization } from '#src/control/snapshots/desktop.ts'
 import { findSnapshot } from '#src/control/snapshots/service.ts'
 import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
@@ -42,6 +43,11 @@ const getPlace = async ({ database }: RunningParts, { organization }: Actor, idO
   ])
   if (region === undefined) throw new Problem('not_found', `There is no region "${regionId}".`)
   if (snapshot?.state !== 'active') throw new Problem('bad_request', `There is no active snapshot "${idOrName}".`)
+  if (isBuiltPerOrganization(snapshot))
+    throw new Problem(
+      'bad_request',
+      `Warm sandboxes need a snapshot with an image, and "${snapshot.name}" is a definition: create a snapshot of it first.`,
+    )
   const quota = await getQuota(sql, organization, region.id, snapshot.sandboxClass)
   checkOpen(region, quota)
   checkLimits(snapshot, quota)

@@ -21,6 +21,7 @@ import { type HeldRunner, hasRoomOn, holdRunners, pickRunner } from '#src/contro
 import type { RunningParts } from '#src/control/running.ts'
 import { checkMade, untilMade } from '#src/control/snapshots/awaiting.ts'
 import { withSnapshots } from '#src/control/snapshots/bases.ts'
+import { definitionOf } from '#src/control/snapshots/desktop.ts'
 import { findSnapshot, markUsed, type Snapshot, snapshotColumn } from '#src/control/snapshots/service.ts'
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import { type HeldMounts, holdMounts, placeMounts } from '#src/control/volumes/mounting.ts'
@@ -62,9 +63,12 @@ const getRegion = async (sql: Sql, organization: Organization, id: string): Prom
 
 /**
  * Where the sandbox's files come from. Either a snapshot, with the runners that have it and maybe a warm sandbox to
- * claim, all locked; or a definition whose image may have to be built first.
+ * claim, all locked; or a definition whose image may have to be built first. `named`: the general snapshot that the
+ * definition belongs to.
  */
-type Origin = { snapshot: Snapshot; warm: SandboxRow | undefined; runners: HeldRunner[] } | { definition: Definition }
+type Origin =
+  | { snapshot: Snapshot; warm: SandboxRow | undefined; runners: HeldRunner[] }
+  | { definition: Definition; named?: Snapshot }
 
 type Plan = {
   origin: Origin
@@ -82,11 +86,11 @@ const smallest: Size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
 const getOrigin = async (
   transaction: Transaction,
   organizationId: string,
-  { definition }: Wish,
+  wish: Wish,
   idOrName: string,
   regionId: string,
 ): Promise<Origin> => {
-  if (definition !== undefined) return { definition }
+  if (wish.definition !== undefined) return { definition: wish.definition }
   const hold = async (id: string | Piece, image: string | Piece) => {
     const [warm, runners] = await Promise.all([
       holdWarm(transaction, { organizationId, regionId, snapshotId: id }),
@@ -101,6 +105,8 @@ const getOrigin = async (
     getSnapshot(transaction, organizationId, idOrName),
     hold(column('id'), column('image')),
   ])
+  const definition = definitionOf(snapshot)
+  if (definition !== undefined) return { definition, named: snapshot }
   const { id, image } = snapshot
   const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
   // Between the two queries the name may have moved to another snapshot. In that case the locks are taken by the id of
@@ -128,7 +134,7 @@ const plan = async (
   ])
   const quota = quotaOf('snapshot' in origin ? origin.snapshot.sandboxClass : 'container')
   checkOpen(region, quota)
-  const standard = 'snapshot' in origin ? origin.snapshot : smallest
+  const standard = 'snapshot' in origin ? origin.snapshot : (origin.named ?? smallest)
   const size = {
     cpu: wish.cpu ?? standard.cpu,
     memoryGiB: wish.memory ?? standard.memoryGiB,
@@ -165,11 +171,11 @@ const columnsOf = async (
     return { snapshot_id: id, snapshot: name, image, os_user, entrypoint, sandbox_class, build: null }
   }
   await checkMayWait(transaction, organization.id)
-  const { definition } = origin
+  const { definition, named } = origin
   const based = await withSnapshots(transaction, organization.id, definition)
   return {
     snapshot_id: '',
-    snapshot: '',
+    snapshot: named?.name ?? '',
     image: await wantBuild(transaction, { organizationId: organization.id, regionId, definition: based }, now),
     // `root` is used until the config of the image is known.
     os_user: wish.user ?? 'root',

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { applyImageReport } from '#src/control/runner-link/image-reports.ts'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { keys, organizations } from '#test/control/people.ts'
+import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
+import { desktop } from './desktop.ts'
+import { reconcileSnapshots } from './of-runner.ts'
+import { ensureBuiltIn } from './write.ts'
+
+const create = async (app: TestControl, who: 'owner' | 'stranger' = 'owner') => {
+  const { status, body, text } = await app.as(who).post('/sandbox', { snapshot: 'desktop' })
+  assert.equal(status, 200, text)
+  return body
+}
+
+suite('POST /sandbox with the snapshot "desktop"', () => {
+  test('200 pending_build, named after the snapshot and with its size; it starts when its image is built', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    const made = await create(app)
+    assert.deepEqual(
+      [made.state, made.snapshot, made.cpu, made.memory, made.disk],
+      ['pending_build', 'desktop', desktop.cpu, desktop.memoryGiB, desktop.diskGiB],
+    )
+    const { snapshotRef: image } = made.buildInfo
+    const [wanted] = (await app.with(keys.runner).get('/runners/images')).body
+    assert.deepEqual(
+      [wanted.image, wanted.source],
+      [image, { kind: 'definition', dockerfile: desktop.dockerfile, snapshots: { default: 'default' } }],
+    )
+    const config = { entrypoint: [], env: {}, user: 'daytona', workdir: '/home/daytona' }
+    const runner = { id: 'local', regionId: 'local' }
+    await applyImageReport(app.app.sandboxes, runner, { image, state: 'present', config })
+    await untilState(app, made.id, 'started')
+    const second = await create(app)
+    assert.deepEqual([second.buildInfo.snapshotRef, second.snapshot], [image, 'desktop'])
+    assert.notEqual((await create(app, 'stranger')).buildInfo.snapshotRef, image)
+  })
+
+  test('build_failed with the reason if the image cannot be built; the snapshot stays active for the next try', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    const made = await create(app)
+    const runner = { id: 'local', regionId: 'local' }
+    const report = { image: made.buildInfo.snapshotRef, state: 'error', errorReason: 'No mirror.' } as const
+    await applyImageReport(app.app.sandboxes, runner, report)
+    const failed = (await app.as('owner').get(`/sandbox/${made.id}`)).body
+    assert.deepEqual([failed.state, failed.errorReason], ['build_failed', 'No mirror.'])
+    assert.equal((await app.as('owner').get('/snapshots/desktop')).body.state, 'active')
+    assert.equal((await create(app)).state, 'pending_build')
+  })
+
+  test('an organization’s own snapshot of this name wins, in that organization only', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    await app.database.sql`
+      insert into snapshots (organization_id, name, state, image, cpu, memory_gib, disk_gib)
+      values (${organizations.ours}, 'desktop', 'active', 'default', 1, 1, 3)`
+    const [own, others] = [await create(app), await create(app, 'stranger')]
+    assert.deepEqual([own.buildInfo, own.cpu], [undefined, 1])
+    assert.equal(others.buildInfo.dockerfileContent, desktop.dockerfile)
+  })
+})
+
+suite('the snapshot "desktop"', () => {
+  test('200 with its definition; it stays active although no runner has an image of it', async () => {
+    await using app = await startControl()
+    await using _runner = await connectRunner(app)
+    await reconcileSnapshots(app.database, new Date())
+    const { status, body } = await app.as('viewer').get('/snapshots/desktop')
+    assert.deepEqual(
+      [status, body.general, body.state, body.buildInfo.dockerfileContent],
+      [200, true, 'active', desktop.dockerfile],
+    )
+  })
+
+  test('a server of a newer version gives it the newer definition', async () => {
+    await using app = await startControl()
+    await app.database.sql`update snapshots set dockerfile = 'FROM default' where name = 'desktop'`
+    await app.database.transaction((transaction) => ensureBuiltIn(transaction, 'default'))
+    const { body } = await app.as('viewer').get('/snapshots/desktop')
+    assert.equal(body.buildInfo.dockerfileContent, desktop.dockerfile)
+  })
+
+  test('400 as the base of another definition and for a warm pool, with the way to do it', async () => {
+    await using app = await startControl()
+    const buildInfo = { dockerfileContent: 'FROM desktop\n' }
+    const answers = [
+      await app.as('owner').post('/sandbox', { buildInfo }),
+      await app.as('owner').post('/snapshots', { name: 'mine', buildInfo }),
+      await app.as('owner').post('/warm-pools', { snapshot: 'desktop', pool: 1 }),
+    ]
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [400, 400, 400],
+    )
+    assert.match(answers[0]!.text, /FROM desktop: this snapshot is a definition\. Copy its lines/)
+    assert.match(answers[2]!.text, /\\"desktop\\" is a definition: create a snapshot of it first/)
+  })
+})

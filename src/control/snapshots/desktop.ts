@@ -1,0 +1,33 @@
+// The general snapshot `desktop`: the default image with a graphical desktop for computer use. It is a definition without an
+// image. The first create of an organization builds its image, like that of any definition, and later creates use it. So a
+// server that nobody asks for a desktop never builds one.
+import type { Definition } from '#src/wire/runner-link.ts'
+import type { Snapshot } from './store.ts'
+
+/**
+ * `xterm` is the terminal, `gir1.2-gtk-3.0` lets Python programs have windows, `python3-gi` reads the accessibility tree.
+ */
+const packages = [
+  ...['xvfb', 'openbox', 'xterm', 'x11vnc', 'novnc', 'xdotool', 'wmctrl', 'scrot', 'ffmpeg'],
+  ...['dbus', 'at-spi2-core', 'python3-gi', 'gir1.2-gtk-3.0'],
+]
+
+// The build is discarded if it is interrupted, so dpkg need not sync each file.
+const dockerfile = `FROM default
+USER root
+RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \\
+    --option Dpkg::Options::=--force-unsafe-io ${packages.join(' ')} \\
+  && apt-get clean && rm -rf /var/lib/apt/lists/*
+ENV DISPLAY=:0
+USER daytona
+`
+
+export const desktop = { name: 'desktop', image: 'desktop', dockerfile, cpu: 2, memoryGiB: 2, diskGiB: 5 } as const
+
+/** Whether the snapshot is a definition whose image each organization builds for itself. */
+export const isBuiltPerOrganization = ({ general, dockerfile: of }: Pick<Snapshot, 'general' | 'dockerfile'>): boolean =>
+  general && of !== null
+
+/** The definition of such a snapshot; undefined for any other snapshot. */
+export const definitionOf = (snapshot: Pick<Snapshot, 'general' | 'dockerfile'>): Definition | undefined =>
+  isBuiltPerOrganization(snapshot) ? { kind: 'definition', dockerfile: snapshot.dockerfile as string } : undefined
