@@ -13,7 +13,6 @@ const forRunners = 'It is for runners of the public service. Runners of Alcove h
  * reason.
  */
 const reasons: readonly (readonly [path: string, reason: string])[] = [
-  ['/computeruse/', 'It is not built yet.'],
   ['/secret', 'It is not built yet.'],
   ['/sandbox/{}/secrets', 'It is not built yet.'],
   [

@@ -118,6 +118,7 @@ export const rooms: Record<string, readonly string[]> = {
     'files',
     'git',
     'lsp',
+    'computer-use',
     'pty',
     'ssh',
     'interpreter',

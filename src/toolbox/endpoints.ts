@@ -1,5 +1,6 @@
 // All endpoints of the toolbox. Paths are relative to `/toolbox/{sandboxId}`.
 import { codeRunRoutes } from './code-run/routes.ts'
+import { computerUseRoutes } from './computer-use/routes.ts'
 import { execRoutes } from './exec/routes.ts'
 import { fileRoutes } from './files/routes.ts'
 import { gitRoutes } from './git/routes.ts'
@@ -23,6 +24,7 @@ export const toolboxEndpoints = [
   ...fileRoutes,
   ...gitRoutes,
   ...lspRoutes,
+  ...computerUseRoutes,
   ...sessionRoutes,
   ...ptyRoutes,
   ...sshRoutes,

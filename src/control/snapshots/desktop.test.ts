@@ -38,7 +38,7 @@ suite('POST /sandbox with the snapshot "desktop"', () => {
     assert.notEqual((await create(app, 'stranger')).buildInfo.snapshotRef, image)
   })
 
-  test('build_failed with the reason if the image cannot be built; the snapshot stays active for the next try', async () => {
+  test('build_failed with the reason if the build fails; the snapshot stays active for the next try', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const made = await create(app)

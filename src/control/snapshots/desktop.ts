@@ -25,8 +25,10 @@ USER daytona
 export const desktop = { name: 'desktop', image: 'desktop', dockerfile, cpu: 2, memoryGiB: 2, diskGiB: 5 } as const
 
 /** Whether the snapshot is a definition whose image each organization builds for itself. */
-export const isBuiltPerOrganization = ({ general, dockerfile: of }: Pick<Snapshot, 'general' | 'dockerfile'>): boolean =>
-  general && of !== null
+export const isBuiltPerOrganization = ({
+  general,
+  dockerfile: of,
+}: Pick<Snapshot, 'general' | 'dockerfile'>): boolean => general && of !== null
 
 /** The definition of such a snapshot; undefined for any other snapshot. */
 export const definitionOf = (snapshot: Pick<Snapshot, 'general' | 'dockerfile'>): Definition | undefined =>

@@ -1,0 +1,198 @@
+# Mouse, keyboard, screenshots and windows of the display.
+import base64, ctypes
+
+# Windows, and characters of a title. A program may open any number, with titles of any length.
+MOST_WINDOWS = 500
+TITLE_CHARACTERS = 1000
+
+
+def xdotool(*words, **more):
+    return run("xdotool", *[str(word) for word in words], **more)
+
+
+def numbers(data, count):
+    found = [int(word) for word in data.split()[:count]]
+    if len(found) != count:
+        raise Refusal("failed", "xdotool did not say numbers.")
+    return found
+
+
+def size():
+    try:
+        return numbers(xdotool("getdisplaygeometry"), 2)
+    except ValueError:
+        raise Refusal("failed", "xdotool did not say the size of the display.")
+
+
+@call
+def position():
+    values = dict(part.split(":", 1) for part in xdotool("getmouselocation").decode().split() if ":" in part)
+    try:
+        return {"x": int(values["x"]), "y": int(values["y"])}
+    except (KeyError, ValueError):
+        raise Refusal("failed", "xdotool did not say where the mouse is.")
+
+
+def check_inside(*points):
+    width, height = size()
+    for x, y in points:
+        if x >= width or y >= height:
+            raise Refusal("bad", "The point %d,%d is outside of the display, which is %dx%d." % (x, y, width, height))
+
+
+@call
+def move(x, y):
+    check_inside((x, y))
+    xdotool("mousemove", x, y)
+    return position()
+
+
+@call
+def click(x, y, button, times):
+    check_inside((x, y))
+    xdotool("mousemove", x, y, "click", "--repeat", times, "--delay", 60, button)
+    return position()
+
+
+@call
+def drag(start, end, button):
+    check_inside(start, end)
+    # Programs take it for a drag only if the mouse moves while the button is down.
+    (x, y), (to_x, to_y) = start, end
+    steps = [(x + (to_x - x) * at // 4, y + (to_y - y) * at // 4) for at in (1, 2, 3, 4)]
+    moves = [word for step in steps for word in ("mousemove", *step, "sleep", "0.03")]
+    try:
+        xdotool("mousemove", x, y, "mousedown", button, "sleep", "0.03", *moves)
+    finally:
+        xdotool("mouseup", button)
+    return position()
+
+
+@call
+def scroll(x, y, button, times):
+    check_inside((x, y))
+    xdotool("mousemove", x, y, "click", "--repeat", times, "--delay", 10, button)
+    return True
+
+
+@call
+def type_text(text, delay, seconds):
+    xdotool("type", "--clearmodifiers", "--delay", delay, "--file", "-", text=text.encode(), seconds=seconds)
+
+
+@call
+def press(keys):
+    xdotool("key", "--clearmodifiers", keys)
+
+
+@call
+def display():
+    width, height = size()
+    return [{"id": 0, "x": 0, "y": 0, "width": width, "height": height, "isActive": True}]
+
+
+ENCODERS = {
+    "png": lambda quality: ["-codec:v", "png"],
+    "jpeg": lambda quality: ["-codec:v", "mjpeg", "-q:v", str(31 - quality * 29 // 100), "-pix_fmt", "yuvj444p"],
+    "webp": lambda quality: ["-codec:v", "libwebp", "-quality", str(quality)],
+}
+
+
+@call
+def screenshot(cursor, region, format, quality, scale):
+    width, height = size()
+    x, y, wide, high = region or (0, 0, width, height)
+    if x + wide > width or y + high > height:
+        raise Refusal("bad", "The region is outside of the display, which is %dx%d." % (width, height))
+    filters = []
+    if scale < 1:
+        filters = ["-vf", "scale=%d:%d" % (max(1, round(wide * scale)), max(1, round(high * scale)))]
+    image = run(
+        *("ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error"),
+        *("-f", "x11grab", "-draw_mouse", "1" if cursor else "0", "-framerate", "25"),
+        *("-video_size", "%dx%d" % (wide, high), "-i", "%s+%d,%d" % (DISPLAY, x, y)),
+        *("-frames:v", "1", *filters, *ENCODERS[format](quality), "-f", "image2pipe", "-"),
+    )
+    # In JSON, base64 makes it a third longer.
+    if len(image) > 11 * 1024 * 1024:
+        raise Refusal("failed", "The picture is too large: ask for a region, or a compressed one.")
+    return {
+        "screenshot": base64.b64encode(image).decode(),
+        "cursorPosition": position(),
+        "sizeBytes": len(image),
+    }
+
+
+class Display:
+    """What is needed of Xlib. An error about a window that has just closed is ignored."""
+
+    def __init__(self):
+        check_display()
+        try:
+            self.x = ctypes.CDLL("libX11.so.6")
+        except OSError:
+            raise Refusal("missing", "libX11")
+        self.x.XOpenDisplay.restype = ctypes.c_void_p
+        for name in ("XInternAtom", "XDefaultRootWindow"):
+            getattr(self.x, name).restype = ctypes.c_ulong
+        self.ignore = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda *_: 0)
+        self.x.XSetErrorHandler(self.ignore)
+        opened = self.x.XOpenDisplay(DISPLAY.encode())
+        if not opened:
+            raise Refusal("stopped", "The desktop is not started: call start first.")
+        self.display = ctypes.c_void_p(opened)
+        self.root = ctypes.c_ulong(self.x.XDefaultRootWindow(self.display))
+
+    def property(self, window, name, width, most):
+        """The items of a property: numbers if `width` is 32, else bytes."""
+        atom = ctypes.c_ulong(self.x.XInternAtom(self.display, name.encode(), 0))
+        kind, count, rest = ctypes.c_ulong(), ctypes.c_ulong(), ctypes.c_ulong()
+        bits, data = ctypes.c_int(), ctypes.POINTER(ctypes.c_ubyte)()
+        failed = self.x.XGetWindowProperty(
+            *(self.display, ctypes.c_ulong(window), atom, ctypes.c_long(0), ctypes.c_long(most), 0, ctypes.c_ulong(0)),
+            *(ctypes.byref(kind), ctypes.byref(bits), ctypes.byref(count), ctypes.byref(rest), ctypes.byref(data)),
+        )
+        if failed or not data:
+            return []
+        try:
+            if bits.value != width:
+                return []
+            if width == 32:
+                return list(ctypes.cast(data, ctypes.POINTER(ctypes.c_ulong))[: count.value])
+            return bytes(data[: count.value])
+        finally:
+            self.x.XFree(data)
+
+    def place(self, window):
+        """Position on the screen and size; None if the window is gone."""
+        root, child = ctypes.c_ulong(), ctypes.c_ulong()
+        x, y = ctypes.c_int(), ctypes.c_int()
+        width, height, border, depth = (ctypes.c_uint() for _ in range(4))
+        of = ctypes.c_ulong(window)
+        sizes = [ctypes.byref(each) for each in (root, x, y, width, height, border, depth)]
+        if not self.x.XGetGeometry(self.display, of, *sizes):
+            return None
+        at = [ctypes.byref(each) for each in (x, y, child)]
+        if not self.x.XTranslateCoordinates(self.display, of, self.root, 0, 0, *at):
+            return None
+        return {"x": x.value, "y": y.value, "width": width.value, "height": height.value}
+
+    def title(self, window):
+        for name in ("_NET_WM_NAME", "WM_NAME"):
+            data = self.property(window, name, 8, TITLE_CHARACTERS)
+            if data:
+                return bytes(data).decode("utf-8", "replace")[:TITLE_CHARACTERS]
+        return ""
+
+
+@call
+def windows():
+    screen = Display()
+    listed = screen.property(screen.root.value, "_NET_CLIENT_LIST", 32, MOST_WINDOWS)
+    active = screen.property(screen.root.value, "_NET_ACTIVE_WINDOW", 32, 1)
+    found = []
+    for window in listed:
+        place = screen.place(window)
+        if place is not None:
+            found.append(dict(place, id=window, title=screen.title(window), isActive=window in active))
+    return found

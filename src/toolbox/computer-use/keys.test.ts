@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { chordOf, readHotkey } from './keys.ts'
+
+suite('names of keys', () => {
+  test('a key with its modifiers becomes one chord of X11 keysyms', () => {
+    for (const [key, modifiers, chord] of [
+      ['enter', [], 'Return'],
+      ['Return', [], 'Return'],
+      ['Escape', [], 'Escape'],
+      ['c', ['ctrl'], 'ctrl+c'],
+      ['T', ['Control', 'shift'], 'ctrl+shift+T'],
+      ['v', ['cmd'], 'super+v'],
+      ['tab', ['option'], 'alt+Tab'],
+      ['F12', [], 'F12'],
+      ['/', ['ctrl'], 'ctrl+slash'],
+      [' ', [], 'space'],
+      ['num_plus', [], 'KP_Add'],
+      ['num7', [], 'KP_7'],
+      ['shift', [], 'shift'],
+      ['a', ['ctrl', 'control'], 'ctrl+a'],
+    ] as const) {
+      assert.equal(chordOf(key, modifiers), chord, key)
+    }
+  })
+
+  test('a hotkey is read with spaces, as a modifier alone, and with plus as its key', () => {
+    for (const [keys, chord] of [
+      ['ctrl+c', 'ctrl+c'],
+      [' ctrl + c ', 'ctrl+c'],
+      ['cmd+shift+t', 'super+shift+t'],
+      ['shift', 'shift'],
+      ['ctrl++', 'ctrl+plus'],
+      ['+', 'plus'],
+    ] as const) {
+      assert.equal(readHotkey(keys), chord, keys)
+    }
+  })
+
+  test('400 for a name that no key has: options, lists of keys and prototypes never reach xdotool', () => {
+    const names = [
+      '--window',
+      'a b',
+      'ctrl c',
+      'KP_Add',
+      'f25',
+      '',
+      'constructor',
+      '__proto__',
+      'aa',
+      '\n',
+      'é',
+      '$(id)',
+    ]
+    for (const name of names) assert.throws(() => chordOf(name), { status: 400 }, name)
+    for (const name of ['a', 'ctrl+alt', 'toString']) assert.throws(() => chordOf('a', [name]), { status: 400 }, name)
+    for (const keys of ['ctrl+', '+c', '++', '+++', 'a+b', 'ctrl++c', 'ctrl+--window']) {
+      assert.throws(() => readHotkey(keys), { status: 400 }, keys)
+    }
+  })
+})

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { readAnswer } from './ask.ts'
+import { Nodes, Point, Windows } from './schemas.ts'
+import { treeOf } from './tree.ts'
+
+const row = (id: string, parent: number | null) => ({
+  ...{ id, parent, name: id, role: 'frame', description: '' },
+  ...{ states: [] as string[], actions: [] as string[] },
+})
+
+suite('the accessibility tree', () => {
+  test('rows become a tree, in their order', () => {
+    const rows = [row('a', null), row('b', 0), row('c', 1), row('d', 0)]
+    const { root, truncated } = treeOf({ rows, truncated: true })
+    assert.deepEqual(
+      [root?.id, root?.children?.map(({ id }) => id), root?.children?.[0]?.children?.map(({ id }) => id), truncated],
+      ['a', ['b', 'd'], ['c'], true],
+    )
+    assert.deepEqual(treeOf({ rows: [], truncated: false }), { truncated: false })
+  })
+
+  test('422 for rows in a circle, with two roots or without a root', () => {
+    for (const rows of [
+      [row('a', 0)],
+      [row('a', null), row('b', 2), row('c', 1)],
+      [row('a', null), row('b', null)],
+      [row('a', null), row('b', -1)],
+    ]) {
+      assert.throws(() => treeOf({ rows, truncated: false }), { status: 422 })
+    }
+  })
+})
+
+suite('an answer of the sandbox', () => {
+  const answer = (value: unknown) => JSON.stringify(value)
+
+  test('fields that the schema does not name are dropped', () => {
+    assert.deepEqual(readAnswer(answer({ result: { x: 1, y: 2, z: 3 }, more: 1 }), Point), { x: 1, y: 2 })
+  })
+
+  test('a title of a window is text, whatever it holds', () => {
+    const title = '\u001b]0;x\u0007\n{"result":[]}\ud800'
+    const window = { id: 1, title, x: -5, y: 0, width: 1, height: 1, isActive: false }
+    assert.deepEqual(readAnswer(answer({ result: { windows: [window] } }), Windows), { windows: [window] })
+  })
+
+  test('a refusal has the status of its kind, and an unknown kind is 422', () => {
+    for (const [refusal, status] of [
+      ['bad', 400],
+      ['unknown', 404],
+      ['late', 408],
+      ['stopped', 409],
+      ['failed', 422],
+      ['missing', 422],
+      ['many', 429],
+      ['constructor', 422],
+    ] as const) {
+      assert.throws(() => readAnswer(answer({ refusal, message: 'Why.' }), Point), { status })
+    }
+  })
+
+  test('422 for text, other types, deep nesting and too many values', () => {
+    for (const text of [
+      '',
+      'Traceback',
+      '{"result":{"x":1}',
+      answer({ result: { x: '1', y: 2 } }),
+      answer({ result: null }),
+      answer([]),
+      answer({ refusal: 'bad', message: 1 }),
+      answer({ refusal: 'bad', message: 'x'.repeat(5000) }),
+      `{"result":${'['.repeat(50_000)}`,
+      `{"result":{"matches":[${'1,'.repeat(300_000)}1],"truncated":false}}`,
+    ]) {
+      assert.throws(() => readAnswer(text, Nodes), { status: 422 }, text.slice(0, 100))
+    }
+  })
+})
