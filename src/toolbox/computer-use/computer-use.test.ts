@@ -116,7 +116,6 @@ suite('computer use', () => {
   test('POST /computeruse/keyboard/type: 200; 400 for a text that takes too long', async () => {
     const type = async (body: object) => (await call('post', 'keyboard/type', body, null)).asked[1] as { delay: number }
     assert.equal((await type({ text: 'echo "a"\n' })).delay, 4)
-    assert.equal((await type({ text: 'ü', delay: 0 })).delay, 30)
     assert.equal((await type({ text: 'ü', delay: 100 })).delay, 100)
     const slow = await box.post('/computeruse/keyboard/type', { text: 'x'.repeat(61), delay: 1000 })
     assert.equal(slow.status, 400)
@@ -137,6 +136,16 @@ suite('computer use', () => {
     assert.deepEqual(region, { cursor: true, region: [1, 2, 3, 4], ...png })
   })
 
+  test('the region that the SDK 0.216.0 sends in reverse order is the one that its caller asked for', async () => {
+    answering({ result: picture })
+    const headers = { 'x-daytona-source': 'sdk-typescript', 'x-daytona-sdk-version': '0.216.0' }
+    const query = '?x=4&y=3&width=2&height=0'
+    assert.equal((await box.get(`/computeruse/screenshot/region${query}`, headers)).status, 200)
+    assert.deepEqual((asked().given as { region: number[] }).region, [0, 2, 3, 4])
+    const newer = { ...headers, 'x-daytona-sdk-version': '0.217.0' }
+    assert.equal((await box.get(`/computeruse/screenshot/region${query}`, newer)).status, 400)
+  })
+
   test('GET /computeruse/screenshot/compressed and GET /computeruse/screenshot/region/compressed: 200', async () => {
     const smaller = await look('screenshot/compressed?format=jpg&quality=20&scale=0.5')
     assert.deepEqual(smaller, { cursor: false, region: null, format: 'jpeg', quality: 20, scale: 0.5 })
@@ -152,8 +161,9 @@ suite('computer use', () => {
     assert.deepEqual((await call('get', 'display/windows', undefined, windows)).answer, { windows })
   })
 
+  const id = '0123456789abcdef0123456789abcdef'
   const recording = (more: object = {}) => ({
-    ...{ id: 'a', fileName: 'a.mp4', filePath: join(box.directory, 'a.mp4'), status: 'recording' },
+    ...{ id, fileName: 'a.mp4', filePath: join(box.directory, 'a.mp4'), status: 'recording' },
     ...{ startTime: '2026-01-01T00:00:00.000Z', ...more },
   })
 
@@ -167,20 +177,33 @@ suite('computer use', () => {
       assert.deepEqual([answer, was], [recording(), ['start_recording', { label }]])
     }
     const ended = recording({ status: 'completed', endTime: '2026-01-01T00:00:01Z', durationSeconds: 1, sizeBytes: 5 })
-    const stopped = await call('post', 'recordings/stop', { id: 'a' }, ended)
-    assert.deepEqual([stopped.answer, stopped.asked], [ended, ['stop_recording', { id: 'a' }]])
+    const stopped = await call('post', 'recordings/stop', { id }, ended)
+    assert.deepEqual([stopped.answer, stopped.asked], [ended, ['stop_recording', { id }]])
   })
 
   test('GET /computeruse/recordings, GET /computeruse/recordings/{id}, DELETE /computeruse/recordings/{id}', async () => {
     assert.deepEqual((await call('get', 'recordings', undefined, [])).answer, { recordings: [] })
-    const one = await call('get', 'recordings/..%2Fx', undefined, recording())
-    assert.deepEqual([one.answer, one.asked], [recording(), ['get_recording', { id: '../x' }]])
-    assert.deepEqual((await call('delete', 'recordings/a', undefined, null)).asked, ['delete_recording', { id: 'a' }])
+    const one = await call('get', `recordings/${id}`, undefined, recording())
+    assert.deepEqual([one.answer, one.asked], [recording(), ['get_recording', { id }]])
+    assert.deepEqual((await call('delete', `recordings/${id}`, undefined, null)).asked, ['delete_recording', { id }])
+  })
+
+  test('404 for a process or a recording that cannot exist, and nothing is run', async () => {
+    behave('exit 1')
+    for (const name of ['xfce4', '..%2Fx', 'constructor', `${id}0`, id.toUpperCase()]) {
+      for (const path of [`process/${name}/status`, `process/${name}/logs`, `recordings/${name}`]) {
+        assert.equal((await box.get(`/computeruse/${path}`)).status, 404, path)
+      }
+      assert.equal((await box.post(`/computeruse/process/${name}/restart`, {})).status, 404)
+      assert.equal((await box.post('/computeruse/recordings/stop', { id: decodeURIComponent(name) })).status, 404)
+      assert.equal((await box.delete(`/computeruse/recordings/${name}`)).status, 404)
+    }
+    assert.ok(!existsSync(join(box.directory, 'asked')))
   })
 
   test('GET /computeruse/recordings/{id}/download: 200 with the bytes, as a file; 404 if the file is gone', async () => {
     answering({ result: recording() })
-    const url = box.url('/toolbox/box-1/computeruse/recordings/a/download')
+    const url = box.url(`/toolbox/box-1/computeruse/recordings/${id}/download`)
     assert.equal((await fetch(url)).status, 404)
     writeFileSync(join(box.directory, 'a.mp4'), 'video')
     const reply = await fetch(url)
@@ -208,11 +231,11 @@ suite('computer use', () => {
   })
 
   test('POST /computeruse/a11y/node/focus, POST /computeruse/a11y/node/invoke, POST /computeruse/a11y/node/value', async () => {
-    const id = node.id
-    assert.deepEqual((await call('post', 'a11y/node/focus', { id }, null)).asked, ['focus', { id }])
-    assert.deepEqual((await call('post', 'a11y/node/invoke', { id }, null)).asked, ['invoke', { id, action: null }])
-    const set = await call('post', 'a11y/node/value', { id, value: 'x' }, null)
-    assert.deepEqual(set.asked, ['set_value', { id, value: 'x' }])
+    const of = { id: node.id }
+    assert.deepEqual((await call('post', 'a11y/node/focus', of, null)).asked, ['focus', of])
+    assert.deepEqual((await call('post', 'a11y/node/invoke', of, null)).asked, ['invoke', { ...of, action: null }])
+    const set = await call('post', 'a11y/node/value', { ...of, value: 'x' }, null)
+    assert.deepEqual(set.asked, ['set_value', { ...of, value: 'x' }])
   })
 
   test('400 for values out of range, of another type or too long, and nothing is run', async () => {

@@ -1,5 +1,7 @@
+import type { FastifyRequest } from 'fastify'
 import Type, { type Static, type TSchema } from 'typebox'
 import { Problem } from '#src/problems.ts'
+import { sdkSourceHeader, sdkVersionHeader } from '#src/wire/access.ts'
 import { download } from '../files/download.ts'
 import { route } from '../sandbox.ts'
 import { ask } from './ask.ts'
@@ -71,20 +73,32 @@ const statusOf = (all: Record<string, { running: boolean }>) => {
 
 const statusCall = { of: 'desktop', call: 'status', answer: ProcessStatuses } as const
 
+/** Version 0.216.0 of the TypeScript SDK sends the four numbers of `takeRegion` in the reverse order. */
+const asMeant = (query: Static<typeof RegionQuery>, { headers }: FastifyRequest) => {
+  const isReversed = headers[sdkSourceHeader] === 'sdk-typescript' && headers[sdkVersionHeader] === '0.216.0'
+  if (!isReversed) return query
+  const { x: height, y: width, width: y, height: x, ...more } = query
+  return { ...more, x, y, width, height }
+}
+
 const pictureCall = ({ showCursor, x, y, width, height, format = 'png', quality = 75, scale = 1 }: Picture) => {
+  if (width === 0 || height === 0) throw new Problem('bad_request', 'width and height must be at least 1')
   const region = width === undefined ? null : [x, y, width, height]
   const given = { cursor: showCursor ?? false, region, format: format === 'jpg' ? 'jpeg' : format, quality, scale }
   return { of: 'screen', call: 'screenshot', given, answer: Screenshot } as const
 }
 
-const processCall = <Answer extends TSchema>(call: string, name: string, answer: Answer, seconds = 30) =>
-  ({ of: 'desktop', call, given: { name }, answer, seconds }) as const
+const processNames: readonly string[] = ['xvfb', 'dbus', 'at-spi', 'openbox', 'x11vnc', 'novnc']
 
-/** Keys that no keyboard has are mapped while they are typed. Programs need some time to notice that. */
-const pauseFor = (text: string, delay: number) => (/^[\n\t -~]*$/.test(text) ? delay : Math.max(delay, 30))
+const processCall = <Answer extends TSchema>(call: string, name: string, answer: Answer, seconds = 30) => {
+  if (!processNames.includes(name)) {
+    throw new Problem('not_found', `There is no such process. There are: ${processNames.join(', ')}.`)
+  }
+  return { of: 'desktop', call, given: { name }, answer, seconds } as const
+}
 
 const typeCall = ({ text, delay }: Static<typeof TypeRequest>) => {
-  const pause = pauseFor(text, delay ?? 4)
+  const pause = delay ?? 4
   if (text.length * pause > typingSeconds * 1000) {
     throw new Problem('bad_request', `Typing this would take more than ${typingSeconds} s: give less text or delay.`)
   }
@@ -286,7 +300,7 @@ const screenRoutes = [
     summary: 'A picture of a part of the display: PNG in base64.',
     query: RegionQuery,
     replies: { 200: Screenshot },
-    run: (call) => ask(call, pictureCall(call.query)),
+    run: async (call) => ask(call, pictureCall(asMeant(call.query, call.request))),
   }),
   route({
     ...get,
@@ -294,7 +308,7 @@ const screenRoutes = [
     summary: 'A smaller picture of the display: PNG, JPEG or WebP in base64.',
     query: CompressedQuery,
     replies: { 200: Screenshot },
-    run: (call) => ask(call, pictureCall({ format: 'jpeg', ...call.query })),
+    run: async (call) => ask(call, pictureCall({ format: 'jpeg', ...call.query })),
   }),
   route({
     ...get,
@@ -302,7 +316,7 @@ const screenRoutes = [
     summary: 'A smaller picture of a part of the display: PNG, JPEG or WebP in base64.',
     query: CompressedRegionQuery,
     replies: { 200: Screenshot },
-    run: (call) => ask(call, pictureCall({ format: 'jpeg', ...call.query })),
+    run: async (call) => ask(call, pictureCall({ format: 'jpeg', ...call.query })),
   }),
   route({
     ...get,
@@ -324,8 +338,11 @@ const screenRoutes = [
   }),
 ]
 
-const recordingCall = (call: string, id: string) =>
-  ({ of: 'recordings', call, given: { id }, answer: Recording }) as const
+/** Ids of recordings are parts of paths in the sandbox. */
+const recordingCall = (call: string, id: string) => {
+  if (!/^[0-9a-f]{32}$/.test(id)) throw new Problem('not_found', 'There is no such recording.')
+  return { of: 'recordings', call, given: { id }, answer: Recording } as const
+}
 
 const recordingRoutes = [
   route({
@@ -346,7 +363,7 @@ const recordingRoutes = [
     summary: 'Ends a recording.',
     body: StopRecordingRequest,
     replies: { 200: Recording },
-    run: (call) => ask(call, recordingCall('stop_recording', call.body.id)),
+    run: async (call) => ask(call, recordingCall('stop_recording', call.body.id)),
   }),
   route({
     ...get,
@@ -364,7 +381,7 @@ const recordingRoutes = [
     summary: 'One recording.',
     params: RecordingParams,
     replies: { 200: Recording },
-    run: (call) => ask(call, recordingCall('get_recording', call.params.id)),
+    run: async (call) => ask(call, recordingCall('get_recording', call.params.id)),
   }),
   route({
     ...get,
@@ -410,7 +427,7 @@ const accessibilityRoutes = [
     summary: 'Finds nodes of the accessibility tree by role, name and states; 50 by default.',
     body: FindRequest,
     replies: { 200: Nodes },
-    run: (call) => {
+    run: async (call) => {
       const { scope, pid, role, name, nameMatch, states, limit } = call.body
       const given = {
         ...scopeOf(scope, pid),

@@ -7,7 +7,6 @@ const Flag = Type.Boolean()
 
 /** A position on the screen, in pixels. X11 has no larger coordinates. */
 const At = Type.Integer({ minimum: 0, maximum: 32_767 })
-const Extent = Type.Integer({ minimum: 1, maximum: 32_767 })
 const Button = optional(Type.Enum(['left', 'right', 'middle']))
 
 export const Point = Type.Object({ x: Whole, y: Whole })
@@ -51,7 +50,7 @@ export const KeyRequest = Type.Object({ key: KeyName, modifiers: optional(Type.A
 export const HotkeyRequest = Type.Object({ keys: Type.String({ minLength: 1, maxLength: 100 }) })
 
 const showCursor = Type.Optional(Flag)
-const region = { x: At, y: At, width: Extent, height: Extent }
+const region = { x: At, y: At, width: At, height: At }
 const compression = {
   format: Type.Optional(Type.Enum(['png', 'jpeg', 'jpg', 'webp'])),
   quality: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),

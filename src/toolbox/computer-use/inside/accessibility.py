@@ -5,7 +5,7 @@ import re
 try:
     from gi.repository import Gio, GLib
 except ImportError:
-    raise Refusal("missing", "python3-gi")
+    Gio = None
 
 MOST_NODES = 2000
 MOST_CHILDREN = 500
@@ -29,9 +29,10 @@ STATES = (
 
 class Bus:
     def __init__(self):
+        if Gio is None:
+            raise Refusal("missing", "python3-gi")
         check_display()
-        until = time.monotonic() + LOOK_SECONDS
-        self.until = until
+        self.until = time.monotonic() + LOOK_SECONDS
         try:
             session = self.connect(BUS)
             address = session.call_sync(
@@ -88,7 +89,8 @@ class Bus:
 
     def states(self, node):
         words = self.ask([], node, ACCESSIBLE, "GetState")
-        bits = sum(word << (32 * at) for at, word in enumerate(words[:2])) if isinstance(words, list) else 0
+        are_bits = isinstance(words, list) and all(isinstance(word, int) and 0 <= word < 2 ** 32 for word in words[:2])
+        bits = sum(word << (32 * at) for at, word in enumerate(words[:2])) if are_bits else 0
         return [name for at, name in enumerate(STATES) if bits >> at & 1]
 
     def actions(self, node):
@@ -97,9 +99,13 @@ class Bus:
             return []
         return [str(each[0])[:TEXT_CHARACTERS] for each in listed[:MOST_ACTIONS] if isinstance(each, tuple) and each]
 
+    def interfaces(self, node):
+        found = self.ask([], node, ACCESSIBLE, "GetInterfaces")
+        return found if isinstance(found, list) else []
+
     def view(self, node):
         """A node without its children."""
-        interfaces = self.ask([], node, ACCESSIBLE, "GetInterfaces")
+        interfaces = self.interfaces(node)
         known = {
             "id": "%s:%s" % node,
             "name": self.property(node, "Name", "")[:TEXT_CHARACTERS],
@@ -263,7 +269,7 @@ def invoke(id, action):
 def set_value(id, value):
     bus = Bus()
     node = reached(bus, id)
-    interfaces = bus.ask([], node, ACCESSIBLE, "GetInterfaces")
+    interfaces = bus.interfaces(node)
     if "org.a11y.atspi.EditableText" in interfaces:
         done = changed(bus, node, "org.a11y.atspi.EditableText", "SetTextContents", value, signature="(s)")
         if done != (True,):

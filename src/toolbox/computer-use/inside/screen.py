@@ -1,5 +1,5 @@
 # Mouse, keyboard, screenshots and windows of the display.
-import base64, ctypes
+import base64, ctypes, itertools
 
 # Windows, and characters of a title. A program may open any number, with titles of any length.
 MOST_WINDOWS = 500
@@ -75,9 +75,22 @@ def scroll(x, y, button, times):
     return True
 
 
+def is_plain(character):
+    """Whether each keyboard has the character."""
+    return character in "\n\t" or " " <= character <= "~"
+
+
 @call
 def type_text(text, delay, seconds):
-    xdotool("type", "--clearmodifiers", "--delay", delay, "--file", "-", text=text.encode(), seconds=seconds)
+    until = time.monotonic() + seconds
+    for plain, run_of in itertools.groupby(text, is_plain):
+        characters = "".join(run_of)
+        if plain:
+            words = ("type", "--clearmodifiers", "--delay", delay, "--file", "-")
+            xdotool(*words, text=characters.encode(), seconds=until - time.monotonic())
+            continue
+        for codes in Display().map_keys(characters):
+            xdotool("key", "--clearmodifiers", "--delay", delay, *codes, seconds=until - time.monotonic())
 
 
 @call
@@ -123,6 +136,12 @@ def screenshot(cursor, region, format, quality, scale):
     }
 
 
+def keysym_of(character):
+    """X11 has Latin-1 under its own numbers, and other characters under those of Unicode."""
+    number = ord(character)
+    return number if 0xA0 <= number <= 0xFF else 0x01000000 | number
+
+
 class Display:
     """What is needed of Xlib. An error about a window that has just closed is ignored."""
 
@@ -135,6 +154,7 @@ class Display:
         self.x.XOpenDisplay.restype = ctypes.c_void_p
         for name in ("XInternAtom", "XDefaultRootWindow"):
             getattr(self.x, name).restype = ctypes.c_ulong
+        self.x.XGetKeyboardMapping.restype = ctypes.POINTER(ctypes.c_ulong)
         self.ignore = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda *_: 0)
         self.x.XSetErrorHandler(self.ignore)
         opened = self.x.XOpenDisplay(DISPLAY.encode())
@@ -176,6 +196,53 @@ class Display:
         if not self.x.XTranslateCoordinates(self.display, of, self.root, 0, 0, *at):
             return None
         return {"x": x.value, "y": y.value, "width": width.value, "height": height.value}
+
+    def keyboard(self):
+        """The keysyms of each keycode."""
+        least, most, each = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+        self.x.XDisplayKeycodes(self.display, ctypes.byref(least), ctypes.byref(most))
+        count = most.value - least.value + 1
+        found = self.x.XGetKeyboardMapping(self.display, ctypes.c_ubyte(least.value), count, ctypes.byref(each))
+        try:
+            width = each.value
+            return width, {least.value + at: list(found[at * width : (at + 1) * width]) for at in range(count)}
+        finally:
+            self.x.XFree(found)
+
+    def map_keys(self, characters):
+        """
+        Gives keycodes to characters that no key has, and yields the keycodes to press. The mapping stays: a program looks a key
+        up after it was pressed, so a mapping for one press is often too short.
+        """
+        waiting = list(characters)
+        while waiting:
+            width, keyboard = self.keyboard()
+            known = {keys[0]: code for code, keys in keyboard.items() if keys[0] and keys[0] == keys[-1]}
+            free = [code for code, keys in keyboard.items() if not any(keys)]
+            ours = [code for keysym, code in known.items() if keysym >> 24 == 1 or 0xA0 <= keysym <= 0xFF]
+            codes = []
+            while waiting:
+                keysym = keysym_of(waiting[0])
+                if keysym not in known:
+                    if not free:
+                        break
+                    known[keysym] = free.pop()
+                    keys = (ctypes.c_ulong * width)(*[keysym] * width)
+                    self.x.XChangeKeyboardMapping(self.display, known[keysym], width, keys, 1)
+                codes.append(known[keysym])
+                waiting.pop(0)
+            self.x.XSync(self.display, 0)
+            if codes:
+                yield codes
+            if not waiting:
+                return
+            if not ours and not codes:
+                raise Refusal("failed", "The keyboard has no free keys for other characters.")
+            # Programs have to look up the last keys before these lose their characters.
+            time.sleep(0.5)
+            for code in {*ours, *codes}:
+                self.x.XChangeKeyboardMapping(self.display, code, width, (ctypes.c_ulong * width)(), 1)
+            self.x.XSync(self.display, 0)
 
     def title(self, window):
         for name in ("_NET_WM_NAME", "WM_NAME"):
