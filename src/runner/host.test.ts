@@ -30,7 +30,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
   })
 
-  test('a warm sandbox has already run a command when its start resolves; a start without isWarm has not', async () => {
+  test('a warm sandbox has already run a command when its start resolves; another sandbox has not', async () => {
     const firstPid = async (isWarm?: true) => {
       const { sandboxId } = await box.started(isWarm ? { isWarm } : {})
       return Number((await box.run(sandboxId, 'echo $$')).output)
@@ -158,7 +158,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     )
   })
 
-  test('a stop lets processes finish; a forced stop during it ends them without waiting', async () => {
+  test('a stop lets processes finish; a forced stop during that time ends them immediately', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(

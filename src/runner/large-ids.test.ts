@@ -86,7 +86,7 @@ suite('users with ids above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('tar run as root can unpack files of a user id that no image lists, below the common limit of ids', async (t) => {
+  test('root can unpack a tar with a user id that no image lists, if it is below the common limit of ids', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: 'root' })
     const made =

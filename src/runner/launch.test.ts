@@ -63,7 +63,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.equal(readFileSync(join(inner, 'once'), 'utf8'), 'one')
     })
 
-    test('the launcher’s step `file` replaces a file of other text, owner or mode, and keeps an equal file', async () => {
+    test('the launcher’s step `file` replaces a file of other text, owner or mode, and rewrites no equal file', async () => {
       const path = join(directory, 'text')
       const write = (text = 'one') => runSteps(launcher, [step.file(path, self, text)])
       const changedAt = () => statSync(path, { bigint: true }).ctimeNs
@@ -148,7 +148,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       }
     })
 
-    test('the launched program gets the listening socket as descriptor 3 and no other of the launcher’s', async () => {
+    test('the launched program gets the listening socket as descriptor 3, and no other file of the launcher', async () => {
       const socket = join(directory, 'a.sock')
       const note = join(directory, 'pid')
       const running = runSteps(launcher, [
@@ -240,7 +240,7 @@ suite('commands that the command server starts', () => {
 })
 
 suite('the announcement of a sandbox start (`expectStart`)', () => {
-  test('after `expectStart` a process waits in the cgroup before the first command, which is then answered', async () => {
+  test('`expectStart` puts a process into the cgroup in advance, and the next command is still answered', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')
     writeFileSync(procs, '')

@@ -36,7 +36,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('shown')
   })
 
-  test('after a power cut, a fork and a sandbox made from a snapshot can be started, if a start was reported', async () => {
+  test('after a power cut, a fork and a sandbox of a snapshot start again, if their first start was reported', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'source')
     const children = [

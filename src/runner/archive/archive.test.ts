@@ -139,7 +139,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.equal(done.at(-1), archive.bytes)
   })
 
-  test('a small change makes few new chunks; removing older archives leaves all chunks of the newest one', async () => {
+  test('an archive of a slightly changed disk adds few chunks, and stays whole if older archives are removed', async () => {
     writeFileSync(join(disk.upper, 'AAA-first'), 'a new file before all others')
     const second = watched(store)
     const newer = await packDisk({ store: second.store, sandboxId, archiveId: 'a2', disk })
@@ -155,7 +155,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('`removeArchives` fails if the archive named in `keep` is missing; without `keep` it removes all', async () => {
+  test('`removeArchives` removes nothing if the archive in `keep` is missing; without `keep`, all archives', async () => {
     const all = await objects(store)
     await assert.rejects(removeArchives({ store, sandboxId, keep: 'a3' }), fails('missing', /to stay is missing/))
     assert.deepEqual(await objects(store), all)
@@ -243,7 +243,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     await harmed(manifest!, (path) => rmSync(path), fails('missing', /The archive is missing/))
   })
 
-  test('packing the disk again repairs its damaged archive', async () => {
+  test('after damage to an archive, packing the disk again repairs the archive', async () => {
     const [one, two] = filesOf(root, 'chunks')
     flip(1000)(one!)
     rmSync(two!)
@@ -384,7 +384,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(seen, [expected('ro,nosuid,nodev'), expected('rw,nosuid,nodev')])
   })
 
-  test('an abort ends packing without a manifest and unpacking without a partial disk, with its reason', async () => {
+  test('an abort ends packing and unpacking with its reason, and leaves no manifest and no partial disk', async () => {
     const store = storeAt('stopped')
     const reason = new Error('the sandbox is being destroyed')
     const stopping = () => {
@@ -401,7 +401,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(working(), [])
   })
 
-  test('packing into a full store fails with that reason, and objects in the store stay intact', async () => {
+  test('packing into a full store fails with the reason that it is full; objects in the store stay intact', async () => {
     const store = openStore({ kind: 'directory', path: scratch.small('full', 6) })
     await assert.rejects(packDisk({ store, sandboxId, archiveId: 'a1', disk }), fails('store full', /is full/))
     assert.equal(await findArchive(store, sandboxId, 'a1'), undefined)
@@ -425,7 +425,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(working(), [])
   })
 
-  test('attributes, capabilities, devices and set-id that only host root can set are not restored', async () => {
+  test('unpacking restores no attribute, capability, device or set-id bit that only host root can set', async () => {
     const store = storeAt('armed')
     python(armed, scratch.make('armed-disk'), String(uidBase))
     const packed = diskIn(scratch.at('armed-disk'))
@@ -447,7 +447,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     })
   })
 
-  test('a disk without room for the archive is refused with that reason and left empty', async () => {
+  test('unpacking to a disk without room for the archive is refused with that reason, and leaves it empty', async () => {
     const store = storeAt('large')
     const archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk })
     const directory = scratch.small('small-disk', 8)

@@ -102,7 +102,7 @@ suite('a store in a directory', () => {
     assert.deepEqual(readdirSync(`${root}/.incoming`), [])
   })
 
-  test('files of killed writers are removed after a day; files that are being written stay', async () => {
+  test('temporary files of killed writers are removed after a day; files that are being written stay', async () => {
     const incoming = scratch.make('left/.incoming')
     for (const name of ['old', 'new']) writeFileSync(`${incoming}/${name}`, 'x')
     utimesSync(`${incoming}/old`, 1, 1)
@@ -134,7 +134,7 @@ suite('a store in a directory', () => {
 })
 
 suite('a store in a directory, with power cuts at any moment', { skip: needsRoot }, () => {
-  test('after a power cut a stored object is there; an object that was being stored is whole or missing', () => {
+  test('after a power cut, a stored object is still there; one that was being stored is whole or missing', () => {
     const keys = ['one/manifest', `one/chunks/${hash}`]
     return cutEverywhere(
       async (directory, mark) => {

@@ -143,7 +143,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.equal(lines.usage().lines, 2)
   })
 
-  test('a COPY or bind mount is cached by bytes, names and modes of its files, but not by their times', async () => {
+  test('a COPY or bind mount is cached by the bytes, names and modes of its files, but not by their times', async () => {
     const file = (content: string, changes: Partial<TarEntry> = {}): TarEntry[] => [
       { path: 'd', type: '5' },
       { path: 'd/f', content, mode: 0o644, ...changes },
@@ -304,7 +304,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2], '0'])
   })
 
-  test('the next runner uses cached lines; a line that was being cached at a kill is whole or absent', async () => {
+  test('after a kill, the next runner uses cached lines; one that was being cached is whole or absent', async () => {
     const definition = [`FROM ${from}`, stamp('/a'), 'RUN sleep 1; echo two > /two']
     await box.close()
     const killable = fork(join(import.meta.dirname, '../testing/killable-builder-program.ts'), [
@@ -337,7 +337,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual((await build(definition)).cached, [])
   })
 
-  test('storage figures show the bytes of cached lines, and how many bytes were evicted for which reason', async () => {
+  test('`imageStorageOf` returns the bytes of cached lines, and how many were evicted for which reason', async () => {
     const definition = [`FROM ${from}`, 'RUN head -c 5000000 /dev/urandom > /a']
     const storage = () => imageStorageOf(store, images, lines, givenBack)
     // The counters of evicted bytes begin at 0 again.

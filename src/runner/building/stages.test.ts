@@ -173,7 +173,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('if a stage fails, all other stages are ended, and the build reports that stage’s error', async () => {
+  test('if a stage fails, all other stages are ended, and the build reports the error of the failed stage', async () => {
     const failing = [`FROM ${from} AS slow`, 'RUN sleep 600', `FROM ${from} AS bad`, 'RUN echo sorry; exit 3']
     await assert.rejects(build([...failing, `FROM ${from}`, 'COPY --from=slow /x /x', 'COPY --from=bad /x /x']), {
       name: 'ImageFailed',
@@ -403,7 +403,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('no link in a stage leads out of it; the error of a failed COPY names its line; nothing is left', async () => {
+  test('links in a stage never lead out of it; a failed COPY names its line; a failed build leaves nothing', async () => {
     for (const [lines, message] of [
       [[`FROM ${from} AS a`, 'RUN exit 3', `FROM ${from}`, 'COPY --from=a /x /x'], /^Line 2: exit code 3$/],
       [[`FROM ${from} AS a`, `FROM ${from}`, 'COPY --from=a /none /x'], /^Line 3: there is no \/none in stage 0$/],

@@ -15,7 +15,7 @@ suite('the processors that sandboxes are assigned', () => {
     assert.equal(spread.take('c', 64).length, 4)
   })
 
-  test('a new sandbox gets the processors with the fewest sandboxes; a released processor is free again', () => {
+  test('a new sandbox gets the processors with the fewest assigned CPUs; released processors are free again', () => {
     const spread = new CpuSpread([0, 1, 2])
     assert.deepEqual(spread.take('a', 1), [0])
     assert.deepEqual(spread.take('b', 1), [1])

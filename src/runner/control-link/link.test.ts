@@ -242,7 +242,7 @@ suite('HTTP calls from the runner to control', () => {
     await assert.rejects(client.list(), /500/)
   })
 
-  test('`tell` returns whether control took or refused a report for good, and otherwise throws', async () => {
+  test('`tell` returns `taken` for 200, `refused` for 400, 404 and 409, and throws for 401, 500 and 503', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const report = { sandboxId: 'box', generation: 3, state: 'error', errorReason: 'why' } as const

@@ -323,7 +323,7 @@ suite('the files that ADD unpacks', () => {
     await assert.rejects(unpack(wide), failing('corrupted'))
   })
 
-  test('ADD unpacks an archive that a source or pattern names; an archive inside a directory stays a file', async () => {
+  test('ADD unpacks an archive that a source or pattern names, but not an archive inside a named directory', async () => {
     const inner = tarOf([file('inside')])
     const packed = { path: 'app/packed.tar', content: inner }
     const tar = tarOf([file('app/x'), packed, { path: 'empty', content: '' }])

@@ -52,7 +52,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual([(mode & 0o777).toString(8), uid, gid], ['660', 0, 4242])
   })
 
-  test('watch: a sandbox that cannot be read is reported later; all other sandboxes are reported immediately', {
+  test('`watch` reports all sandboxes immediately, except one that cannot be read, which it reports later', {
     timeout: 20_000,
   }, async () => {
     await using runner = await startGates()
@@ -70,7 +70,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.equal((await next()).sandbox.id, 'bad')
   })
 
-  test('watch: the runner reports all sandboxes, then that the list is complete, then each change', async () => {
+  test('`watch` reports all sandboxes, then that the list is complete, and then each change', async () => {
     await using runner = await startGates()
     runner.host.hold(assigned('one', 3, { otelEndpoint: 'http://o' }), 'started')
     runner.host.hold(assigned('two', 1), 'stopped')

@@ -65,7 +65,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
   const namesInPool = async () => (await readdir(join(directory, 'pool/images'))).sort()
   const namesInCache = async () => (await readdir(join(directory, 'cache'))).filter((name) => !name.endsWith('.lock'))
 
-  test('after a renewal new disks use the new generation, old disks the old one; one image is listed', async () => {
+  test('after a renewal new disks use the new default image, older disks the old one; it is listed once', async () => {
     const store = await opened()
     assert.equal(store.newest('default'), 'default')
     await renew(store)
@@ -77,7 +77,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.deepEqual([next.newest('default'), built], ['default.2', 2])
   })
 
-  test('a replaced generation is removed after one hour, if no disk and no image uses it', async () => {
+  test('a replaced default image is removed after one hour, if no disk and no image uses it', async () => {
     const store = await opened()
     await store.bringBase({ image: 'mine', source: { kind: 'image', image: 'default' }, maxGiB: 1 })
     await store.complete('mine', { entrypoint: [], cmd: [], env: {}, user: '', workdir: '/' })
@@ -94,7 +94,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.deepEqual(await namesInPool(), ['default.3'])
   })
 
-  test('a disk whose generation is missing on this host (a restored archive) uses the newest generation', async () => {
+  test('a disk whose version of the default image is missing on this host uses the newest version', async () => {
     const store = await opened()
     await renew(store)
     now += hour
@@ -105,7 +105,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.deepEqual([await madeIn(next, 'default'), built], ['2', 2])
   })
 
-  test('after a failed build of the default image the old generation stays in use, and no files are left', async () => {
+  test('after a failed build the old default image stays in use, and the build leaves no files', async () => {
     const store = await opened()
     const before = [await namesInPool(), await namesInCache()]
     const failing = open({
@@ -119,7 +119,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.equal(await madeIn(store, store.newest('default')), '1')
   })
 
-  test('a second server on the host uses the generation that the first server built', async () => {
+  test('a second server on the host uses the default image that the first server built', async () => {
     const first = await opened()
     const second = await opened({ poolDir: join(directory, 'second') })
     await renew(first)
@@ -127,7 +127,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.deepEqual([await madeIn(second, 'default.2'), built], ['2', 2])
   })
 
-  test('after a kill during a build of the default image, the next start cleans up; the old one stays in use', async () => {
+  test('after a kill during a build of the default image, the next start cleans up and uses the old image', async () => {
     await opened()
     const before = [await namesInPool(), await namesInCache()]
     const program = `
@@ -150,7 +150,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.equal(await madeIn(store, store.newest('default')), '1')
   })
 
-  test('`defaultAge` returns the time of the newest generation, and whether the recipe has changed since', async () => {
+  test('`defaultAge` returns when the newest default image was built, and whether it has the current recipe', async () => {
     const store = await opened()
     assert.deepEqual(store.defaultAge(), { madeAt: new Date(now), isOfThisRecipe: true })
     const other = { ...recipe, packages: ['more'] }

@@ -40,7 +40,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'c').length, 300_000)
   })
 
-  test('after a failed download the next attempt in that repository reuses its complete layers', async () => {
+  test('after a failed download the next download from that repository reuses its complete layers', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     const library = open()

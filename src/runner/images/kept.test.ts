@@ -107,7 +107,7 @@ suite('the files and layers of images that are kept', { skip: cannotRun }, () =>
     assert.deepEqual([room.read('one', 'a'), room.read('one', 'b')], ['a', 'b'])
   })
 
-  test('files unpacked by an older runner are used only for the image that they belong to', async () => {
+  test('files unpacked by an older version of the runner are used only for the image that they belong to', async () => {
     await using room = await openRoom()
     const { registry, library, pool, put, bring, below, rootfs } = room
     const image = makeImage({ layers: [layer('a')] })
@@ -156,7 +156,7 @@ suite('the files and layers of images that are kept', { skip: cannotRun }, () =>
     assert.equal(below('image-layers').length, 2)
   })
 
-  test('`remove` of an image also removes its files if the files of another image are being removed then', async () => {
+  test('`remove` of an image removes its files even while the files of another image are being removed', async () => {
     await using room = await openRoom()
     const { library, put, bring, below, pool } = room
     for (const name of ['one', 'two']) await bring(name, put(`x:${name}`, makeImage({ layers: [layer(name)] })))

@@ -162,7 +162,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(read(library, 'two', 'b'), 'b')
   })
 
-  test('kept layers are removed when the disk fills, and the removed bytes are counted', async () => {
+  test('layers kept after downloads are removed when the disk fills, and the removed bytes are counted', async () => {
     const { limits, ...rest } = parts()
     const givenBack = new GivenBack()
     const library = new Library({ ...rest, limits, givenBack, log: silentLog() })

@@ -115,7 +115,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('a restarted runner finds the files of images, even if their file system is not mounted', async () => {
+  test('a restarted runner can read the files of images, even if their file system was unmounted', async () => {
     const first = openSharing()
     await bring(first, 'one', from(room.registry.put('x:1', makeImage({ layers: [layer(file('a', 'content'))] }))))
     await first.close()
@@ -148,7 +148,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     }
   })
 
-  test('images that an older runner pulled stay in their directories', async () => {
+  test('images that an older version of the runner pulled stay in their directories', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const older = room.open()
     await bring(older, 'old', from(reference))

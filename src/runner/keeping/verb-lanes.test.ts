@@ -139,7 +139,7 @@ suite('lanes of forks', () => {
     }
   })
 
-  test('a fork gets its copy before its parent is destroyed, even if one list has the parent first', async () => {
+  test('a fork gets its copy of the disk before its parent is destroyed, even if a list has the parent first', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('parent', 1), 'stopped')
     kept.keeper.takeAll(

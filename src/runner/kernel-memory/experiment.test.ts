@@ -113,7 +113,7 @@ suite('the experiment that finds the sandbox whose kernel memory grows', () => {
 })
 
 suite('how growth of kernel memory is divided among sandboxes', () => {
-  test('`Ledger` divides each growth by the sandboxes’ kernel time since the last note, most blamed first', () => {
+  test('`Ledger` blames sandboxes for each growth by their kernel time in that period, most blamed first', () => {
     const ledger = new Ledger()
     ledger.note(
       0,

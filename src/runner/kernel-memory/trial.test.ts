@@ -55,14 +55,14 @@ const innocents = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`busy-${index}`, 0]))
 
 suite('the trial that finds a sandbox whose kernel memory grows slowly', () => {
-  test('a trial finds a sandbox that leaves 1 MiB a second among 40 whose memory grows and shrinks', async () => {
+  test('a trial finds a sandbox that leaks 1 MiB a second among 40 whose memory grows and shrinks', async () => {
     const { findIn } = hostWith({ ...innocents(40), attacker: 1 }, { comesAndGoes: 5 })
     const { grower, after } = await findIn(40)
     assert.equal(grower, 'attacker')
     assert.ok(after <= 30, String(after))
   })
 
-  test('a trial finds a sandbox that leaves half a MiB a second, alone or beside three others', async () => {
+  test('a trial finds a sandbox that leaks half a MiB a second, alone or beside three innocent ones', async () => {
     assert.equal((await hostWith({ attacker: 0.5 }).findIn(40)).grower, 'attacker')
     assert.equal((await hostWith({ ...innocents(3), attacker: 0.5 }).findIn(60)).grower, 'attacker')
   })
@@ -74,7 +74,7 @@ suite('the trial that finds a sandbox whose kernel memory grows slowly', () => {
     assert.equal((await hostWith({ ...innocents(6), [other]: 1 }).findIn(60)).grower, other)
   })
 
-  test('a trial finds no sandbox if the host itself causes the growth, and knows that after 12 rounds', async () => {
+  test('if the host itself causes the growth, a trial finds no sandbox, and says so after 12 rounds', async () => {
     const { trial, findIn } = hostWith(innocents(5), { host: 2, comesAndGoes: 5 })
     assert.equal((await findIn(11)).grower, undefined)
     assert.equal(trial.isNobodys, false)

@@ -22,7 +22,7 @@ const cutJournal = (
 const reasonIn = async (journal: Journal) => (await journal.read('a'))?.spec.errorReason
 
 suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot }, () => {
-  test('once `writeSpec` resolves the new spec survives a power cut; before that it is missing or whole', () =>
+  test('once `writeSpec` has resolved, the spec survives a power cut; before, it is missing or whole', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))

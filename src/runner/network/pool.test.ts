@@ -64,7 +64,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a slot counts for the organization whose policy is applied, even if another one was guessed first', async () => {
+    test('a slot counts for the organization whose policy it got, even if the pool had assumed another one', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
@@ -113,7 +113,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('`sweep` deletes no slot that its argument `keep` names', async () => {
+    test('`sweep` does not delete the slots that its argument `keep` names', async () => {
       const first = await openPool()
       const kept = await first.acquire()
       await first.close()

@@ -51,7 +51,7 @@ suite('the configuration for the sandbox runtime', () => {
     assert.equal(resources.pids.limit, 8192)
   })
 
-  test('the runtime always gets a system call filter: compiled if it takes one, otherwise as a profile', () => {
+  test('the runtime always gets a system call filter: compiled if it supports that, otherwise a profile', () => {
     const compiled = makeConfig(sandbox)
     assert.deepEqual(compiled.annotations, { 'run.oci.seccomp_bpf_data': 'AAAA' })
     assert.equal('seccomp' in compiled.linux, false)

@@ -18,7 +18,7 @@ const fakeCgroup = () => {
 }
 
 suite('regular reads of the memory and the kills of running sandboxes', () => {
-  test('a changed limit of a sandbox causes no read of its kills; the next read reports all new kills', async () => {
+  test('a new memory limit causes no read of a sandbox’s kill counter; the next read reports all new kills', async () => {
     const { fake, cgroup } = fakeCgroup()
     const told: [string, number][] = []
     const refresher = new Refresher({

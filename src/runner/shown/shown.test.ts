@@ -129,7 +129,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('an end because memory ran out is reported with the limit; a later end for another reason is not', async () => {
+  test('the cause of an end because memory ran out names the limit; the cause of a later kill does not', async () => {
     const ends = (id: string) =>
       new Promise<Cause>((resolve) => box.host.onExit((sandboxId, cause) => sandboxId === id && resolve(cause)))
     const larger = await box.started({ memoryGiB: 0.5 })

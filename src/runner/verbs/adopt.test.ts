@@ -111,7 +111,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a start that was interrupted by a restart of the runner has no cause of an end, and can run again', async () => {
+  test('a sandbox whose start a runner restart interrupted is stopped without a cause, and can start again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const init = identityOf(box.pidOf(sandboxId))

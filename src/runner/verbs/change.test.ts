@@ -23,7 +23,7 @@ suite('resizing a sandbox', { skip: needsRoot }, () => {
     return Number(output) / 1024 ** 3
   }
 
-  test('new memory changes a sandbox’s limit of processes, and the limit that programs see', async () => {
+  test('a new memory size changes a sandbox’s limit of processes, also the one that programs see', async () => {
     const assignment = await box.started({ memoryGiB: 0.25 })
     const { sandboxId } = assignment
     const seen = async () => {

@@ -94,7 +94,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     )
   })
 
-  test('a fork starts with the disk as it was when it was copied, even if its parent is gone', async () => {
+  test('a fork starts with its parent’s disk as it was when it was copied, even if the parent is gone', async () => {
     const parent = await box.started()
     await box.run(parent.sandboxId, 'echo then > /root/file')
     const child = childOf(parent)

@@ -11,7 +11,7 @@ suite('times of out-of-memory kills in a sandbox', () => {
     kills.look('box', count)
   }
 
-  test('a kill counts as between the two reads of the kill counter that differ', () => {
+  test('an out-of-memory kill counts as made between the two reads of the kill counter that differ', () => {
     lookAt(1000, 5)
     lookAt(3000, 5)
     lookAt(5000, 6)
@@ -26,7 +26,7 @@ suite('times of out-of-memory kills in a sandbox', () => {
     assert.equal(wasBetween(kills.spans('another'), 0, 9000), false)
   })
 
-  test('the oldest recorded kills are dropped, and all kills of a sandbox when it ends', () => {
+  test('only the newest 64 recorded out-of-memory kills of a sandbox are kept, and none once it has ended', () => {
     for (let n = 1; n <= 64; n++) lookAt(10_000 + n * 10, 6 + n)
     assert.equal(wasBetween(kills.spans('box'), 3000, 4000), false)
     assert.equal(wasBetween(kills.spans('box'), 10_640, 10_640), true)

@@ -26,7 +26,7 @@ suite('the seccomp filter of 32-bit programs', () => {
       assert.equal(systemCalls32.get(name), Number(number), name)
   })
 
-  test('32-bit programs are refused the calls that 64-bit programs are; unknown numbers fail with ENOSYS', () => {
+  test('32-bit programs are refused the same calls as 64-bit programs; unknown numbers fail with ENOSYS', () => {
     const refused = new Map(
       refusals.flatMap(({ calls, answer }) => calls.map((call) => [call, answer === 'EPERM' ? EPERM : ENOSYS])),
     )
