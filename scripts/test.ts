@@ -53,7 +53,7 @@ const compiled = join(root, '.alcove/compiled-tests')
 const tell = (outcome: FileOutcome) => {
   outcomes.push(outcome)
   console.log(lineOf(outcome))
-  // The failures are printed at once, although a second run may follow and the final report repeats them.
+  // The failures are printed immediately, although a second run may follow and the final report repeats them.
   for (const red of redTests(outcome)) console.log(`     ${redLine(red)}`)
 }
 

@@ -81,8 +81,8 @@ suite('alcove login', () => {
     const before = readSession(file)!
     writeSession(file, { ...before, accessToken: 'ended', endsAt: 0 })
     assert.match((await list()).join('\n'), /\tnotebook-/)
-    // Each round makes several calls at once, which renew the session only once. The second round shows that the session
-    // is still valid.
+    // Each round makes several calls at the same time, which renew the session only once. The second round shows that
+    // the session is still valid.
     for (const _ of ['once', 'again']) {
       writeSession(file, { ...readSession(file)!, endsAt: 0 })
       for (const lines of await Promise.all([list(), list(), list()])) assert.match(lines.join('\n'), /\tnotebook-/)

@@ -120,7 +120,7 @@ suite('the settings of control', () => {
     assert.throws(() => choose({ ALCOVE_WEBHOOK_PROVIDER: 'other' }), /ALCOVE_WEBHOOK_PROVIDER is not usable/)
   })
 
-  test('control has an SSH gateway if its key is set, and then needs to know where clients reach it', () => {
+  test('with ALCOVE_SSH_GATEWAY_KEY, control has an SSH gateway, and ALCOVE_SSH_URL must be valid', () => {
     assert.equal(loadConfig(good).settings.sshGateway, undefined)
     const set = { ...good, ALCOVE_SSH_GATEWAY_KEY: 'k', ALCOVE_SSH_URL: 'ssh://box.example:2222' }
     const { sshGateway } = loadConfig({ ...set, ALCOVE_SSH_PUBLIC_HOST_KEY: 'ssh-ed25519 AAAA' }).settings

@@ -111,8 +111,8 @@ const readCollectorKey = (key: string | undefined, complain: (sentence: string) 
 }
 
 /**
- * Reads the SSH gateway's settings, which `up` sets together. The gateway's key answers whether a token is valid, and opens no
- * sandbox by itself.
+ * Reads the SSH gateway's settings, which `up` sets together. With its service key, the gateway can validate tokens.
+ * The key alone opens no sandbox.
  */
 const readSshGateway = (
   key: string | undefined,

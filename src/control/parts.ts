@@ -28,7 +28,10 @@ export type Settings = {
   runnerKeyHash: string
   /** Hash of the telemetry collector's key. Absent: there is no collector. */
   collectorKeyHash: string | undefined
-  /** The server's SSH gateway: the hash of its service key, its host key, and where clients reach it. Absent: there is none. */
+  /**
+   * The server's SSH gateway: the hash of its service key, its host key, and its address for clients. Undefined if the
+   * server has no SSH gateway.
+   */
   sshGateway: SshGatewaySettings | undefined
   /** Whether an organization may change its default region once it is set. */
   defaultRegionMayChange: boolean

@@ -23,7 +23,7 @@ export const keepAlive = (socket: WebSocket): void => {
 
 /**
  * Answers pings one at a time. Of several waiting pings, only the latest is answered (RFC 6455 §5.5.3). `ws` itself
- * would answer each ping at once, and the pongs to a client that reads nothing would fill our memory.
+ * would answer each ping immediately, and the pongs to a client that reads nothing would fill our memory.
  */
 export const answerPings = (socket: WebSocket): void => {
   let latest: Buffer | undefined
@@ -51,8 +51,8 @@ export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise
   })
 
 /**
- * Sends bytes from memory that will be overwritten. Returns true if the memory may be overwritten at once. If false,
- * the caller must wait for `done`.
+ * Sends bytes from memory that will be overwritten. Returns true if the memory may be overwritten immediately. If
+ * false, the caller must wait for `done`.
  */
 export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => void): boolean => {
   if (socket.readyState !== socket.OPEN) return true

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Shares } from './shares.ts'
 
-/** Answers below this size are not counted, because the kernel takes them at once. */
+/** Answers below this size are not counted, because the kernel takes them immediately. */
 const largeBytes = 64 * 1024
 
 /**

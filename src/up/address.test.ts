@@ -37,7 +37,7 @@ suite('addresses', () => {
     })
   })
 
-  test('the SSH gateway listens where its setting says, and clients reach it at its own public address', () => {
+  test('the SSH gateway listens at the configured address; clients reach it at its own public address', () => {
     const sshOf = (settings: Parameters<typeof addressesOf>[4]) =>
       addressesOf('0.0.0.0', 4600, 'box.example', undefined, settings).ssh
     assert.deepEqual(sshOf({}), { listen: { host: '0.0.0.0', port: 4602 }, publicUrl: 'ssh://box.example:4602' })

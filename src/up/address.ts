@@ -14,7 +14,7 @@ export type Addresses = {
   /** URL of control for clients. */
   publicUrl: string
   publicProxyUrl: string
-  /** The SSH gateway: where it listens, and where clients reach it. Absent: there is none. */
+  /** The SSH gateway: the address at which it listens, and its address for clients. Undefined if it is switched off. */
   ssh?: SshAddress
 }
 
@@ -54,16 +54,11 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
   return `${wrong} must be http:// or https:// and a name, with a port or without and nothing behind, such as https://alcove.example.com`
 }
 
-/**
- * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine. Without it, an address
- * is guessed that works at least on this machine. `publicUrls` has priority over both. Throws a Complaint if a value is
- * not a host.
- */
 /** The settings of the SSH gateway. */
 export type SshSettings = {
-  /** Absent: the host of the other programs, and the port after theirs. */
+  /** Undefined: the host of the other programs, and the port after the gate's. */
   listen?: { host: string; port: number } | 'off'
-  /** Absent: the host of the other public URLs, and the port on which the gateway listens. */
+  /** Undefined: the host of the other public URLs, and the port on which the gateway listens. */
   publicUrl?: string
 }
 
@@ -78,6 +73,11 @@ const sshAddressOf = (
   return { listen: at, publicUrl: publicUrl ?? `ssh://${bracketed(outside)}:${at.port}` }
 }
 
+/**
+ * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine. Without it, an address
+ * is guessed that works at least on this machine. `publicUrls` has priority over both. Throws a Complaint if a value is
+ * not a host.
+ */
 export const addressesOf = (
   host: string,
   port: number,

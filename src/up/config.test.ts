@@ -99,7 +99,7 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_PROXY_URL: proxy }), /set together/)
   })
 
-  test('the SSH gateway listens at an address with a port, or is off; complaints name the settings', () => {
+  test('ALCOVE_SSH_LISTEN is `off` or an address with a port; for other values, the error names the setting', () => {
     assert.deepEqual(readUpConfig({}).ssh, {})
     const given = { ALCOVE_SSH_LISTEN: '0.0.0.0:2222', ALCOVE_SSH_URL: 'ssh://box.example' }
     assert.deepEqual(readUpConfig(given).ssh, {

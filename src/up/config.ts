@@ -27,7 +27,7 @@ export type UpConfig = {
   /** OpenTelemetry's variables, passed unchanged to every program. */
   telemetry: Readonly<Record<string, string>>
   logLevel: string
-  /** Maximum of warm sandboxes for each snapshot. */
+  /** Maximum number of warm sandboxes for each snapshot. */
   mostWarm: number
   /** Overcommit factors for cpu, memory and disk of the machine, as text. Control parses it. */
   overcommit: string
@@ -201,7 +201,7 @@ export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
   return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))
 }
 
-/** Reads where the SSH gateway listens, and where clients reach it. */
+/** Reads the address at which the SSH gateway listens, and its address for clients. */
 const readSsh = (env: NodeJS.ProcessEnv, complaints: string[]): SshSettings => {
   const listen = env['ALCOVE_SSH_LISTEN'] || undefined
   const publicUrl = env['ALCOVE_SSH_URL'] || undefined

@@ -172,7 +172,9 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
   return data
 }
 
-/** Reads or creates a secret. Two callers at once get the same secret: its file appears complete or not at all. */
+/**
+ * Reads or creates a secret. Two callers at the same time get the same secret: its file appears complete or not at all.
+ */
 export const readSecret = (
   data: DataDirectory,
   name: string,

@@ -14,7 +14,10 @@ const tellAgainMs = 30_000
 
 type Output = { write: (text: string) => unknown; isTTY?: boolean }
 
-/** Creates the output. Everything goes to standard error, except the final result, because scripts may read that. */
+/**
+ * Creates the output. Only the final result goes to standard output, because scripts may read it. All other text goes
+ * to standard error.
+ */
 export const createDisplay = (output: Output & NodeJS.WritableStream = process.stderr): Display => {
   // A full disk or a closed pipe must not end the supervisor.
   for (const stream of new Set<NodeJS.WritableStream>([output, process.stdout])) stream.on('error', () => {})

@@ -120,7 +120,7 @@ const checkIsHere = async ({ hostname }: URL): Promise<void> => {
 
 /**
  * Asks the server whether it accepts the token. The question comes before anything is created on this host, so that a
- * wrong token is reported at once.
+ * wrong token is reported immediately.
  */
 const introduce = async (controlUrl: URL, token: string): Promise<{ id: string; regionId: string }> => {
   const reply = await fetch(new URL('/api/runners/current', controlUrl), {

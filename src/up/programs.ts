@@ -165,8 +165,8 @@ export const gateProgram = (parts: ProgramParts): Program => {
           ALCOVE_PROXY_KEY: secrets.proxyKey,
           ALCOVE_PROXY_URL: addresses.publicProxyUrl,
           ALCOVE_RUNNER_SOCKET: parts.data.runnerSocket,
-          // By default glibc would keep the freed memory of hundreds of streams. With these values it returns larger pieces at
-          // once.
+          // By default, glibc keeps the freed memory of hundreds of streams. With these values, it returns each freed
+          // piece of 32 KiB or more to the kernel immediately.
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ...parts.config.gateSettings,
@@ -211,7 +211,8 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
     start: (onRefused) =>
       startNodeProgram({
         name: 'runner',
-        // Buffers of streams become garbage at once. By default Node lets tens of MB of garbage accumulate before it collects.
+        // The buffers of streams soon become garbage. By default, Node lets tens of MB of garbage accumulate before it
+        // collects. This option makes it collect earlier.
         command: [...endWithUp, ...nodeCommand('bin/runner.ts', '--max-semi-space-size=8')],
         log,
         onProgress: parts.onProgress,
@@ -219,8 +220,8 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
         env: environment(parts, 'runner', {
           ALCOVE_CONTROL_URL: addresses.controlUrl,
           ALCOVE_RUNNER_KEY: secrets.runnerKey,
-          // By default glibc would keep the freed memory of hundreds of streams. With these values it returns larger pieces at
-          // once.
+          // By default, glibc keeps the freed memory of hundreds of streams. With these values, it returns each freed
+          // piece of 32 KiB or more to the kernel immediately.
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ALCOVE_RUNNER_DIR: data.runner,

@@ -19,7 +19,7 @@ const changing = (file: string, change: (lines: readonly string[]) => readonly s
   try {
     writeFileSync(lock, `${process.pid}`, { flag: 'wx', mode: 0o600 })
   } catch {
-    return // another program is changing the file now: the next start retries
+    return // another program has locked the file; the next start tries again
   }
   try {
     const before = readFileSync(file, 'utf8')

@@ -33,7 +33,7 @@ import { Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
 
 type UpOptions = {
-  /** Finds what is missing for the default image, by the runner's directory. */
+  /** Says what is missing for building the default image. `runnerDirectory`: the data directory of the runner. */
   lackOfImage: (runnerDirectory: string) => string | undefined
   data: string
   host: string
@@ -205,7 +205,7 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
     await Promise.all([...ends, postgres?.stop(1500)])
     if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })
   }
-  gaveUp.promise.catch(() => {}) // it may reject when nobody waits for it any more
+  gaveUp.promise.catch(() => {}) // without this, a rejection that no caller awaits would end the process
   return {
     ready: Promise.all(all.map((program) => program.firstReady)).then(() => 'ready'),
     gaveUp: gaveUp.promise,

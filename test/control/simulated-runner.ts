@@ -51,7 +51,9 @@ export type SimulatedRunner = AsyncDisposable & {
   report: (report: Report) => void
   /** Performs an assignment that the runner had not performed because it was silent. */
   perform: (assignment: Assignment) => void
-  /** Fetches control's list, as after every hello, and performs its assignments. */
+  /**
+   * Fetches control's list of assignments, as a runner does after each `hello` message, and performs the assignments.
+   */
   takeList: () => Promise<void>
   /** Resolves with the first assignment, past or future, for which `is` returns true. */
   untilAsked: (is: (assignment: Assignment) => boolean) => Promise<Assignment>
@@ -168,7 +170,8 @@ export const connectRunner = async (
       headers: { authorization: `Bearer ${token}` },
     })
     socket = opened
-    // Control answers a hello with `list`. When the list arrives, control has stored the hello.
+    // Control answers the message `hello` with the message `list`. When `list` arrives, control has stored the contents
+    // of `hello`.
     const listed = new Promise<void>((resolve, reject) => {
       opened.on('message', (data) => {
         const message = JSON.parse(String(data)) as ToRunner

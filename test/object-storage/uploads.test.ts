@@ -234,7 +234,7 @@ suite('uploading the files of a definition', () => {
     await using uploads = await startUploads({ limits: { silentMs: 300, atOnceOfOrganization: 1 } })
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const silent = raw(uploads, { path, body: 'x'.repeat(1000), sent: 'x' })
-    // The limit is one upload at once per organization. So the upload below succeeds only if the silent upload was
+    // The limit is one upload at a time per organization. So the upload below succeeds only if the silent upload was
     // disconnected.
     const { text } = await silent
     assert.match(text, /<Code>RequestTimeout</)

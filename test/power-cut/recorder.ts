@@ -165,7 +165,10 @@ const matchers: [RegExp, (found: (string | undefined)[], result: number) => Oper
   [RegExp(`^ioctl\\(${file}, .*FICLONE.*<(.*)>`), ([, to = '', path = '']) => [{ kind: 'copy', path, to }]],
 ]
 
-/** The write position of each open file, by path. A file that is open twice at once is not supported. */
+/**
+ * The write position of each open file, by path. A file that is opened a second time before it is closed is not
+ * supported.
+ */
 class Positions {
   readonly #next = new Map<string, number>()
   readonly #appended = new Set<string>()

@@ -41,7 +41,7 @@ export type Row = Attack & Verdict
 /** Time limit of each attack in ms. */
 const attackMs = 40_000
 
-/** Runs the attacks one after the other, so that no two attacks load the two sandboxes at once. */
+/** Runs the attacks one after the other, so that no two attacks load the two sandboxes at the same time. */
 export const runAttacks = async (
   attacks: readonly Attack[],
   ground: Ground,

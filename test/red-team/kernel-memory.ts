@@ -1,5 +1,5 @@
-// Attacks with kernel objects that no limit counts: those that once succeeded. The ordinary tests try every kind of object
-// (test/kernel-memory). The attacks measure the whole host, so the host should be idle.
+// Attacks with kernel objects that no limit counts. Only attacks that succeeded in the past are here; the tests in
+// test/kernel-memory try every kind of object. The attacks measure the whole host, so the host should be idle.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

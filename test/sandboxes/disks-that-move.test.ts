@@ -64,7 +64,7 @@ const ask = async (box: Box, verb: string, state: string) => {
   if (verb === 'start') await new Promise((resolve) => setTimeout(resolve, 1100))
 }
 
-/** Lists the files in the store. A file that is being written has no name yet. */
+/** Lists the files in the store. While a file is being written, it has no name, so this list does not contain it. */
 const filesInStore = () =>
   existsSync(store) ? execFileSync('find', [store, '-type', 'f'], { encoding: 'utf8' }).split('\n').filter(Boolean) : []
 const isEmptyStore = () => filesInStore().length === 0

@@ -1,5 +1,5 @@
-// The screen of a terminal as a person would see it: the subset of xterm (ECMA-48) that the tested programs use. An unknown
-// sequence fails the test at once. Otherwise the test would compare a wrong screen.
+// The screen of a terminal as a person would see it: the subset of xterm (ECMA-48) that the tested programs use. An
+// unknown sequence fails the test immediately. Otherwise the test would compare a wrong screen.
 import assert from 'node:assert/strict'
 
 /**

@@ -26,7 +26,7 @@ export type Platform = {
   api: (method: string, path: string, body?: unknown) => Promise<{ status: number; body: Record<string, unknown> }>
   /** Sends SIGKILL to one program, by its pid. */
   kill: (program: Program) => Promise<void>
-  /** Sends SIGKILL to `up` and all its programs at once. */
+  /** Sends SIGKILL to `up` and all its programs at the same time. */
   killAll: () => Promise<void>
   /** Runs `up` again after it has ended, and waits until it is ready. */
   start: () => Promise<void>

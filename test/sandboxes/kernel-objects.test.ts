@@ -10,8 +10,8 @@ import { attacks, buildAttacks, holds, type Measured, measureAttack } from '#tes
 import { needsRoot } from '#test/needs-root.ts'
 
 /**
- * Maximum of measurements per attack. A measurement that is too large is repeated, because it includes other activity on the
- * host.
+ * Maximum number of measurements per attack. A measurement that is too large is repeated, because it includes other
+ * activity on the host.
  */
 const mostMeasurements = 3
 

@@ -209,7 +209,8 @@ suite('previews in Chromium', () => {
       assert.equal(await frame.locator('#said').textContent(), 'secret of victim')
       const own = page.frames().find((one) => one.url().startsWith(originOf(victim.id)))!
       assert.match(await own.evaluate(() => fetch('/own').then((answer) => answer.text())), /secret of victim/)
-      // The cookie of the frame counts only in frames of that site: elsewhere the visitor is unknown.
+      // The browser sends this cookie only in frames of the foreign page. Opened directly, the preview does not know
+      // the visitor.
       await page.goto(originOf(victim.id))
       assert.match((await page.textContent('body')) ?? '', /401/)
     })

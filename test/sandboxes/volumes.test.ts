@@ -152,7 +152,7 @@ suite('volumes with the SDK', () => {
         /must not be inside another/,
       ],
     ]
-    // Another file makes sandboxes on this server meanwhile, so a label tells which are of this test.
+    // Another test file creates sandboxes on this server at the same time, so a label marks the sandboxes of this test.
     const labels = { refused: id }
     for (const [volumes, says] of refused) await assert.rejects(daytona.create({ volumes, labels }), says)
     const query = new URLSearchParams({ labels: JSON.stringify(labels) })

@@ -23,7 +23,7 @@ const validate = async (app: TestControl, token: string, as: keyof typeof keys =
 const noToken = { valid: false, sandboxId: '' }
 
 suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
-  test('200 returns a token and its command once, valid for an hour, and stores only a hash of the token', () =>
+  test('a new SSH token is valid for an hour; the answer has its SSH command, the database only its hash', () =>
     withBox(async (app, id) => {
       const { token, id: accessId, ...rest } = await make(app)
       const now = app.clock.now()
@@ -40,7 +40,7 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
       assert.ok(rows.length === 1 && !JSON.stringify(rows).includes(token))
     }))
 
-  test('200 for a lifetime from a minute to a week; 400 for any other', () =>
+  test('an SSH token can be valid for 1 minute to 7 days; any other lifetime answers 400', () =>
     withBox(async (app) => {
       for (const minutes of [1, 10_080]) {
         const { createdAt, expiresAt } = await make(app, `?expiresInMinutes=${minutes}`)
@@ -52,14 +52,14 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
       }
     }))
 
-  test('403 without the permission to write sandboxes, 404 for a sandbox of another organization', () =>
+  test('making an SSH token answers 403 to a viewer, 404 to a stranger and 401 to the SSH gateway', () =>
     withBox(async (app, id) => {
       assert.equal((await app.as('viewer').post('/sandbox/box/ssh-access')).status, 403)
       assert.equal((await app.as('stranger').post(`/sandbox/${id}/ssh-access`)).status, 404)
       assert.equal((await app.as('ssh-gateway').post(`/sandbox/${id}/ssh-access`)).status, 401)
     }))
 
-  test('429 for the 101st valid token of a sandbox, also among many calls at once; expired ones do not count', () =>
+  test('a sandbox’s 101st valid SSH token answers 429, also in parallel calls; expired tokens do not count', () =>
     withBox(async (app) => {
       const ask = () => app.as('member').post('/sandbox/box/ssh-access')
       const statuses = (await Promise.all(Array.from({ length: 105 }, ask))).map(({ status }) => status)
@@ -72,7 +72,7 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
       assert.equal((await app.database.sql`select 1 from ssh_access`).length, 1)
     }))
 
-  test('200 names the gateway of the sandbox’s region, if the region has one', () =>
+  test('the SSH command contains the SSH gateway of the sandbox’s region, if that region has its own', () =>
     withBox(async (app, id) => {
       const commandAt = async (sshGatewayUrl: string, name: string) => {
         const region = (await app.as('owner').post('/regions', { name, sshGatewayUrl })).body
@@ -84,7 +84,7 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
       assert.equal(await commandAt('https://ssh.example.com', 'two'), 'ssh -p 22 TOKEN@ssh.example.com')
     }))
 
-  test('400 on a server without an SSH gateway', async () => {
+  test('on a server without an SSH gateway, making an SSH token answers 400', async () => {
     await using app = await startControl({ settings: { sshGateway: undefined }, sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     await app.as('member').post('/sandbox', { name: 'box' })
@@ -94,7 +94,7 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
 })
 
 suite('DELETE /sandbox/{sandboxIdOrName}/ssh-access', () => {
-  test('200 revokes the named token, or all tokens of the sandbox, and returns the sandbox', () =>
+  test('revokes the SSH token named in the query, or all tokens of the sandbox, and returns the sandbox', () =>
     withBox(async (app, id) => {
       await app.as('member').post('/sandbox', { name: 'other' })
       const [one, two, three] = [await make(app), await make(app), await make(app)]
@@ -109,7 +109,7 @@ suite('DELETE /sandbox/{sandboxIdOrName}/ssh-access', () => {
       assert.equal((await app.as('member').delete('/sandbox/box/ssh-access')).status, 200)
     }))
 
-  test('404 for a token that the sandbox does not have; the token of another sandbox stays', () =>
+  test('revoking an SSH token that the sandbox does not have answers 404 and revokes nothing', () =>
     withBox(async (app) => {
       await app.as('member').post('/sandbox', { name: 'other' })
       const { token } = await make(app, '', 'other')
@@ -121,7 +121,7 @@ suite('DELETE /sandbox/{sandboxIdOrName}/ssh-access', () => {
 })
 
 suite('GET /sandbox/ssh-access/validate', () => {
-  test('200 names the sandbox to members of its organization; to others the token is not valid', () =>
+  test('members of a sandbox’s organization can validate its SSH token; for others the token is invalid', () =>
     withBox(async (app, id) => {
       const { token } = await make(app)
       assert.deepEqual(await validate(app, token, 'viewer'), { valid: true, sandboxId: id })
@@ -130,7 +130,7 @@ suite('GET /sandbox/ssh-access/validate', () => {
       assert.equal((await app.as('member').get('/sandbox/ssh-access/validate')).status, 400)
     }))
 
-  test('200 tells the gateway also the state and the expiry; the token ends when it expires', () =>
+  test('the SSH gateway also gets the sandbox’s state and the token’s expiry; an expired token is invalid', () =>
     withBox(async (app, id) => {
       const { token, expiresAt } = await make(app)
       const opened = { valid: true, sandboxId: id, expiresAt }
@@ -142,7 +142,7 @@ suite('GET /sandbox/ssh-access/validate', () => {
       assert.deepEqual(await validate(app, token, 'ssh-gateway'), noToken)
     }))
 
-  test('the key of a region’s gateway works for that region only, and until it is replaced', () =>
+  test('the key of a region’s SSH gateway validates only tokens of that region, until the key is replaced', () =>
     withBox(async (app, id) => {
       const region = (await app.as('owner').post('/regions', { name: 'cellar', sshGatewayUrl: 'http://10.0.0.5:22' }))
         .body
@@ -155,7 +155,7 @@ suite('GET /sandbox/ssh-access/validate', () => {
       assert.equal((await ask(region.sshGatewayApiKey)).status, 401)
     }))
 
-  test('a token ends with its sandbox', () =>
+  test('an SSH token becomes invalid when its sandbox is deleted', () =>
     withBox(async (app, id) => {
       const { token } = await make(app)
       assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
@@ -172,7 +172,7 @@ suite('POST /proxy/access with an SSH token', () => {
       ...(port === undefined ? {} : { port }),
     })
 
-  test('200 for its sandbox as an SSH token; 401 for another sandbox, for a port, and as an API key', () =>
+  test('an SSH token opens only its sandbox, but no port of it, and does not work as an API key', () =>
     withBox(async (app, id) => {
       const other = (await app.as('member').post('/sandbox', { name: 'other' })).body
       const { token } = await make(app)
@@ -184,7 +184,7 @@ suite('POST /proxy/access with an SSH token', () => {
       assert.equal((await ask(app, id, { kind: 'ssh', token: keys.owner })).status, 401)
     }))
 
-  test('401 as soon as the token is revoked or has expired, also for a call that was let in before', () =>
+  test('a revoked or expired SSH token answers 401, even for a connection that was admitted before', () =>
     withBox(async (app, id) => {
       const still = async (token: string) => {
         const question = { sandboxIdOrName: id, credentials: [{ kind: 'ssh', token }], countsAsActivity: false }

@@ -1,4 +1,5 @@
-// Access to a sandbox over SSH: tokens, each of which is the user name that opens one sandbox until it expires.
+// Access to a sandbox over SSH. A client uses a token as its SSH user name. Each token opens one sandbox until the
+// token expires.
 import { randomInt, randomUUID } from 'node:crypto'
 import type { Caller, SshAsker } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
@@ -21,7 +22,10 @@ const newToken = () =>
 export const sshCommand = ({ host, port }: { host: string; port: number }, token: string): string =>
   `ssh -p ${port} ${token}@${host}`
 
-/** Where clients reach the SSH gateway of a sandbox: that of its region, or else the server's own. */
+/**
+ * Finds the address of the SSH gateway for a sandbox: the gateway of the sandbox's region if it has one, otherwise the
+ * gateway of this server.
+ */
 const findGateway = async ({ database, settings }: RunningParts, sandbox: SandboxRow) => {
   const region = await findRegion(database.sql, sandbox.organization_id, sandbox.region_id)
   if (!region?.sshGatewayUrl) return settings.sshGateway
@@ -81,13 +85,16 @@ export const revokeSshAccess = async (
   return sandbox
 }
 
-/** A member sees the tokens of their organization, a region's gateway those of its region. */
+/**
+ * A member may validate tokens of their organization. The SSH gateway of a region may validate tokens of that region.
+ * The SSH gateway of this server may validate all tokens.
+ */
 const mayKnow = (asker: SshAsker, sandbox: SandboxRow) =>
   'organizationId' in asker
     ? sandbox.organization_id === asker.organizationId
     : asker.sshRegionId === undefined || sandbox.region_id === asker.sshRegionId
 
-/** Says whether a token opens a sandbox now. A gateway also learns the sandbox's state and when the token expires. */
+/** Says whether a token opens a sandbox now. An SSH gateway also gets the sandbox's state and the token's expiry. */
 export const validateSshAccess = async ({ database, clock }: RunningParts, asker: SshAsker, token: string) => {
   const opened = sshToken.test(token) ? await findBySshToken(database.sql, hashKey(token), clock.now()) : undefined
   if (opened === undefined || !mayKnow(asker, opened.sandbox)) return { valid: false, sandboxId: '' }

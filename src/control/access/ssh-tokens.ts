@@ -1,4 +1,4 @@
-// The SQL of SSH access. Tokens are stored as hashes only.
+// The SQL of SSH access. The database stores only a hash of each token.
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { withRunner } from '#src/control/sandboxes/service.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'

@@ -146,7 +146,7 @@ suite('other credentials that a key has made end with the key', () => {
       assert.deepEqual([await isLive(ofMaker), await isLive(ofOther)], [false, true])
     })
 
-    test(`an SSH token that an API key made ends with that key: ${how}`, async () => {
+    test(`an SSH token made with an API key becomes invalid together with that key: ${how}`, async () => {
       await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
       await using _runner = await connectRunner(app)
       const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })

@@ -78,7 +78,7 @@ export const createGuard = ({
     throw new Problem('forbidden', 'This credential does not reach that organization.')
   }
 
-  /** The gateway that has this key. */
+  /** Finds the SSH gateway with this key. `sshRegionId: undefined` is the SSH gateway of this server. */
   const findSshGateway = async (keyHash: string) => {
     if (sshGatewayKeyHash !== undefined && isSameHash(keyHash, sshGatewayKeyHash)) return { sshRegionId: undefined }
     const sshRegionId = await findSshRegionId(keyHash)

@@ -11,7 +11,7 @@ const ada = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 
 
 /**
  * Starts control with these issuers as trusted ones. With a cooldown of 0, an unknown key id makes control fetch the
- * keys at once.
+ * keys immediately.
  */
 const believing = (issuers: TestIssuer[], keyCooldownSeconds = 0) =>
   startControl({

@@ -54,7 +54,10 @@ export type ProxyContext = { proxyRegionId: string | undefined }
 /** A collector belongs to no organization. The path names the organization whose data the collector reads. */
 export type OwnerOrCollectorContext = { isCollector: boolean }
 
-/** Who asks about an SSH token: a member, or the gateway of a region. `undefined`: the server's own, which sees all regions. */
+/**
+ * Who asks about an SSH token: a member of an organization, or the SSH gateway of a region. `undefined`: the SSH
+ * gateway of this server, which serves all regions.
+ */
 export type SshAsker = { organizationId: string } | { sshRegionId: string | undefined }
 export type MemberOrSshGatewayContext = { asker: SshAsker }
 

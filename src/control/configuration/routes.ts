@@ -47,7 +47,7 @@ const rateLimitOf = ({ rateLimits }: Settings) => {
   return limited.length === 0 ? {} : { rateLimit: Object.fromEntries(limited) }
 }
 
-/** How clients reach the SSH gateway. Clients put a token in place of `{{TOKEN}}`. */
+/** The command and the host key of this server's SSH gateway. Clients replace `{{TOKEN}}` by a token. */
 const sshGatewayOf = ({ sshGateway }: Settings) =>
   sshGateway === undefined
     ? {}

@@ -21,7 +21,7 @@ const untilLogged = async (app: TestControl, path: string, text: string) => {
 }
 
 suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build-logs', () => {
-  test('GET /snapshots/{idOrName}/build-logs returns the log at once, or follows it until the image is made', async () => {
+  test('GET /snapshots/{idOrName}/build-logs returns the log immediately, or follows it until the image is made', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const { id, image } = await build(app)

@@ -249,7 +249,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
       (await app.as('owner').post(`/snapshots/tool/${verb}`)).body?.state
     await change('deactivate')
     assert.equal(await change('activate'), 'pending')
-    // No runner is stored as having the image, so the hello of another runner cannot activate the snapshot.
+    // The database lists this image for no runner. So a new connection of another runner cannot activate the snapshot.
     assert.equal((await app.database.sql`select id from runners where ${image} = any(images)`).length, 0)
     while (linked.askedImages.at(-1)?.target !== 'present') await new Promise(setImmediate)
     await tell(app, { image, state: 'present' })

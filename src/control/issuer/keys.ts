@@ -65,7 +65,7 @@ const sayUnreadable = ({ log }: KeyParts) =>
     'the keys of the issuer were encrypted under another ALCOVE_ENCRYPTION_KEY, and are made anew; what else was encrypted under it (secrets/encryption.key of the data directory) cannot be read without it',
   )
 
-/** Reads the keys. Makes or replaces keys when due. Several processes may call this function at once. */
+/** Reads the keys. Makes or replaces keys when due. Several processes may call this function at the same time. */
 export const ensureKeys = async (parts: KeyParts): Promise<IssuerKeys> =>
   await parts.database.transaction(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(${lock})`

@@ -86,7 +86,7 @@ export const recordsIn = (
     findByUid: (uid) => findBy(model, 'uid_hash', uid),
     findByUserCode: (userCode) => findBy(model, 'user_code_hash', userCode),
     consume: async (id) => {
-      // If a code is used twice at once, the second use is refused.
+      // If a code is used twice at the same time, the second use is refused.
       const consumed = await sql`
         update issuer_records set consumed_at = now()
         where model = ${model} and id_hash = ${hashKey(id)} and consumed_at is null`

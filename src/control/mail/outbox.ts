@@ -1,5 +1,5 @@
-// Sends the mails of the outbox. A mail is deleted once a server has accepted it, so a crash loses none. At worst a mail is sent
-// twice, with the same Message-ID. Several processes may send at once: each claims its own mails.
+// Sends the mails of the outbox. A mail is deleted once a server has accepted it, so a crash loses none. At worst a
+// mail is sent twice, with the same Message-ID. Several processes may send at the same time: each claims its own mails.
 import { setTimeout as pause } from 'node:timers/promises'
 import { repeat } from '#src/kit/repeat.ts'
 import type { Parts } from '../parts.ts'

@@ -36,7 +36,7 @@ export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
 }
 
 /**
- * Ends a deleted organization of which only regions are left. Deletes the regions at once, and the kept id after a
+ * Ends a deleted organization of which only regions are left. Deletes the regions immediately, and the kept id after a
  * while.
  */
 export const endOrganization = async (

@@ -110,7 +110,7 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
 suite('POST /organizations/{organizationId}/suspend', () => {
   test('POST /organizations/{organizationId}/suspend stops creates and starts immediately; reads still work', async () => {
     await using app = await startControl()
-    // The suspension takes effect at once, although the caller was cached.
+    // The suspension takes effect immediately, although the caller was cached.
     assert.equal((await see(app)).suspended, false)
     assert.equal((await app.as('admin').post(at('suspend'))).status, 204)
     const { suspended, suspendedAt, suspendedUntil, suspensionReason, suspensionCleanupGracePeriodHours } =

@@ -88,7 +88,8 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     const refused = await app.as('member').post('/sandbox', {})
     assert.equal(refused.status, 503)
     assert.match(refused.body.message, /Runner "local" has it and is drained \(capacity\)\./)
-    // Existing sandboxes continue, and no hello or heartbeat undoes the operator's decision.
+    // Existing sandboxes continue. The runner's messages after a new connection, and its heartbeats, do not undo the
+    // operator's decision.
     assert.equal((await app.as('member').post(`/sandbox/${box.id}/stop`)).status, 200)
     await untilState(app, box.id, 'stopped')
     await runner.cut()

@@ -21,8 +21,8 @@ const getOwn = async ({ database }: RunningParts, { organization }: Actor, idOrN
 }
 
 /**
- * Deletes a snapshot; its name is free at once. Sandboxes made from the snapshot continue to exist, and so do its files
- * on runners, as long as these sandboxes need them.
+ * Deletes a snapshot; its name is free immediately. Sandboxes made from the snapshot continue to exist, and so do its
+ * files on runners, as long as these sandboxes need them.
  */
 export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts

@@ -44,7 +44,8 @@ type MoveRow = readonly [on: SnapshotEvent, from: SnapshotState | null, to: Snap
  */
 export const snapshotMoves = [
   // on      from    to
-  // A snapshot is made from a definition, from an image or a file, or from a sandbox. The built-in snapshot is active at once.
+  // A snapshot is made from a definition, from an image or a file, or from a sandbox. The built-in snapshot is active
+  // immediately.
   ['build', null, 'building'],
   ['bring', null, 'pending'],
   ['copy', null, 'snapshotting'],

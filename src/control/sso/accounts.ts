@@ -1,5 +1,5 @@
 // Turns a person whom a provider has signed in into one of our users. A person with a new address becomes a user and a
-// member at once. If the address has an account already, the account's owner must first confirm the link.
+// member immediately. If the address has an account already, the account's owner must first confirm the link.
 //
 // An attacker could make an account with somebody else's address in advance. Such an account cannot be linked: only an
 // address that was verified without this provider can be.

@@ -69,7 +69,8 @@ suite('the other control processes', () => {
     const said = await listenIn(opened.database)
     now += 60_000
     alone.peers.tell({ n: 1 })
-    // The regular hello uses the same connection, so it arrives after any earlier message.
+    // The process sends its next regular `hello` message over the same connection. So that message arrives after all
+    // messages that were sent before it.
     t.mock.timers.tick(10_000)
     for (const end = Date.now() + 20_000; said.length === 0 && Date.now() < end; )
       await new Promise((resolve) => setImmediate(resolve))
@@ -77,7 +78,7 @@ suite('the other control processes', () => {
       said.map(({ news }) => news),
       [[]],
     )
-    // Another process says hello, and then gets messages at once.
+    // Another process sends a `hello` message. From then on, it receives messages immediately.
     t.mock.timers.reset()
     await using late = await openPeer(opened.url)
     for (const end = Date.now() + 20_000; late.heard.length === 0 && Date.now() < end; ) {

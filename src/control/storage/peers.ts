@@ -98,7 +98,7 @@ export class Peers<News extends object> {
     if (said === undefined || said.from === this.#self) return
     const isNew = !this.#heardAt.has(said.from)
     this.#heardAt.set(said.from, performance.now())
-    // A new process gets a reply at once, so that it knows this process.
+    // A new process gets a reply immediately, so that it knows that this process exists.
     if (isNew) void this.#send([[]])
     for (const news of said.news) this.#parts.onNews(news as News)
   }

@@ -1,4 +1,5 @@
-// The attacks, by the kind of what they make. Each makes objects while there is time, and returns how many it made.
+// The attack programs, grouped by the objects that they create. Each attack creates objects until its time is over, and
+// returns their number.
 #ifndef ATTACKS_H
 #define ATTACKS_H
 

@@ -1,7 +1,7 @@
 // Announces changes of sandboxes to the reconciler, to waiting callers and to event sockets.
 //
-// A change is announced in this process at once, and in other control processes after it is written. Announcements can be
-// lost, so every listener also checks the database by itself: waiters poll, the reconciler sweeps.
+// A change is announced in this process immediately, and in other control processes after it is written. Announcements
+// can be lost, so every listener also checks the database by itself: waiters poll, the reconciler sweeps.
 import { EventEmitter } from 'node:events'
 import type { Database } from '#src/control/storage/database.ts'
 import { Peers } from '#src/control/storage/peers.ts'

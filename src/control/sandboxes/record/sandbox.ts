@@ -25,7 +25,7 @@ export type SandboxRow = ColumnValues & {
   /** Columns of the sandbox's runner. */
   runner_is_silent?: boolean | null
   runner_heartbeat_at?: Date | null
-  /** Address of the runner's toolboxes; `null` before the runner's first hello. */
+  /** Address of the runner's toolboxes; `null` until the runner has connected for the first time. */
   runner_address?: string | null
   /**
    * What the runner can preserve at a pause (`runner_pause`) or copy at a fork (`runner_fork`): disk only, or memory

@@ -100,7 +100,7 @@ const getOrigin = async (
   }
   const column = (name: 'id' | 'image') => snapshotColumn(transaction, name, organizationId, idOrName)
   // Each of the two queries looks up the snapshot by the caller's name for it. Neither query needs the result of the
-  // other, so both run at once.
+  // other, so both run at the same time.
   const [snapshot, held] = await Promise.all([
     getSnapshot(transaction, organizationId, idOrName),
     hold(column('id'), column('image')),
@@ -254,7 +254,10 @@ const write = async (
 const isClosed = (row: SandboxRow) =>
   row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null
 
-/** Requests the image and tries to place the sandbox, which succeeds at once if the image is there already. */
+/**
+ * Requests the image and tries to place the sandbox. If a runner has the image already, the sandbox is placed
+ * immediately.
+ */
 const beginBuild = async (parts: RunningParts, row: SandboxRow): Promise<SandboxRow> => {
   await pushImage(parts, row.image)
   await placeWaiting(parts, { sandboxId: row.id })

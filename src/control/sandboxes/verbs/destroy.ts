@@ -8,7 +8,7 @@ import { moveSandbox, type Occasion } from './move.ts'
 
 /**
  * Cancels the move under way, if there is one, and requests the end of a sandbox, from any state. The sandbox's name is
- * free at once.
+ * free immediately.
  */
 export const destroy = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   const row = await moveSandbox(parts, sandbox, 'delete', {

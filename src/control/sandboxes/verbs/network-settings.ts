@@ -1,5 +1,5 @@
-// Changes which networks a sandbox may reach. A runner that has the sandbox applies the policy at once, also to open
-// connections. If the sandbox does not run, the policy is applied before its next start.
+// Changes which networks a sandbox may reach. A runner that has the sandbox applies the policy immediately, also to
+// open connections. If the sandbox does not run, the policy is applied before its next start.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import type { RunningParts } from '#src/control/running.ts'

@@ -41,8 +41,8 @@ const findRoom =
   }
 
 /**
- * Requests the start or resume of a sandbox from its runner, and returns at once. Exception: a resume is awaited for a
- * moment.
+ * Requests the start or resume of a sandbox from its runner, and returns immediately. Exception: a resume is awaited
+ * for a moment.
  */
 export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)

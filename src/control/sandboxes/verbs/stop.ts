@@ -4,7 +4,7 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { getSandbox } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 
-/** Asks a started sandbox to stop and returns at once. `force`: the processes get no time to end after SIGTERM. */
+/** Asks a started sandbox to stop and returns immediately. `force`: the processes get no time to end after SIGTERM. */
 export const stopSandbox = async (
   parts: RunningParts,
   actor: Actor,

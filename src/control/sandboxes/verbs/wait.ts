@@ -29,7 +29,7 @@ export const waitWhile = async (
 
 /**
  * Waits until the runner of a claimed sandbox has applied the claim, or the sandbox has changed. If another control
- * process has the runner's link, returns at once: later calls into the sandbox wait for the runner.
+ * process has the runner's link, returns immediately: later calls into the sandbox wait for the runner.
  */
 export const untilTaken = async (parts: RunningParts, sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow> => {
   const { changes, links } = parts

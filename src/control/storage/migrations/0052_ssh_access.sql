@@ -1,7 +1,7 @@
--- Tokens that open one sandbox over SSH, for a while. Only a hash of the token is kept.
+-- SSH tokens. Each opens one sandbox until the token expires. Only a hash of each token is stored.
 create table ssh_access (
   id text primary key,
-  -- sha256 of the token, as lower hex.
+  -- SHA-256 hash of the token, in lowercase hexadecimal digits.
   token_hash text not null unique check (token_hash ~ '^[0-9a-f]{64}$'),
   sandbox_id text not null references sandboxes on delete cascade,
   -- The API key that made the token, which ends with that key. Null: a person made it without a key.
