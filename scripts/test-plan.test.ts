@@ -35,10 +35,10 @@ suite('the plan of a test run', () => {
   test('test files that need only the small image run before those that wait for the real image', () => {
     const queue = plan[0]
       .flat()
-      .find((queue) => queue.flat().includes(inServers('databases')))!
+      .find((queue) => queue.flat().includes(inServers('warm')))!
       .flat()
     const places = ['up', 'domains', 'faults'].map((name) => queue.indexOf(inServers(name)))
-    assert.ok(Math.max(...places) < queue.indexOf(inServers('databases')), String(places))
-    assert.equal(phaseOf(inServers('databases')), 0)
+    assert.ok(Math.max(...places) < queue.indexOf(inServers('warm')), String(places))
+    assert.equal(phaseOf(inServers('warm')), 0)
   })
 })

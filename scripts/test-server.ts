@@ -1,5 +1,6 @@
 // Starts a complete server for the tests with real sandboxes.
 import { spawn } from 'node:child_process'
+import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -8,6 +9,12 @@ import { findDataDirectory } from '#src/up/data-directory.ts'
 import { freePorts } from '#test/sandboxes/free-ports.ts'
 
 const launcher = resolve(import.meta.dirname, '../alcove')
+
+/** The addresses of the package mirror, which may be in a network that sandboxes cannot reach by default. */
+const findMirror = async (): Promise<string[]> => {
+  const found = await lookup('deb.debian.org', { all: true, family: 4 }).catch(() => [])
+  return found.map(({ address }) => address)
+}
 
 /**
  * Starts `./alcove up` and resolves when the server is ready. `stopping` stops the server. Its output goes to our
@@ -20,8 +27,13 @@ export const startSharedPlatform = async (
   const port = await freePorts(3)
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    // Use a short metering interval, so that no test waits a minute for the first samples.
-    env: { ALCOVE_MOST_WARM: '0', ALCOVE_METER_SECONDS: '2', ...process.env },
+    env: {
+      ALCOVE_MOST_WARM: '0',
+      // Use a short metering interval, so that no test waits a minute for the first samples.
+      ALCOVE_METER_SECONDS: '2',
+      ALCOVE_OPEN_NETWORKS: (await findMirror()).join(','),
+      ...process.env,
+    },
   })
   const printed = new Promise<void>((resolve) => {
     let text = ''

@@ -412,14 +412,3 @@ print(out.decode().strip())`)
     assert.equal(said, "b'\\x07\\x03'")
   })
 })
-
-suite('a server whose operator forbids sudo', () => {
-  test('if the operator forbids sudo, sandboxes have no sudo, and the agent has no socket for it', async () => {
-    await using alcove = await platform({ own: true, image: 'small', env: { ALCOVE_SUDO: 'false' } })
-    await using box = await createBox(alcove)
-    assert.equal((await box.try('command -v sudo')).exitCode, 1)
-    assert.equal(await box.run('ls /dev/.alcove'), 'agent')
-    const { exitCode, result } = await box.try('ln -s /dev/.alcove/agent /tmp/sudo; /tmp/sudo id 2>&1')
-    assert.deepEqual([exitCode, result.trim()], [1, 'sudo: this sandbox does not offer sudo'])
-  })
-})
