@@ -18,6 +18,9 @@ export const testPackages: readonly RequiredPackage[] = [
   },
   { name: 'strace', command: 'strace', why: 'records what is synced, for the tests that cut the power' },
   { name: 'vim-tiny', command: 'vi', why: 'is what the tests of terminals draw a whole screen with' },
+  { name: 'openssh-client', command: 'ssh', why: 'is the client that the tests of the SSH gateway use' },
+  { name: 'rsync', command: 'rsync', why: 'is what these tests copy directories with' },
+  { name: 'sshfs', command: 'sshfs', why: 'is what these tests mount a sandbox with' },
   { name: 'dropbear-bin', command: '/usr/sbin/dropbear', why: 'is the SSH server that the tests clone from' },
   { name: 'busybox-static', command: 'busybox', why: 'is all that the barest image of the tests has' },
   {

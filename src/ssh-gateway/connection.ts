@@ -12,8 +12,6 @@ import { ControlAway, type Opened, type Tokens } from './tokens.ts'
 const mostTries = 20
 /** When a wrong token is refused, in ms after it was shown. The time tells nothing about the token. */
 const refusedAfterMs = 500
-/** Interval of the questions whether the token still counts, in ms. */
-const watchMs = 3000
 /** Most channels of a connection at a time. */
 const mostChannels = 100
 /** How long a client may take to leave, in ms. */
@@ -25,6 +23,8 @@ export type ConnectionParts = GateParts & {
   /** Called when the client has signed in. Returns false if it may not stay. */
   onSignedIn: (sandboxId: string) => boolean
   onWrong: () => void
+  /** Interval of the questions whether the token still counts, in ms. */
+  watchMs: number
 }
 
 export class ClientConnection {
@@ -96,7 +96,7 @@ export class ClientConnection {
         this.end(end)
       }
     }
-    const schedule = () => void setTimeout(ask, watchMs).unref()
+    const schedule = () => void setTimeout(ask, this.#parts.watchMs).unref()
     schedule()
   }
 

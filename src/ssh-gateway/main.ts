@@ -15,6 +15,8 @@ import { Tokens } from './tokens.ts'
 const signInMs = 20_000
 /** Most connections into one sandbox, so that one user cannot take all places. */
 const mostOfSandbox = 64
+/** Interval of the questions whether a connected token still counts, in ms. */
+const watchMs = 3000
 const keepaliveMs = 20_000
 const missedKeepalives = 6
 
@@ -35,7 +37,7 @@ const algorithms = {
   compress: ['none'],
 } satisfies ssh2.ServerConfig['algorithms']
 
-export type SshGatewayBounds = PlaceBounds & { signInMs?: number }
+export type SshGatewayBounds = PlaceBounds & { signInMs?: number; watchMs?: number }
 
 export type SshGateway = { port: number; close: () => Promise<void> }
 
@@ -67,6 +69,7 @@ export const startSshGateway = async (
         gateUrl,
         tokens,
         log,
+        watchMs: bounds.watchMs ?? watchMs,
         onWrong: () => attempts.noteWrong(place.network),
         onSignedIn: (sandboxId) => {
           if (socket.destroyed || !inSandboxes.take(sandboxId)) return false

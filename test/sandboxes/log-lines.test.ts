@@ -7,7 +7,7 @@ import { type Box, createBox, until } from './box.ts'
 import { faultsOf } from './faults-of-clients.ts'
 import { type Platform, platform } from './harness.ts'
 
-const programs = ['control', 'gate', 'runner', 'postgres'] as const
+const programs = ['control', 'gate', 'runner', 'postgres', 'ssh-gateway'] as const
 const warning = 40
 
 /** Two servers inside that do not speak HTTP: one sends other bytes, the other hangs up. */

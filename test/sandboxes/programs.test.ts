@@ -47,7 +47,7 @@ suite('the programs of a running server', () => {
     alcove = await platform()
     // A domain list makes the runner start the resolver.
     box = await createBox(alcove, { domainAllowList: 'example.com' })
-    const names = ['postgres', 'control', 'gate'] as const
+    const names = ['postgres', 'control', 'gate', 'ssh-gateway'] as const
     running = await Promise.all(names.map(async (name) => ({ name, pid: await alcove.pidOf(name) })))
     const runner = await alcove.pidOf('runner')
     const findResolver = () => childrenOf(runner).find((pid) => uidOf(pid) === users.resolver)
@@ -100,6 +100,7 @@ suite('the programs of a running server', () => {
     assert.deepEqual(seen('control'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('resolver'), [])
+    assert.deepEqual(seen('ssh-gateway'), [])
     // The directory also has the sockets of runners of other servers on this host.
     const ofRunners = seen('gate')
     assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
@@ -124,14 +125,14 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('PostgreSQL has no network interface except lo; control, gate and resolver cannot write the code', () => {
+  test('PostgreSQL has no network interface except lo; no program that reads its code can write it', () => {
     const postgres = running.find(({ name }) => name === 'postgres')!
     const interfaces = readFileSync(`/proc/${postgres.pid}/net/dev`, 'utf8').match(/^\s*\w+:/gm)
     assert.deepEqual(
       interfaces?.map((name) => name.trim()),
       ['lo:'],
     )
-    for (const name of ['control', 'gate', 'resolver']) {
+    for (const name of ['control', 'gate', 'ssh-gateway', 'resolver']) {
       const program = running.find((each) => each.name === name)!
       const code = join(import.meta.dirname, '../../src')
       assert.match(runInside(program, 0, `touch ${code}/new`), /Read-only file system/, name)

@@ -44,6 +44,7 @@ suite('alcove up', () => {
   for (const [what, offset] of [
     ['the port itself', 0],
     ['the port above, which the gate needs', 1],
+    ['the port above that, which the SSH gateway needs', 2],
   ] as const) {
     test(`alcove up refuses to start if a port is in use, and names that port: ${what}`, async () => {
       const port = await freePorts(3)
