@@ -11,6 +11,7 @@ import { dockerfilesPage } from './reference/dockerfiles.ts'
 import { endpointsPage } from './reference/endpoints.ts'
 import { errorsPage } from './reference/errors.ts'
 import { lifecyclePage } from './reference/lifecycle.ts'
+import { openApiFiles } from './reference/openapi.ts'
 import { permissionsPage } from './reference/permissions.ts'
 import { policyPage } from './reference/policy.ts'
 import { schemaPage } from './reference/schema.ts'
@@ -46,6 +47,7 @@ const printPages = async (sql: Sql): Promise<Record<string, string>> => ({
   'policy.md': policyPage(),
   'settings.md': settingsPage(),
   'schema.sql': await schemaPage(sql),
+  ...openApiFiles(),
 })
 
 const readIfThere = (name: string) => {

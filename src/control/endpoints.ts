@@ -13,6 +13,7 @@ import { auditRoutes } from './audit/routes.ts'
 import type { Trail } from './audit/trail.ts'
 import type { OwnTokens } from './auth/own-tokens.ts'
 import type { ControlRoute } from './auth/route.ts'
+import { openApiRoutes } from './configuration/openapi-routes.ts'
 import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
 import { identityProviderRoutes } from './identity-providers/routes.ts'
@@ -61,7 +62,7 @@ const byKey = <P extends { database: Database }>(parts: P): P => ({
   database: { ...parts.database, ...parts.database.keyed },
 })
 
-export const endpoints = (parts: EndpointParts): ControlRoute[] => [
+const described = (parts: EndpointParts): ControlRoute[] => [
   ...healthRoutes(parts),
   ...configurationRoutes(parts),
   ...regionRoutes(parts),
@@ -95,3 +96,8 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...webhookRoutes(parts),
   ...metricsRoutes(parts),
 ]
+
+export const endpoints = (parts: EndpointParts): ControlRoute[] => {
+  const routes = described(parts)
+  return [...routes, ...openApiRoutes(routes)]
+}

@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { toolboxEndpoints } from '#src/toolbox/endpoints.ts'
 import { startSides } from './testing/simulated.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
@@ -174,7 +175,20 @@ suite('access to the toolbox through the gate', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)
   })
 
+<<<<<<< HEAD
   test('a path that names no sandbox gets 404, also with `..` in it', async () => {
+=======
+  test('GET /openapi.json describes every endpoint of the toolbox to every caller, and control is not asked', async () => {
+    await using sides = await startSides()
+    const reply = await fetch(`${sides.url}/openapi.json`)
+    assert.equal(reply.status, 200)
+    const { paths } = (await reply.json()) as { paths: Record<string, object> }
+    assert.equal(Object.values(paths).flatMap(Object.keys).length, toolboxEndpoints.length)
+    assert.deepEqual(sides.asked, [])
+  })
+
+  test('404 for every path outside a sandbox, also for one with `..`', async () => {
+>>>>>>> 08ffd6d2 (http: describe control and the toolbox as OpenAPI 3.1)
     await using sides = await startSides()
     const ask = (path: string) =>
       new Promise<number>((resolve, reject) => {

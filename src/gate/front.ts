@@ -11,6 +11,7 @@ import { cutOffIdle } from '#src/http/unread-answers.ts'
 import { Budget } from '#src/kit/budget.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { logLevelOf, Problem } from '#src/problems.ts'
+import { toolboxDocument } from '#src/toolbox/openapi.ts'
 import { type Access, type AccessQuestion, signedToken, toolboxPort } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 import { preflightHeaders } from './cors.ts'
@@ -97,6 +98,7 @@ export const createFront = ({
   const connections = new Connections(bounds)
   const slowBodies = new SlowBodies(slow)
   const upgraded = new Set<Duplex>()
+  let toolboxDescription: string | undefined
   const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), sandboxes, log })
 
   const addressOf = ({ url = '/', headers }: IncomingMessage) => readPreviewAddress(url, headers.host, ownHost)
@@ -153,6 +155,11 @@ export const createFront = ({
     }
     if (request.url === '/healthz') {
       response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"status":"ok"}')
+      return
+    }
+    if (request.url === '/openapi.json') {
+      toolboxDescription ??= JSON.stringify(toolboxDocument())
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end(toolboxDescription)
       return
     }
     await intoToolbox(readTarget(request.url ?? '/', request.method ?? 'GET'), request, response, onForward)

@@ -1,0 +1,11 @@
+import { controlDocument } from '#src/control/configuration/openapi-routes.ts'
+import { toolboxDocument } from '#src/toolbox/openapi.ts'
+import { listEndpoints } from './list-endpoints.ts'
+
+const print = (document: object) => `${JSON.stringify(document, null, 1)}\n`
+
+/** The OpenAPI documents that control and the gate serve. */
+export const openApiFiles = () => ({
+  'openapi.json': print(controlDocument(listEndpoints())),
+  'toolbox-openapi.json': print(toolboxDocument()),
+})

@@ -1,0 +1,34 @@
+// The endpoint `/openapi.json`: the description of all endpoints of control, for people and for programs that make clients.
+import Type from 'typebox'
+import { openApiOf } from '#src/http/openapi.ts'
+import { version } from '#src/kit/version.ts'
+import { type ControlRoute, route } from '../auth/route.ts'
+
+/** Returns the document about the given routes of control. */
+export const controlDocument = (routes: readonly ControlRoute[]) =>
+  openApiOf(
+    {
+      title: 'Alcove: control',
+      version,
+      description: 'Sandboxes, snapshots, volumes, and the organizations that own them. Generated from the server.',
+      serverUrl: '/api',
+    },
+    routes,
+  )
+
+export const openApiRoutes = (described: readonly ControlRoute[]): ControlRoute[] => {
+  let document: ReturnType<typeof controlDocument> | undefined
+  return [
+    route({
+      method: 'GET',
+      path: '/openapi.json',
+      needs: 'public',
+      summary: 'The description of these endpoints in the form of OpenAPI 3.1.',
+      replies: { 200: Type.Record(Type.String(), Type.Unknown()) },
+      run: () => {
+        document ??= controlDocument(described)
+        return document
+      },
+    }),
+  ]
+}

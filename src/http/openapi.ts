@@ -1,0 +1,131 @@
+// Describes routes as a document of OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). The schemas of the routes are JSON Schema
+// 2020-12 already, so they go into the document unchanged.
+import type { TSchema } from 'typebox'
+import type { Route } from './route.ts'
+
+/** The parts of a route that the document needs. */
+export type DescribedRoute = Pick<Route, 'method' | 'path' | 'summary' | 'query' | 'params' | 'body' | 'replies'> &
+  Partial<Pick<Route, 'bodyOptional' | 'streamsBody'>> & { needs: string; socket?: unknown }
+
+type Service = {
+  title: string
+  version: string
+  description: string
+  /** The URL of the paths, relative to the document or absolute. `{name}` in it must be one of `serverVariables`. */
+  serverUrl: string
+  serverVariables?: Record<string, { default: string; description: string }>
+}
+
+export type OpenApi = { openapi: string; paths: Record<string, Record<string, unknown>> } & Record<string, unknown>
+
+const problemSchema = {
+  type: 'object',
+  required: ['path', 'timestamp', 'statusCode', 'error', 'message', 'code', 'source', 'method'],
+  properties: {
+    path: { type: 'string' },
+    timestamp: { type: 'string', format: 'date-time' },
+    statusCode: { type: 'integer' },
+    error: { type: 'string', description: 'The words of the status, such as `Not Found`.' },
+    message: { type: 'string', description: 'A sentence for a person.' },
+    code: { type: 'string', description: 'A code for a program, such as `NOT_FOUND`. Its meaning never changes.' },
+    source: { type: 'string' },
+    method: { type: 'string' },
+  },
+}
+
+/** The names of the parameters in a path of Fastify's form. */
+const namesIn = (path: string): string[] => [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
+
+const braced = (path: string): string => path.replaceAll(/:(\w+)/g, '{$1}')
+
+/** A name that no other route of the service has: `POST /sandbox/:id/stop` gives `postSandboxIdStop`. */
+const operationIdOf = ({ method, path }: DescribedRoute): string =>
+  method.toLowerCase() +
+  path
+    .split(/[^a-zA-Z\d]+/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+
+const parametersOf = ({ path, params, query }: DescribedRoute): object[] => {
+  const inPath = namesIn(path).map((name) => ({
+    ...{ name, in: 'path', required: true },
+    schema: params?.properties[name] ?? { type: 'string' },
+  }))
+  const required: readonly string[] = query?.required ?? []
+  const inQuery = Object.entries(query?.properties ?? {}).map(([name, schema]) => ({
+    ...{ name, in: 'query', required: required.includes(name) },
+    schema,
+  }))
+  return [...inPath, ...inQuery]
+}
+
+/** The content of a body. A schema without a type stands for bytes. */
+const contentOf = (schema: TSchema & { type?: string }): object => {
+  const kind =
+    Object.keys(schema).length === 0
+      ? 'application/octet-stream'
+      : schema.type === 'string'
+        ? 'text/plain'
+        : 'application/json'
+  return { [kind]: { schema } }
+}
+
+const bodyOf = ({ body, bodyOptional, streamsBody }: DescribedRoute): object => {
+  if (streamsBody) return { requestBody: { content: { '*/*': { schema: {} } } } }
+  if (body === undefined) return {}
+  return { requestBody: { required: bodyOptional !== true, content: { 'application/json': { schema: body } } } }
+}
+
+const responsesOf = ({ replies }: DescribedRoute): object => ({
+  ...Object.fromEntries(
+    Object.entries(replies).map(([status, schema]) => [
+      status,
+      {
+        description: status === '101' ? 'The connection becomes a WebSocket.' : 'The call succeeded.',
+        ...(schema === null || status === '101' ? {} : { content: contentOf(schema) }),
+      },
+    ]),
+  ),
+  default: { $ref: '#/components/responses/Problem' },
+})
+
+const operationOf = (route: DescribedRoute): object => ({
+  operationId: operationIdOf(route),
+  tags: [route.path.split('/')[1] || 'service'],
+  summary: route.summary,
+  description: `Needs \`${route.needs}\`.${route.socket === undefined ? '' : ' A GET that is upgraded to a WebSocket.'}`,
+  ...(route.needs === 'public' ? { security: [] } : {}),
+  parameters: parametersOf(route),
+  ...bodyOf(route),
+  responses: responsesOf(route),
+})
+
+/** Returns the document of one service. */
+export const openApiOf = (
+  { title, version, description, serverUrl, serverVariables }: Service,
+  routes: readonly DescribedRoute[],
+): OpenApi => {
+  const paths: OpenApi['paths'] = {}
+  for (const route of routes) {
+    const path = braced(route.path)
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title, version, description },
+    servers: [{ url: serverUrl, ...(serverVariables === undefined ? {} : { variables: serverVariables }) }],
+    security: [{ bearer: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'An API key or a token of a sign-in.' },
+      },
+      responses: {
+        Problem: {
+          description: 'The call was refused or failed.',
+          content: { 'application/json': { schema: problemSchema } },
+        },
+      },
+    },
+  }
+}
