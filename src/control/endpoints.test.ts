@@ -186,6 +186,7 @@ suite('endpoints', () => {
       ...['outboundProxyUrl', 'gpu', 'gpuType', 'spot', 'linkedSandbox', 'secrets'].map(
         (field) => `POST /sandbox body.${field}`,
       ),
+      'POST /mcp body',
     ]
 
     test('every endpoint limits the length of texts, lists and maps in its input', () => {
@@ -265,7 +266,8 @@ suite('endpoints', () => {
             const search = query.map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`).join('&')
             const reply = await app.as(allowed(route)).send(route.method, `${path}?${search}`, body, { headers })
             assert.notEqual(reply.status, 500, `${path}?${search} ${body?.slice(0, 300)} ${JSON.stringify(headers)}`)
-            if (reply.status >= 400) assert.equal(typeof reply.body.message, 'string')
+            // The Model Context Protocol has a form of its own for errors.
+            if (reply.status >= 400) assert.equal(typeof (reply.body.error?.message ?? reply.body.message), 'string')
           }),
           { numRuns: runs },
         )

@@ -20,6 +20,7 @@ import { identityProviderRoutes } from './identity-providers/routes.ts'
 import { invitationRoutes } from './invitations/routes.ts'
 import { accountRoutes } from './issuer/routes.ts'
 import type { Outbox } from './mail/outbox.ts'
+import { mcpRoutes } from './mcp/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { meterRoutes } from './meters/routes.ts'
 import type { Metrics } from './metrics/metrics.ts'
@@ -95,6 +96,7 @@ const described = (parts: EndpointParts): ControlRoute[] => [
   ...runnerRoutes(byKey(parts)),
   ...webhookRoutes(parts),
   ...metricsRoutes(parts),
+  ...mcpRoutes(parts),
 ]
 
 export const endpoints = (parts: EndpointParts): ControlRoute[] => {

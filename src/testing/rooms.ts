@@ -65,6 +65,7 @@ export const rooms: Record<string, readonly string[]> = {
     'webhooks',
     'bootstrap.ts',
     'runner-link',
+    'mcp',
     // The rooms of the program itself, which import all others.
     'endpoints.ts',
     'sweep.ts',

@@ -41,8 +41,10 @@ export const readFirst: ReadonlySet<string> = new Set([
 /** Maximum number of rows that may be incomplete. Above it, answers wait until rows are complete. */
 const mostOnTheirWay = 100
 
-/** Clients call this endpoint all day to signal activity. It changes nothing that deserves an audit row. */
-const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity'])
+/**
+ * Calls that change nothing themselves: signals of activity, and the tools for models, whose own calls of the API leave rows.
+ */
+const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity', 'POST /mcp', 'DELETE /mcp'])
 
 /** Routes that make a credential although they are a GET. */
 const makesCredential = new Set([

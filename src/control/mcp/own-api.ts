@@ -1,0 +1,115 @@
+// Calls of our own HTTP API in the name of a caller, for the tools of `/mcp`. Every such call passes the same guard, rate limits,
+// quotas and audit as a call over the network.
+import type { FastifyRequest } from 'fastify'
+
+/** An error that the model sees: a sentence that says what it can do. */
+export class ToolError extends Error {}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+type ToolboxCall = {
+  query?: Record<string, string>
+  body?: unknown
+  /** A body that is sent as it is. */
+  text?: string
+  headers?: Record<string, string>
+  timeoutSeconds?: number
+}
+
+/** Maximum size in bytes of an answer of the toolbox. */
+const mostBytes = 16 * 1024 ** 2
+/** Seconds that a toolbox call may take in addition to the timeout of the command itself. */
+const spareSeconds = 30
+
+const passedOn = ['authorization', 'x-daytona-organization-id', 'x-service-organization-id'] as const
+
+/** Reads a body up to `mostBytes`. Throws a ToolError if it is longer. */
+const readBounded = async (response: Response): Promise<Buffer> => {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  for await (const piece of response.body ?? []) {
+    length += piece.length
+    if (length > mostBytes)
+      throw new ToolError('The answer is longer than 16 MiB. Write the output to a file, and read parts of that file.')
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** Turns a refusal of the API into an error for the model. */
+const refusalOf = (status: number, body: unknown): ToolError => {
+  const { message = 'The call failed.', code = '' } = (body ?? {}) as { message?: string; code?: string }
+  return new ToolError(`${message} (${[status, code].filter((word) => word !== '').join(' ')})`)
+}
+
+export class OwnApi {
+  readonly #request: FastifyRequest
+  readonly #toolboxUrl: string
+  /** Aborts calls when the caller has ended its call of `/mcp`. */
+  readonly #ended: AbortSignal
+
+  /** `request` is the caller's call of `/mcp`. `proxyUrl` is the URL of this server's gate. */
+  constructor(request: FastifyRequest, proxyUrl: string, ended: AbortSignal) {
+    this.#request = request
+    this.#toolboxUrl = `${proxyUrl}/toolbox`
+    this.#ended = ended
+  }
+
+  /** Calls an endpoint of control. Returns the body of the answer. */
+  async control(method: Method, path: string, body?: object): Promise<unknown> {
+    const reply = await this.#request.server.inject({
+      ...{ method, url: `/api${path}`, headers: this.#headers() },
+      remoteAddress: this.#request.ip,
+      ...(body === undefined ? {} : { payload: body }),
+    })
+    const answer = parsed(reply.body)
+    if (reply.statusCode >= 400) throw refusalOf(reply.statusCode, answer)
+    return answer
+  }
+
+  /** Calls an endpoint of the toolbox of a sandbox. Returns the answer's bytes and its headers. */
+  async toolboxBytes(
+    sandbox: string,
+    method: Method,
+    path: string,
+    { query = {}, body, text, headers = {}, timeoutSeconds = 60 }: ToolboxCall = {},
+  ): Promise<{ bytes: Buffer; headers: Headers }> {
+    const { id, toolboxProxyUrl } = (await this.control('GET', `/sandbox/${encodeURIComponent(sandbox)}`)) as {
+      id: string
+      toolboxProxyUrl: string
+    }
+    if (toolboxProxyUrl !== this.#toolboxUrl)
+      throw new ToolError('This sandbox is in a region with a gate of its own, which these tools cannot reach.')
+    const url = `${toolboxProxyUrl}/${id}${path}?${new URLSearchParams(query)}`
+    const type = text === undefined ? 'application/json' : 'application/octet-stream'
+    const sent = text ?? (body === undefined ? undefined : JSON.stringify(body))
+    const timeout = AbortSignal.timeout((timeoutSeconds + spareSeconds) * 1000)
+    const response = await fetch(url, {
+      ...{ method, headers: { ...this.#headers(), ...headers } },
+      signal: AbortSignal.any([timeout, this.#ended]),
+      ...(sent === undefined ? {} : { body: sent, headers: { ...this.#headers(), 'content-type': type, ...headers } }),
+    }).catch((error: unknown) => {
+      throw new ToolError('The sandbox cannot be reached now. Try again in some seconds.', { cause: error })
+    })
+    const bytes = await readBounded(response)
+    if (!response.ok) throw refusalOf(response.status, parsed(bytes.toString()))
+    return { bytes, headers: response.headers }
+  }
+
+  /** Calls an endpoint of the toolbox of a sandbox. Returns the parsed body of the answer. */
+  async toolbox(...call: Parameters<OwnApi['toolboxBytes']>): Promise<unknown> {
+    return parsed((await this.toolboxBytes(...call)).bytes.toString())
+  }
+
+  #headers(): Record<string, string> {
+    const given = passedOn.map((name) => [name, this.#request.headers[name]])
+    return Object.fromEntries(given.filter(([, value]) => typeof value === 'string')) as Record<string, string>
+  }
+}
