@@ -175,9 +175,6 @@ suite('access to the toolbox through the gate', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)
   })
 
-<<<<<<< HEAD
-  test('a path that names no sandbox gets 404, also with `..` in it', async () => {
-=======
   test('GET /openapi.json describes every endpoint of the toolbox to every caller, and control is not asked', async () => {
     await using sides = await startSides()
     const reply = await fetch(`${sides.url}/openapi.json`)
@@ -187,8 +184,7 @@ suite('access to the toolbox through the gate', () => {
     assert.deepEqual(sides.asked, [])
   })
 
-  test('404 for every path outside a sandbox, also for one with `..`', async () => {
->>>>>>> 08ffd6d2 (http: describe control and the toolbox as OpenAPI 3.1)
+  test('a path that names no sandbox gets 404, also with `..` in it', async () => {
     await using sides = await startSides()
     const ask = (path: string) =>
       new Promise<number>((resolve, reject) => {

@@ -1,10 +1,17 @@
 // Uses the tools of `/mcp` with the official clients of both protocol lines: 2.x and 1.x.
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { promisify } from 'node:util'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Client as FormerClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as FormerTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { type Platform, platform } from './harness.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const guide = readFileSync(join(root, 'docs/guides/mcp.md'), 'utf8')
 
 type Result = { isError?: boolean | undefined; content: { type: string; text?: string }[] }
 
@@ -111,5 +118,18 @@ suite('POST /mcp with the official clients', () => {
     assert.equal((await ask('POST', { 'content-type': 'application/json' })).status, 401)
     const caller = { accept: 'text/event-stream', authorization: `Bearer ${alcove.key}` }
     assert.deepEqual([(await ask('GET', caller)).status, (await ask('DELETE', caller)).status], [405, 405])
+  })
+
+  test('the guide on MCP names exactly the tools that its curl command lists', async () => {
+    const [, command = ''] = /```sh\n([\s\S]*?)```/.exec(guide) ?? []
+    const here = command
+      .replace('http://127.0.0.1:4600', alcove.url)
+      .replace('./alcove key', `./alcove key --data ${alcove.data}`)
+    const { stdout } = await promisify(execFile)('sh', ['-c', here], { cwd: root })
+    const [, json = stdout] = /^data: (.*)$/m.exec(stdout) ?? []
+    const { tools } = (JSON.parse(json) as { result: { tools: { name: string }[] } }).result
+    const rows = guide.split('\n').filter((line) => line.startsWith('| `'))
+    const named = rows.flatMap((line) => [...line.matchAll(/`(\w+)`/g)].map(([, name]) => name))
+    assert.deepEqual(named.sort(), tools.map(({ name }) => name).sort())
   })
 })
