@@ -129,6 +129,7 @@ export const rooms: Record<string, readonly string[]> = {
     'system',
     'variables',
     'endpoints.ts',
+    'openapi.ts',
     'server.ts',
   ],
   'src/ssh-gateway': [
