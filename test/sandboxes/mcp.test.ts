@@ -113,7 +113,7 @@ suite('POST /mcp with the official clients', () => {
     }
   })
 
-  test('a call without a credential is answered with 401, and GET and DELETE with 405 because there are no sessions', async () => {
+  test('POST without a credential gets 401; GET and DELETE get 405, because there are no sessions', async () => {
     const ask = (method: string, headers = {}) => fetch(`${alcove.url}/mcp`, { method, headers })
     assert.equal((await ask('POST', { 'content-type': 'application/json' })).status, 401)
     const caller = { accept: 'text/event-stream', authorization: `Bearer ${alcove.key}` }

@@ -10,7 +10,7 @@ const initialize = {
 const accept = { accept: 'application/json, text/event-stream' }
 
 suite('POST /mcp, GET /mcp, DELETE /mcp', () => {
-  test('POST /mcp answers 401 without a credential, 200 to a member, and 400 for what is no message of the protocol', async () => {
+  test('POST /mcp answers 401 without a credential, 200 to a member, and 4xx if the body is no MCP message', async () => {
     await using app = await startControl()
     assert.equal((await app.as('nobody').post('/mcp', initialize, { headers: accept })).status, 401)
     const reply = await app.as('member').post('/mcp', initialize, { headers: accept })
