@@ -9,7 +9,7 @@ import { searchPath } from '../testing/assignment.ts'
 import { startToolbox, type Toolbox } from '../testing/toolbox.ts'
 import { mostCalls } from './ask.ts'
 
-suite('computer use', () => {
+suite('calls for the desktop of a sandbox (computer use)', () => {
   let box: Toolbox
   let programs: string
   before(async () => {
@@ -47,7 +47,7 @@ suite('computer use', () => {
 
   const runs = (running: boolean, pid?: number) => ({ running, priority: 1, autoRestart: true, ...(pid && { pid }) })
 
-  test('POST /computeruse/start and POST /computeruse/stop: 200 with the status of each program', async () => {
+  test('POST /computeruse/start and POST /computeruse/stop answer 200 with the status of each desktop program', async () => {
     const status = { xvfb: runs(true, 7) }
     const started = await call('post', 'start', undefined, status)
     assert.deepEqual([started.answer.status, started.asked], [status, ['start', {}]])
@@ -55,7 +55,7 @@ suite('computer use', () => {
     assert.deepEqual([stopped.answer.status, stopped.asked], [{ xvfb: runs(false) }, ['stop', {}]])
   })
 
-  test('GET /computeruse/status and GET /computeruse/process-status: active, partial or inactive', async () => {
+  test('GET /computeruse/status and GET /computeruse/process-status answer active, partial or inactive', async () => {
     for (const path of ['status', 'process-status']) {
       for (const [programsThere, status] of [
         [{ a: runs(true), b: runs(true) }, 'active'],
@@ -68,7 +68,7 @@ suite('computer use', () => {
     }
   })
 
-  test('GET /computeruse/process/{processName}/status and POST /computeruse/process/{processName}/restart: 200', async () => {
+  test('GET /computeruse/process/{processName}/status and POST /computeruse/process/{processName}/restart answer 200', async () => {
     const status = await call('get', 'process/novnc/status', undefined, true)
     assert.deepEqual(status.answer, { processName: 'novnc', running: true })
     assert.deepEqual(status.asked, ['process_status', { name: 'novnc' }])
@@ -76,7 +76,7 @@ suite('computer use', () => {
     assert.deepEqual([restarted.answer.processName, restarted.asked], ['novnc', ['restart', { name: 'novnc' }]])
   })
 
-  test('GET /computeruse/process/{processName}/logs and GET /computeruse/process/{processName}/errors: 200', async () => {
+  test('GET /computeruse/process/{processName}/logs and GET /computeruse/process/{processName}/errors answer 200', async () => {
     for (const [kind, text] of [
       ['logs', 'one\n'],
       ['errors', '\u001b[31m'],
@@ -86,7 +86,7 @@ suite('computer use', () => {
     }
   })
 
-  test('GET /computeruse/mouse/position, POST /computeruse/mouse/move, POST /computeruse/mouse/click: 200', async () => {
+  test('GET /computeruse/mouse/position, POST /computeruse/mouse/move, POST /computeruse/mouse/click answer 200', async () => {
     const point = { x: 3, y: 4 }
     assert.deepEqual((await call('get', 'mouse/position', undefined, point)).answer, point)
     const moved = await call('post', 'mouse/move', { x: 1, y: 2 }, point)
@@ -96,7 +96,7 @@ suite('computer use', () => {
     assert.deepEqual(await click({ button: 'right', double: true }), { x: 1, y: 2, button: 3, times: 2 })
   })
 
-  test('POST /computeruse/mouse/drag and POST /computeruse/mouse/scroll: 200', async () => {
+  test('POST /computeruse/mouse/drag and POST /computeruse/mouse/scroll answer 200', async () => {
     const drag = { startX: 1, startY: 2, endX: 3, endY: 4 }
     const dragged = await call('post', 'mouse/drag', drag, { x: 3, y: 4 })
     assert.deepEqual(dragged.asked, ['drag', { start: [1, 2], end: [3, 4], button: 1 }])
@@ -105,7 +105,7 @@ suite('computer use', () => {
     assert.deepEqual(scrolled.asked, ['scroll', { x: 1, y: 2, button: 5, times: 1 }])
   })
 
-  test('POST /computeruse/keyboard/key and POST /computeruse/keyboard/hotkey: 200; 400 for no key', async () => {
+  test('POST /computeruse/keyboard/key and POST /computeruse/keyboard/hotkey answer 200, and 400 for an unknown key', async () => {
     const pressed = await call('post', 'keyboard/key', { key: 'Enter', modifiers: ['ctrl'] }, null)
     assert.deepEqual([pressed.answer, pressed.asked], [{}, ['press', { keys: 'ctrl+Return' }]])
     const hotkey = await call('post', 'keyboard/hotkey', { keys: 'cmd+v' }, null)
@@ -113,7 +113,7 @@ suite('computer use', () => {
     assert.equal((await box.post('/computeruse/keyboard/hotkey', { keys: '--help' })).status, 400)
   })
 
-  test('POST /computeruse/keyboard/type: 200; 400 for a text that takes too long', async () => {
+  test('POST /computeruse/keyboard/type answers 200, and 400 for a text whose typing takes more than a minute', async () => {
     const type = async (body: object) => (await call('post', 'keyboard/type', body, null)).asked[1] as { delay: number }
     assert.equal((await type({ text: 'echo "a"\n' })).delay, 4)
     assert.equal((await type({ text: 'ü', delay: 100 })).delay, 100)
@@ -129,14 +129,14 @@ suite('computer use', () => {
     return was[1]
   }
 
-  test('GET /computeruse/screenshot and GET /computeruse/screenshot/region: 200 with a PNG', async () => {
+  test('GET /computeruse/screenshot and GET /computeruse/screenshot/region answer 200 with a PNG', async () => {
     const png = { format: 'png', quality: 75, scale: 1 }
     assert.deepEqual(await look('screenshot'), { cursor: false, region: null, ...png })
     const region = await look('screenshot/region?x=1&y=2&width=3&height=4&showCursor=true')
     assert.deepEqual(region, { cursor: true, region: [1, 2, 3, 4], ...png })
   })
 
-  test('the region that the SDK 0.216.0 sends in reverse order is the one that its caller asked for', async () => {
+  test('a screenshot region that SDK 0.216.0 sends in reverse order is the one that its caller asked for', async () => {
     answering({ result: picture })
     const headers = { 'x-daytona-source': 'sdk-typescript', 'x-daytona-sdk-version': '0.216.0' }
     const query = '?x=4&y=3&width=2&height=0'
@@ -146,14 +146,14 @@ suite('computer use', () => {
     assert.equal((await box.get(`/computeruse/screenshot/region${query}`, newer)).status, 400)
   })
 
-  test('GET /computeruse/screenshot/compressed and GET /computeruse/screenshot/region/compressed: 200', async () => {
+  test('GET /computeruse/screenshot/compressed and GET /computeruse/screenshot/region/compressed answer 200', async () => {
     const smaller = await look('screenshot/compressed?format=jpg&quality=20&scale=0.5')
     assert.deepEqual(smaller, { cursor: false, region: null, format: 'jpeg', quality: 20, scale: 0.5 })
     const region = await look('screenshot/region/compressed?x=1&y=2&width=3&height=4&format=webp')
     assert.deepEqual(region, { cursor: false, region: [1, 2, 3, 4], format: 'webp', quality: 75, scale: 1 })
   })
 
-  test('GET /computeruse/display/info and GET /computeruse/display/windows: 200', async () => {
+  test('GET /computeruse/display/info and GET /computeruse/display/windows answer 200 with all displays or windows', async () => {
     const place = { x: 0, y: 0, width: 10, height: 20 }
     const displays = [{ id: 0, ...place, isActive: true }]
     assert.deepEqual((await call('get', 'display/info', undefined, displays)).answer, { displays })
@@ -167,7 +167,7 @@ suite('computer use', () => {
     ...{ startTime: '2026-01-01T00:00:00.000Z', ...more },
   })
 
-  test('POST /computeruse/recordings/start, with and without a label, and POST /computeruse/recordings/stop: 200', async () => {
+  test('POST /computeruse/recordings/start answers 200 with or without a label, and POST /computeruse/recordings/stop 200', async () => {
     for (const [body, label] of [
       [{ label: 'one' }, 'one'],
       [{}, null],
@@ -181,14 +181,14 @@ suite('computer use', () => {
     assert.deepEqual([stopped.answer, stopped.asked], [ended, ['stop_recording', { id }]])
   })
 
-  test('GET /computeruse/recordings, GET /computeruse/recordings/{id}, DELETE /computeruse/recordings/{id}', async () => {
+  test('GET /computeruse/recordings, GET /computeruse/recordings/{id}, DELETE /computeruse/recordings/{id} answer 200', async () => {
     assert.deepEqual((await call('get', 'recordings', undefined, [])).answer, { recordings: [] })
     const one = await call('get', `recordings/${id}`, undefined, recording())
     assert.deepEqual([one.answer, one.asked], [recording(), ['get_recording', { id }]])
     assert.deepEqual((await call('delete', `recordings/${id}`, undefined, null)).asked, ['delete_recording', { id }])
   })
 
-  test('404 for a process or a recording that cannot exist, and nothing is run', async () => {
+  test('computer use calls answer 404 for a process or recording that cannot exist, and run no program', async () => {
     behave('exit 1')
     for (const name of ['xfce4', '..%2Fx', 'constructor', `${id}0`, id.toUpperCase()]) {
       for (const path of [`process/${name}/status`, `process/${name}/logs`, `recordings/${name}`]) {
@@ -201,7 +201,7 @@ suite('computer use', () => {
     assert.ok(!existsSync(join(box.directory, 'asked')))
   })
 
-  test('GET /computeruse/recordings/{id}/download: 200 with the bytes, as a file; 404 if the file is gone', async () => {
+  test('GET /computeruse/recordings/{id}/download answers 200 with the file’s bytes, and 404 if the file is gone', async () => {
     answering({ result: recording() })
     const url = box.url(`/toolbox/box-1/computeruse/recordings/${id}/download`)
     assert.equal((await fetch(url)).status, 404)
@@ -215,7 +215,7 @@ suite('computer use', () => {
 
   const node = { id: ':1.2:/a', name: 'Send', role: 'button', description: '', states: ['focused'], actions: ['click'] }
 
-  test('GET /computeruse/a11y/tree and POST /computeruse/a11y/find: 200; 400 for scope pid without a pid', async () => {
+  test('GET /computeruse/a11y/tree and POST /computeruse/a11y/find answer 200, and 400 for scope pid without a pid', async () => {
     const rows = [
       { ...node, parent: null },
       { ...node, id: ':1.2:/b', parent: 0 },
@@ -230,7 +230,7 @@ suite('computer use', () => {
     assert.equal((await box.get('/computeruse/a11y/tree?scope=pid')).status, 400)
   })
 
-  test('POST /computeruse/a11y/node/focus, POST /computeruse/a11y/node/invoke, POST /computeruse/a11y/node/value', async () => {
+  test('POST /computeruse/a11y/node/focus, POST /computeruse/a11y/node/invoke, POST /computeruse/a11y/node/value answer 200', async () => {
     const of = { id: node.id }
     assert.deepEqual((await call('post', 'a11y/node/focus', of, null)).asked, ['focus', of])
     assert.deepEqual((await call('post', 'a11y/node/invoke', of, null)).asked, ['invoke', { ...of, action: null }])
@@ -238,7 +238,7 @@ suite('computer use', () => {
     assert.deepEqual(set.asked, ['set_value', { ...of, value: 'x' }])
   })
 
-  test('400 for values out of range, of another type or too long, and nothing is run', async () => {
+  test('computer use calls answer 400 for values out of range, of wrong type or too long, and run no program', async () => {
     behave('exit 1')
     for (const [path, body] of [
       ['mouse/move', { x: -1, y: 0 }],
@@ -278,14 +278,14 @@ suite('computer use', () => {
 
   const position = () => box.get('/computeruse/mouse/position')
 
-  test('422 naming the missing program, and the snapshot that has it', async () => {
+  test('computer use calls answer 422 with the name of a missing program and of a snapshot that has it', async () => {
     answering({ refusal: 'missing', message: 'xdotool' })
     const { status, body } = await position()
     assert.equal(status, 422)
     assert.match(body.message, /no xdotool\. The snapshot "desktop" has all/)
   })
 
-  test('422 naming python3 in an image without it', async () => {
+  test('computer use calls answer 422 with the name python3 if the image does not have it', async () => {
     const path = box.assignment.env['PATH']!
     box.assignment.env['PATH'] = join(box.directory, 'nothing')
     try {
@@ -297,7 +297,7 @@ suite('computer use', () => {
     }
   })
 
-  test('422 for a program that dies, with its last words, and for one that answers without end', async () => {
+  test('computer use calls answer 422 with the error of a program that fails, and for an endless answer', async () => {
     behave('echo "first\nOSError: No space left" >&2; exit 1')
     const died = await position()
     assert.deepEqual([died.status, /OSError: No space left\./.test(died.body.message)], [422, true])
@@ -307,7 +307,7 @@ suite('computer use', () => {
     assert.match((await position()).body.message, /too long/)
   })
 
-  test('429 for too many calls of a sandbox at the same time; a caller who leaves makes room', async () => {
+  test('computer use calls above the limit of a sandbox answer 429 until a caller closes its connection', async () => {
     const count = join(box.directory, 'count')
     behave(`echo x >> '${count}'; exec sleep 600`)
     const calls = Array.from({ length: mostCalls }, () => box.call('/computeruse/recordings/start', {}))

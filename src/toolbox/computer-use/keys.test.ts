@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { chordOf, readHotkey } from './keys.ts'
 
-suite('names of keys', () => {
-  test('a key with its modifiers becomes one chord of X11 keysyms', () => {
+suite('names of keys that computer use accepts', () => {
+  test('`chordOf` returns the X11 names of a key and its modifiers, joined by a plus', () => {
     for (const [key, modifiers, chord] of [
       ['enter', [], 'Return'],
       ['Return', [], 'Return'],
@@ -24,7 +24,7 @@ suite('names of keys', () => {
     }
   })
 
-  test('a hotkey is read with spaces, as a modifier alone, and with plus as its key', () => {
+  test('`readHotkey` accepts spaces, a modifier alone, and plus as the key', () => {
     for (const [keys, chord] of [
       ['ctrl+c', 'ctrl+c'],
       [' ctrl + c ', 'ctrl+c'],
@@ -37,7 +37,7 @@ suite('names of keys', () => {
     }
   })
 
-  test('400 for a name that no key has: options, lists of keys and prototypes never reach xdotool', () => {
+  test('`chordOf` and `readHotkey` throw 400 for any text that names no key, such as an option of xdotool', () => {
     const names = [
       '--window',
       'a b',

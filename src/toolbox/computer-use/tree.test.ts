@@ -9,8 +9,8 @@ const row = (id: string, parent: number | null) => ({
   ...{ states: [] as string[], actions: [] as string[] },
 })
 
-suite('the accessibility tree', () => {
-  test('rows become a tree, in their order', () => {
+suite('the accessibility tree of a sandbox’s desktop', () => {
+  test('`treeOf` makes a tree of rows that name their parents, and keeps the order of the rows', () => {
     const rows = [row('a', null), row('b', 0), row('c', 1), row('d', 0)]
     const { root, truncated } = treeOf({ rows, truncated: true })
     assert.deepEqual(
@@ -20,7 +20,7 @@ suite('the accessibility tree', () => {
     assert.deepEqual(treeOf({ rows: [], truncated: false }), { truncated: false })
   })
 
-  test('422 for rows in a circle, with two roots or without a root', () => {
+  test('`treeOf` throws 422 for rows in a circle, with two roots or without a root', () => {
     for (const rows of [
       [row('a', 0)],
       [row('a', null), row('b', 2), row('c', 1)],
@@ -32,20 +32,20 @@ suite('the accessibility tree', () => {
   })
 })
 
-suite('an answer of the sandbox', () => {
+suite('the answer of a sandbox to a computer use call', () => {
   const answer = (value: unknown) => JSON.stringify(value)
 
-  test('fields that the schema does not name are dropped', () => {
+  test('`readAnswer` drops fields that the schema does not name', () => {
     assert.deepEqual(readAnswer(answer({ result: { x: 1, y: 2, z: 3 }, more: 1 }), Point), { x: 1, y: 2 })
   })
 
-  test('a title of a window is text, whatever it holds', () => {
+  test('`readAnswer` returns the title of a window unchanged, whatever characters it has', () => {
     const title = '\u001b]0;x\u0007\n{"result":[]}\ud800'
     const window = { id: 1, title, x: -5, y: 0, width: 1, height: 1, isActive: false }
     assert.deepEqual(readAnswer(answer({ result: { windows: [window] } }), Windows), { windows: [window] })
   })
 
-  test('a refusal has the status of its kind, and an unknown kind is 422', () => {
+  test('`readAnswer` throws the status of the refusal’s kind, and 422 for an unknown kind', () => {
     for (const [refusal, status] of [
       ['bad', 400],
       ['unknown', 404],
@@ -60,7 +60,7 @@ suite('an answer of the sandbox', () => {
     }
   })
 
-  test('422 for text, other types, deep nesting and too many values', () => {
+  test('`readAnswer` throws 422 for text that is no JSON, for wrong types, deep nesting and too many values', () => {
     for (const text of [
       '',
       'Traceback',

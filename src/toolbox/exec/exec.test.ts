@@ -250,7 +250,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
 suite('stored answers of commands with an Idempotency-Key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('stored answers above their limit are evicted, oldest first; repeating a call with a huge one is 409', async () => {
+  test('stored answers above their limit are evicted, oldest first; a repeated call with a huge one gets 409', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0
@@ -266,7 +266,7 @@ suite('stored answers of commands with an Idempotency-Key', () => {
     await assert.rejects(answers.once('long', 'long', rerun), { status: 409 })
   })
 
-  test('the memory of an evicted answer is freed', async () => {
+  test('the memory of a stored answer is freed when the answer is evicted', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     const answers = new Answers()

@@ -17,7 +17,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.deepEqual((await room.get('/branches', { path })).body.branches, ['feature/ü'])
   })
 
-  test('GET /git/branches and status name the branch, even if a tag has the same name', async () => {
+  test('GET /git/branches and GET /git/status name the branch, even if a tag has the same name', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'tag', 'main')

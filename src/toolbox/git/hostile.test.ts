@@ -10,7 +10,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 const prints = (record: string) =>
   `#!/bin/sh\nyes '${record}' | head -c ${15 * 1024 * 1024} | tr '\\n' '${record === '' ? '\\n' : '\\0'}'\n`
 
-suite('a git that prints a million records', () => {
+suite('a git program that prints a million records', () => {
   for (const [path, script] of [
     ['/status', prints('?')],
     ['/branches', prints('')],

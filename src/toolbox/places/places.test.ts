@@ -17,7 +17,7 @@ suite('GET /user-home-dir, GET /work-dir, GET /version', () => {
     assert.match(body.version, /^\d+\.\d+\.\d+/)
   })
 
-  test('GET /user-home-dir answers 422 if the image has no shell; a path that is no endpoint is 404', async () => {
+  test('GET /user-home-dir answers 422 if the image has no shell; a path without an endpoint answers 404', async () => {
     await using box = await startToolbox({ env: { PATH: '/nowhere' } })
     assert.equal((await box.get('/user-home-dir')).status, 422)
     const { status, body } = await box.get('/nothing-here')

@@ -23,7 +23,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
   })
 
-  test('a terminal’s socket selects the subprotocol for exit messages if offered, else another offer', async () => {
+  test('a terminal’s socket selects the exit subprotocol if the client offers it, else another offered one', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     for (const [offered, selected] of [

@@ -42,7 +42,7 @@ const start = async (box: Toolbox, run: object, more: object = {}) => {
 const exec = (box: Toolbox, command: string, more: object = {}) => start(box, { kind: 'exec', command }, more)
 
 suite('GET /ssh/command', () => {
-  test('output, errors and the exit code stay apart, and the input ends with its end', async () => {
+  test('GET /ssh/command returns output, errors and exit code separately, and passes on the end of the input', async () => {
     await using box = await startToolbox()
     const socket = await exec(box, 'cat; echo "$GREETING" >&2; exit 7', { env: { GREETING: 'hello' } })
     const { out, err, told, code } = await follow(socket, ({ type }) => {
@@ -54,7 +54,7 @@ suite('GET /ssh/command', () => {
     assert.deepEqual(told.at(-1), { type: 'exit', code: 7 })
   })
 
-  test('a signal reaches the command, and its death is told by the signal’s name', async () => {
+  test('GET /ssh/command passes a signal to its command, and reports which signal ended the command', async () => {
     await using box = await startToolbox()
     const socket = await exec(box, 'exec sleep 60')
     const { told } = await follow(socket, ({ type }) => {
@@ -63,7 +63,7 @@ suite('GET /ssh/command', () => {
     assert.deepEqual(told.at(-1), { type: 'exit', code: 143, signal: 'TERM' })
   })
 
-  test('input has a window: credit comes as the command reads, and a sender beyond its window is cut off', async () => {
+  test('GET /ssh/command gives credit for input that its command has read, and closes with 1008 beyond that', async () => {
     await using box = await startToolbox()
     const piece = Buffer.alloc(64 * 1024)
     const reading = await exec(box, 'wc -c')
@@ -89,7 +89,7 @@ suite('GET /ssh/command', () => {
     assert.equal(code, 1008)
   })
 
-  test('a terminal has the requested size and name, follows a new size, and gives its exit code', async () => {
+  test('GET /ssh/command gives its terminal the requested size and name, resizes it, and returns the exit code', async () => {
     await using box = await startToolbox()
     const terminal = { cols: 91, rows: 33, term: 'vt220' }
     const script = 'stty size; echo "$TERM"; read -r _; stty size; exit 3'
@@ -107,7 +107,7 @@ suite('GET /ssh/command', () => {
     assert.deepEqual(told.at(-1), { type: 'exit', code: 3 })
   })
 
-  test('a caller who leaves hangs up the command, with pipes or in a terminal', async () => {
+  test('a command of GET /ssh/command gets SIGHUP when its caller leaves, with pipes or in a terminal', async () => {
     await using box = await startToolbox()
     for (const more of [{}, { terminal: { cols: 80, rows: 24, term: 'xterm' } }]) {
       const witness = `${box.directory}/hung-up-${Object.keys(more).length}`
@@ -127,7 +127,7 @@ suite('GET /ssh/command', () => {
     }
   })
 
-  test('the reason is told if the command cannot be started', async () => {
+  test('GET /ssh/command sends the reason if its command cannot be started', async () => {
     await using box = await startToolbox({ user: 'nobody-here' })
     const { told, code } = await follow(await exec(box, 'true'))
     assert.match(String(told[0]?.['message']), /does not exist in this sandbox/)
@@ -137,7 +137,7 @@ suite('GET /ssh/command', () => {
     assert.match(String(wrong.told[0]?.['message']), /not a valid name/)
   })
 
-  test('1008 for a first message that is no start', async () => {
+  test('GET /ssh/command closes with 1008 if the first message is not a valid start message', async () => {
     await using box = await startToolbox()
     const wrong: string[] = [
       'x',
@@ -157,7 +157,7 @@ suite('GET /ssh/command', () => {
 })
 
 suite('GET /ssh/port', () => {
-  test('bytes pass both ways, and each direction ends by itself', async () => {
+  test('GET /ssh/port passes bytes in both directions, and each direction ends by itself', async () => {
     await using box = await startToolbox()
     const server = createServer({ allowHalfOpen: true }, (connection) => {
       const heard: Buffer[] = []
@@ -176,7 +176,7 @@ suite('GET /ssh/port', () => {
     assert.deepEqual([heard.join(''), code], ['cba<eof>', 1000])
   })
 
-  test('422 for a port where nothing listens, before the upgrade; 400 for what is no port', async () => {
+  test('GET /ssh/port answers 422 for a port without a listener, and 400 for an invalid port, before the upgrade', async () => {
     await using box = await startToolbox()
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
