@@ -79,6 +79,7 @@ export const rooms: Record<string, readonly string[]> = {
     'launch.ts',
     'inflate.ts',
     'one-at-a-time.ts',
+    'verb-queue.ts',
     // Rooms about features of the kernel.
     'cgroup',
     'oci',
@@ -98,6 +99,7 @@ export const rooms: Record<string, readonly string[]> = {
     'verbs',
     // Rooms about all sandboxes of the host.
     'host.ts',
+    'machine-host.ts',
     'contexts',
     'copying',
     'building',
