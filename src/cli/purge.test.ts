@@ -53,7 +53,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
   })
 
-  test('`alcove purge` leaves foreign files in a data directory, and says so', () => {
+  test('`alcove purge` leaves files that Alcove did not make in a data directory, and says so', () => {
     const { path } = prepareDataDirectory(join(scratch, 'shared'))
     mkdirSync(join(path, 'images'))
     const { status, text } = purge(path)

@@ -158,7 +158,7 @@ const closed = async (socket: Socket) => {
 }
 
 suite('connections', () => {
-  test('600 idle connections of one address block no other address, and no caller with a credential', async () => {
+  test('600 idle connections of one IP address block no other address, and no caller with a credential', async () => {
     const before = await countSockets()
     {
       await using server = await start({ most: 64, mostUnknownOfOne: 32 })

@@ -23,7 +23,7 @@ suite('the ids of sandboxes in /etc/subuid', () => {
     assert.equal(text(), 'ann:100000:65536\n')
   })
 
-  test('ids are not reserved if a line overlaps them, or if /etc/subuid is missing or locked', () => {
+  test('ids are not reserved if a line of /etc/subuid has some already, or the file is missing or locked', () => {
     write('ann:100000:65536\nbob:165536:65536\n')
     reserveIds([file])
     releaseIds([file])

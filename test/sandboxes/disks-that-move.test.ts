@@ -300,7 +300,7 @@ suite('two runners', () => {
     await alcove.api('DELETE', `/snapshots/${snapshot}`)
   })
 
-  test('if a runner is lost, its archived sandboxes start elsewhere; all others are reported as lost', async () => {
+  test('if a runner is lost, its archived sandboxes start on another runner; all others are reported as lost', async () => {
     const archived = await createOn('second')
     await archived.run('echo safe > file')
     await ask(archived, 'archive', 'archived')

@@ -242,7 +242,7 @@ suite('previews in Chromium', () => {
     }
   })
 
-  test('the gate’s waiting page shows the server as soon as it listens', async () => {
+  test('the gate’s waiting page shows the server of the sandbox as soon as that server listens', async () => {
     await using late = await createBox(alcove)
     await surf(async (page) => {
       await page.goto(await addressOf(late))

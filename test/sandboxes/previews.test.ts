@@ -266,7 +266,7 @@ suite('previews', () => {
     assert.deepEqual([direct.status, seenBy(direct).path], [200, '/'])
   })
 
-  test('a signed address opens its port without a credential, until it is revoked or expires', async () => {
+  test('a signed preview URL opens its port without a credential, until it is revoked or expires', async () => {
     const sign = async (seconds: number) =>
       (await alcove.api('GET', `/sandbox/${box.id}/ports/3000/signed-preview-url?expiresInSeconds=${seconds}`)).body
     const signed = await sign(600)

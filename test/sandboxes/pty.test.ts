@@ -52,7 +52,7 @@ suite('terminals of the SDK', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   })
 
-  test('two clients can share a terminal; it survives the leaving of one, and a kill ends it for both', async () => {
+  test('two clients can share a terminal; it survives if one client leaves, and a kill ends it for both', async () => {
     const first = await create({ id: 'c' })
     await first.pty.sendInput('echo first$((1))\n')
     await first.screen.shows(/first1/)

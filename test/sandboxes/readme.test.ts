@@ -72,7 +72,7 @@ suite('the README', () => {
     await server.api('DELETE', `/sandbox/${sandbox.id}`)
   })
 
-  test('the README’s SDK script runs unchanged with the key from the line before, and ends by itself', async () => {
+  test('the README’s SDK script runs unchanged with the README’s line that sets the key, and ends by itself', async () => {
     const [script] = blocks('js')
     assert.ok(script)
     const [setKey] = /(?<=`)export [^`]+(?=`)/.exec(readme) ?? []

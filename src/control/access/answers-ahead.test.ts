@@ -53,7 +53,7 @@ suite('GET /proxy/link', () => {
     assert.ok(!JSON.stringify(proxy.told).includes(keys.owner), 'no key goes over the link')
   })
 
-  test('a gate gets access answers ahead for forks and restarted sandboxes, with the caller’s organization', async () => {
+  test('control sends access answers in advance for forks and restarted sandboxes, with the organization', async () => {
     await using app = await startControl(waits)
     await using _runner = await connectRunner(app)
     const { body: made } = await app.as('owner').post('/sandbox', {})
@@ -74,7 +74,7 @@ suite('GET /proxy/link', () => {
     )
   })
 
-  test('a gate gets no access answer ahead for a sandbox that does not run yet', async () => {
+  test('control sends gates no access answer in advance for a sandbox that does not run yet', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))

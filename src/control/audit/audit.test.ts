@@ -421,7 +421,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     }
   })
 
-  test('GET /audit/organizations/{organizationId} answers 400 for a foreign or forged page token, bad limit or bad time', async () => {
+  test('GET /audit/organizations/{organizationId} answers 400 for another list’s or a forged page token, bad limit or time', async () => {
     await using app = await startControl()
     const listing = Buffer.from(JSON.stringify(['name', 'desc', 'a', 'b'])).toString('base64url')
     const forged = Buffer.from(JSON.stringify(['audit', 'desc', '2026-01-01T00:00:00.000Z', '1; drop'])).toString(

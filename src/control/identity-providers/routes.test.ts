@@ -224,7 +224,7 @@ suite('claims of domains', () => {
     assert.deepEqual(statuses, [201, ...Array.from({ length: 19 }, () => 409)])
   })
 
-  test('claiming a domain answers 400 if no member of the organization has a verified address there', async () => {
+  test('claiming a domain answers 400 if no member has a verified e-mail address in that domain', async () => {
     await using app = await start()
     await addPerson(app, { email: 'a@theirs.example', organizationId: organizations.theirs })
     await addPerson(app, { email: 'b@unproven.example', emailVerified: false })
@@ -236,7 +236,7 @@ suite('claims of domains', () => {
     await create(app, { emailDomains: ['proven.example'] })
   })
 
-  test('claiming a domain answers 400 if only single sign-on verified the members’ addresses there', async () => {
+  test('claiming a domain answers 400 if only single sign-on verified the members’ e-mail addresses in it', async () => {
     await using app = await start()
     const { id } = await addPerson(app, { email: 'a@sso.example' })
     await app.database.sql`update users set email_verified_by = 'sso' where id = ${id}`

@@ -151,7 +151,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal((await refresh(second.body['refresh_token']!)).status, 400)
   })
 
-  test('a sign-in with a foreign or similar redirect URI shows an error page and does not redirect', async () => {
+  test('a sign-in with an unknown redirect URI, even a similar one, shows an error page without a redirect', async () => {
     const { challenge } = startPkce()
     for (const address of [
       'https://evil.example/',
@@ -310,7 +310,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(await statusWith(body['access_token']!), 401)
   })
 
-  test('the issuer keeps a browser’s session for minutes if it only saw a form, for hours after a sign-in', async () => {
+  test('the issuer keeps a session for minutes if a browser only opened the form, for hours after a sign-in', async () => {
     const { sql } = app.database
     const longest = async () => {
       const [row] = await sql<{ minutes: number }[]>`
@@ -341,7 +341,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok((await lengthFor('x'.repeat(8000))) < short + 1000)
   })
 
-  test('an address gets 429 for the 301st sign-in that it begins within a minute; begun sign-ins can finish', async () => {
+  test('an IP address gets 429 for the 301st sign-in that it begins in a minute; begun sign-ins can finish', async () => {
     await using other = await startControl({ settings: { identity: testSettings.identity } })
     const ask = async (method: 'GET' | 'POST', path: string) => {
       const { statusCode, headers } = await other.app.server.inject({ method, url: `/oidc/${path}` })
@@ -424,7 +424,7 @@ suite('signing in at the embedded issuer', () => {
   })
 
   // This test must be the last one, because it uses up the attempts of its address.
-  test('after twenty wrong passwords from one address, a sign-in answers 429', async () => {
+  test('after twenty wrong passwords from one IP address, a sign-in answers 429', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const form = await browser.follow(await browser.get(authorizeUrl(challenge)))

@@ -25,7 +25,7 @@ const startAttempts = () => {
 }
 
 suite('createSignInAttempts', () => {
-  test('an address may try 20 wrong passwords, at most 10 of them for one account', async () => {
+  test('an IP address may try 20 wrong passwords, at most 10 of them for one account', async () => {
     const { failTimes, fail } = startAttempts()
     assert.equal(await failTimes(15, () => ({ address: '192.0.2.1' })), 10)
     assert.equal(await failTimes(15, (n) => ({ address: '192.0.2.2', name: `${n % 5}@example.com` })), 15)
@@ -33,7 +33,7 @@ suite('createSignInAttempts', () => {
     assert.equal(await fail({ address: '192.0.2.3' }), true, 'another source has its own')
   })
 
-  test('an address may always try three passwords for an account, however many other addresses failed', async () => {
+  test('an IP address may always try three passwords for an account, however many other addresses failed', async () => {
     const { failTimes, fail } = startAttempts()
     await failTimes(400, (n) => ({ address: `198.51.100.${n % 200}` }))
     assert.equal(await failTimes(5, () => ({ address: '192.0.2.1' })), allowed.sourceAndAttackedName)
@@ -48,7 +48,7 @@ suite('createSignInAttempts', () => {
     assert.equal(await fail({ address: '2001:db8:2:1::1' }), true)
   })
 
-  test('a known browser has password tries of its own; when they are used up, it uses those of its address', async () => {
+  test('a known browser has its own password tries; after these, it uses the tries of its IP address', async () => {
     const { failTimes } = startAttempts()
     const address = '192.0.2.1'
     await failTimes(40, (n) => ({ address, name: `${n}@example.com` }))
@@ -56,7 +56,7 @@ suite('createSignInAttempts', () => {
     assert.equal(await failTimes(1, () => ({ address: '192.0.2.2', browser: 'b' })), 1)
   })
 
-  test('a known browser may try passwords again after an hour, an address after a quarter of an hour', async ({
+  test('wrong tries of a known browser are forgotten after an hour, those of an IP address after 15 minutes', async ({
     mock,
   }) => {
     mock.timers.enable({ apis: ['Date', 'setTimeout'] })

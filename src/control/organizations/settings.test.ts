@@ -40,7 +40,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     assert.deepEqual(await ask(true), [204, 'ours_1'])
   })
 
-  test('PATCH /organizations/{organizationId}/default-region answers the same 404 for a foreign and an unknown region', async () => {
+  test('PATCH /organizations/{organizationId}/default-region answers the same 404 for another organization’s and an unknown region', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into regions (id, name, organization_id, region_type) values ('theirs_1', 'cellar', ${theirs}, 'custom')`
@@ -123,7 +123,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.deepEqual([create.status, create.body.message], [403, 'This organization is suspended.'])
   })
 
-  test('POST /organizations/{organizationId}/suspend takes a reason, an end and a grace period, and ends by itself', async () => {
+  test('POST /organizations/{organizationId}/suspend takes a reason, an end and a grace period; the suspension ends by itself', async () => {
     await using app = await startControl()
     const begin = app.clock.now()
     const inSeconds = (seconds: number) => new Date(begin.getTime() + seconds * 1000).toISOString()

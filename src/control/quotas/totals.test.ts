@@ -127,7 +127,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await ask(app, 'broken/recover')).status, 200)
   })
 
-  test('a resize needs quota for the difference; until its runner has answered, both sizes count', async () => {
+  test('a resize needs quota for the difference; until the runner answers, the old and the new size count', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4, totalDiskQuota: 20 })
@@ -156,7 +156,7 @@ suite('the quota of an organization in a region', () => {
     assert.match((await ask(app, 'one/resize', { disk: 18 })).body.message, /disk quota of 20 GiB/)
   })
 
-  test('while a resize is unfinished, both sizes use quota, even during a recover', async () => {
+  test('while a resize is unfinished, the old and the new size use quota, even during a recover', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4 })

@@ -103,7 +103,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('member').get('/sandbox')).status, 200)
   })
 
-  test('an address with too many 401 replies gets 429, even with a valid key; Alcove’s own programs do not', async () => {
+  test('an IP address with many 401 replies gets 429, even with a valid key; Alcove’s own programs do not', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     assert.equal((await app.with('dtn_wrong').get('/sandbox')).status, 401)
     const second = await app.as('nobody').get('/sandbox')
@@ -144,7 +144,7 @@ suite('rate limits', () => {
     }
   })
 
-  test('a wrong credential at an event socket counts as a failed sign-in of its address', async () => {
+  test('a wrong credential at an event socket counts as a failed sign-in of its IP address', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     const base = await app.listen()
     const signIn = async (token: string) => {

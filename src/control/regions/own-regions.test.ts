@@ -171,7 +171,7 @@ const writes: [
 
 for (const [title, ask] of writes) {
   suite(title, () => {
-    test('a change of a shared, unknown or foreign region answers 404, and 403 without the permission', async () => {
+    test('changing a shared, unknown or another organization’s region answers 404, or 403 without permission', async () => {
       await using app = await startControl()
       await app.database.sql`
         insert into regions (id, name, organization_id, region_type, proxy_url, ssh_gateway_url, snapshot_manager_url)

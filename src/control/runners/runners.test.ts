@@ -130,7 +130,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'it broke', true])
   })
 
-  test('PUT /sandbox/:sandboxId/state answers 400 for a state that cannot follow, without a generation', async () => {
+  test('PUT /sandbox/:sandboxId/state answers 400 if a stopped sandbox is reported as started or paused, without a generation', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -141,7 +141,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
   })
 
-  test('PUT /sandbox/:sandboxId/state answers 400 for a report without a generation whose state cannot come next', async () => {
+  test('PUT /sandbox/:sandboxId/state answers 400 for an unknown or impossible state, 404 to other runners', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

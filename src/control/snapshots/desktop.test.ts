@@ -15,7 +15,7 @@ const create = async (app: TestControl, who: 'owner' | 'stranger' = 'owner') => 
 }
 
 suite('POST /sandbox with the snapshot "desktop"', () => {
-  test('200 pending_build, named after the snapshot and with its size; it starts when its image is built', async () => {
+  test('a sandbox of the snapshot `desktop` has its name and size, and starts when its image is built', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const made = await create(app)
@@ -38,7 +38,7 @@ suite('POST /sandbox with the snapshot "desktop"', () => {
     assert.notEqual((await create(app, 'stranger')).buildInfo.snapshotRef, image)
   })
 
-  test('build_failed with the reason if the build fails; the snapshot stays active for the next try', async () => {
+  test('if its build fails, the sandbox is `build_failed` with the reason, and the next create builds again', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const made = await create(app)
@@ -51,7 +51,7 @@ suite('POST /sandbox with the snapshot "desktop"', () => {
     assert.equal((await create(app)).state, 'pending_build')
   })
 
-  test('an organization’s own snapshot of this name wins, in that organization only', async () => {
+  test('an organization’s own snapshot named `desktop` is used instead, but only in that organization', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await app.database.sql`
@@ -64,7 +64,7 @@ suite('POST /sandbox with the snapshot "desktop"', () => {
 })
 
 suite('the snapshot "desktop"', () => {
-  test('200 with its definition; it stays active although no runner has an image of it', async () => {
+  test('GET /snapshots/desktop returns the definition; the snapshot is active although no runner has its image', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await reconcileSnapshots(app.database, new Date())
@@ -75,7 +75,7 @@ suite('the snapshot "desktop"', () => {
     )
   })
 
-  test('a server of a newer version gives it the newer definition', async () => {
+  test('when a newer version of control starts, the snapshot `desktop` gets the definition of that version', async () => {
     await using app = await startControl()
     await app.database.sql`update snapshots set dockerfile = 'FROM default' where name = 'desktop'`
     await app.database.transaction((transaction) => ensureBuiltIn(transaction, 'default'))
@@ -83,7 +83,7 @@ suite('the snapshot "desktop"', () => {
     assert.equal(body.buildInfo.dockerfileContent, desktop.dockerfile)
   })
 
-  test('400 as the base of another definition and for a warm pool, with the way to do it', async () => {
+  test('a definition FROM desktop and a warm pool of `desktop` answer 400, and say what to do instead', async () => {
     await using app = await startControl()
     const buildInfo = { dockerfileContent: 'FROM desktop\n' }
     const answers = [

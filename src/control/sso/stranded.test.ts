@@ -75,7 +75,7 @@ suite('a user made by single sign-on', () => {
     assert.equal(await end(sso), id)
   })
 
-  test('a user of a deleted provider with more than the default permissions cannot sign in: link_refused', async () => {
+  test('a user of a deleted provider who has more than default permissions cannot sign in: link_refused', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)
@@ -97,7 +97,7 @@ suite('a user made by single sign-on', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('a user who also belongs elsewhere, or can sign in otherwise, is not taken over: link_refused', async () => {
+  test('a sign-in never takes over a user with another organization or other sign-ins: link_refused', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await end(sso)

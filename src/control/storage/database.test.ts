@@ -45,7 +45,7 @@ suite('database', () => {
     await database.close()
   })
 
-  test('`isDuplicate`, `isDangling` and others tell errors of the database apart by their SQLSTATE', async () => {
+  test('`isDuplicate`, `isDangling` and similar functions recognize database errors by their SQLSTATE', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     await sql`create table owners (id integer primary key)`

@@ -79,7 +79,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal((await meOf(app, { sub: 'c', email: 'c@example.com', name: '\u0000 ' })).name, 'c@example.com')
   })
 
-  test('a first sign-in gets 403 if another user has the address, in any letter case', async () => {
+  test('a first sign-in gets 403 if another user has the e-mail address, in any letter case', async () => {
     await using app = await startControl()
     for (const email of ['owner@example.com', 'OWNER@Example.com']) {
       const reply = await app.asNewcomer({ sub: email, email, email_verified: true }).get('/users/me')
@@ -102,7 +102,7 @@ suite('a person who signs in for the first time', () => {
 })
 
 suite('an address that only an organization’s identity provider has verified', () => {
-  test('a verified sign-in gets its address, even if an account has it that only an SSO provider verified', async () => {
+  test('a verified sign-in takes its e-mail address from an account that only single sign-on verified', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -152,7 +152,7 @@ suite('a person who has signed in before', () => {
     assert.equal((await app.with(old).get('/users/me')).body.name, 'Ada')
   })
 
-  test('a known user keeps their address if another user has the new address', async () => {
+  test('a known user keeps the old e-mail address if another user has the new one', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })

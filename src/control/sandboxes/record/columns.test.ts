@@ -132,7 +132,7 @@ suite('a field of POST /sandbox that is stored unchanged', () => {
   const body = Object.fromEntries(asked.map(({ name, sample }) => [name, sample]))
   const shownIn = (record: Record<string, unknown>) => Object.fromEntries(asked.map(({ name }) => [name, record[name]]))
 
-  test('a field of POST /sandbox that is stored unchanged is in all replies; another type answers 400', async () => {
+  test('a field of POST /sandbox that is stored unchanged is in all replies; a wrong type answers 400', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const made = await app.as('owner').post('/sandbox', { name: 'box', ...body })

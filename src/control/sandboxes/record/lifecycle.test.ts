@@ -166,7 +166,7 @@ suite('the life of a sandbox', () => {
     }
   })
 
-  test('a sandbox’s state on the way has a time limit, and a settled state has none', () => {
+  test('each state between two settled states has a time limit; a settled state has none', () => {
     for (const state of sandboxStates) {
       const row = stateRows[state]
       assert.equal(row.stuckAfterSeconds === null, row.settled, state)
