@@ -139,7 +139,7 @@ suite('rule 4: sessions', () => {
     await sandbox.process.deleteSession('async')
   })
 
-  // If an entrypoint is configured, it runs in this session: entrypoint.test.ts has images with one.
+  // If an entrypoint is configured, it runs in this session: images.test.ts has images with one.
   test('rule 4: each sandbox has an entrypoint session; it is not listed, and is empty without an entrypoint', async () => {
     assert.deepEqual(await sandbox.process.getEntrypointSession(), { sessionId: 'entrypoint', commands: [] })
     assert.deepEqual(await sandbox.process.listSessions(), [])
