@@ -1,6 +1,6 @@
 // Runs one call of computer use in the sandbox, as its user: a Python program from `inside/`, which ends with its answer. The
-// sandbox is not trusted, so time, size and form of the answer are checked. What the display shows passes as base64 text; the gate
-// decodes no picture.
+// sandbox is not trusted, so time, size and form of the answer are checked. Pictures of the display come as base64 text, and
+// the gate does not decode them.
 import { readFileSync } from 'node:fs'
 import type { FastifyReply } from 'fastify'
 import Type, { type Static, type TSchema } from 'typebox'
@@ -35,7 +35,7 @@ const bootstrap = [
   'main(q["call"],q["given"])',
 ].join('\n')
 
-/** Most calls of one sandbox at the same time. */
+/** Maximum number of calls of one sandbox that run at the same time. */
 export const mostCalls = 8
 const running = new Budget({ each: mostCalls })
 
@@ -57,7 +57,7 @@ const refusals: Record<string, ProblemCode> = {
 const Refusal = Type.Object({ refusal: Type.String(), message: Type.String({ maxLength: 4000 }) })
 const isRefusal = Compile(Refusal)
 
-/** The problem of a sandbox that lacks a program. */
+/** Returns the error for a call whose sandbox lacks a program. */
 const lacks = (program: string, cause?: unknown) =>
   new Problem(
     'unprocessable',

@@ -53,9 +53,9 @@ const Nothing = Type.Null()
 const Text = Type.String()
 const Flag = Type.Boolean()
 
-/** Starting and ending the desktop waits for several programs. */
+/** Time limit of calls that start or end the desktop: they wait for several programs. */
 const longSeconds = 90
-/** Longest time that the pauses between the characters of a text may take. */
+/** Maximum total time of the pauses between the characters of a text, in seconds. */
 const typingSeconds = 60
 
 const buttons = { left: 1, middle: 2, right: 3 }

@@ -42,7 +42,7 @@ export const Scrolled = Type.Object({ success: Flag })
 
 export const TypeRequest = Type.Object({
   text: Type.String({ maxLength: 10_000 }),
-  /** Milliseconds between two characters. */
+  /** Pause between two characters, in milliseconds. */
   delay: optional(Type.Integer({ minimum: 0, maximum: 1000 })),
 })
 const KeyName = Type.String({ minLength: 1, maxLength: 40 })

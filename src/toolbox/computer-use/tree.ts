@@ -2,7 +2,7 @@
 import { Problem } from '#src/problems.ts'
 import type { TreeNode, TreeRows } from './schemas.ts'
 
-/** Throws a 422 if a node comes before its parent: such a list could be in a circle. */
+/** Throws a 422 if a node comes before its parent, because such a list could contain a cycle. */
 export const treeOf = ({ rows, truncated }: TreeRows): { root?: TreeNode; truncated: boolean } => {
   const nodes: TreeNode[] = []
   for (const [at, { parent, ...row }] of rows.entries()) {

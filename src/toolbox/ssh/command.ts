@@ -53,11 +53,14 @@ const Told = Type.Union([
 const isStart = Compile(Start)
 const isTold = Compile(Told)
 
-/** How long the first message may take, in ms. */
+/** Maximum time until the first message, in ms. */
 const startMs = 10_000
-/** Memory of a message besides its bytes. */
+/** Memory that a message takes besides its bytes, in bytes. */
 const messageBytes = 256
-/** Input that sandboxes have not taken: per sandbox, in total, and what each sandbox always gets, in bytes. */
+/**
+ * Limits of the input that waits for sandboxes, in bytes: per sandbox, in total, and the amount that each sandbox always
+ * gets.
+ */
 const held = new Budget({ each: 32 * 1024 * 1024, all: 256 * 1024 * 1024, sure: inputWindowBytes })
 
 const namesOfSignals = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name.slice(3)]))
@@ -76,7 +79,7 @@ class Conversation {
   readonly #started = Promise.withResolvers<CommandStart>()
   #running: Running | undefined
   #isStarted = false
-  /** Bytes of input for which the gateway has no credit yet. */
+  /** Number of bytes of input that the command has not yet taken, so that the gateway has no credit for them. */
   #unacknowledged = 0
 
   constructor(socket: WebSocket, sandbox: ToolboxSandbox) {
@@ -140,7 +143,7 @@ class Conversation {
     this.#socket.once('close', onClose)
     await this.#tell({ type: 'started' })
     for await (const { stream, data } of running.outputs()) {
-      // After a hang-up the rest is read and dropped, because leaving the loop would kill the command.
+      // After a hang-up the remaining output is read and dropped, because leaving the loop would kill the command.
       await sendWhole(this.#socket, Buffer.concat([Buffer.of(streamNumbers[stream]), data]))
     }
     const { code, signal } = await running.end

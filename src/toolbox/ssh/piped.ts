@@ -4,7 +4,7 @@ import type { RunningCommand } from '../agent/agent.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import type { End, Running } from './running.ts'
 
-/** How long a command may go on after its caller has left, in ms. */
+/** Maximum time that a command may continue after its caller has left, in ms. */
 const graceMs = 5000
 
 type Spec = { argv: string[]; env: Record<string, string>; user: string }
@@ -38,8 +38,8 @@ class Piped implements Running {
   resize(): void {}
 
   /**
-   * Sends SIGHUP, and SIGKILL to the process group of a command that goes on. A command that ends in time leaves its background
-   * processes running, such as the server that an editor has started.
+   * Sends SIGHUP, and later SIGKILL to the process group of a command that has not ended. A command that ends in time leaves
+   * its background processes running, such as the server that an editor has started.
    */
   hangUp(): void {
     this.#command.endInput()

@@ -1,4 +1,4 @@
-// What the SSH gateway asks of a sandbox. These calls need an SSH token (src/gate/target.ts).
+// The calls of the SSH gateway to a sandbox. They need an SSH token (src/gate/target.ts).
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import Type from 'typebox'

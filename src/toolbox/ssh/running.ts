@@ -4,7 +4,7 @@ import type { Output } from '../agent/agent.ts'
 export type End = { code: number; signal: number | null }
 
 export interface Running {
-  /** The output, and then its end. Unread output waits in the sandbox. */
+  /** The output of the command, until its end. Unread output waits in the sandbox. */
   outputs(): AsyncIterable<Output>
   /** Resolves after the output has been read. */
   readonly end: Promise<End>
@@ -13,6 +13,6 @@ export interface Running {
   endInput(): void
   signal(signal: number): void
   resize(size: { cols: number; rows: number }): void
-  /** The caller has left: the command gets a SIGHUP. */
+  /** Called when the caller has left. Sends SIGHUP to the command. */
   hangUp(): void
 }

@@ -7,7 +7,7 @@ import { startToolbox, type Toolbox } from '../testing/toolbox.ts'
 
 type Ended = { out: Buffer; err: Buffer; told: Record<string, unknown>[]; code: number }
 
-/** Follows a command to its end. `onTold` hears each text message as it comes. */
+/** Follows a command to its end. Calls `onTold` with each text message when it arrives. */
 const follow = async (
   socket: WebSocket,
   onTold: (told: Record<string, unknown>) => void = () => {},

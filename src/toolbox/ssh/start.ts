@@ -13,7 +13,10 @@ import { startTerminal } from './terminal.ts'
 /** Without LANG, shells treat typed text as ASCII. */
 const base = { LANG: 'C.UTF-8' }
 
-/** Becomes the shell of the user. An account without a usable shell gets bash or sh, as terminals of the toolbox do. */
+/**
+ * Returns a shell script that becomes the shell of the user. A user without a usable shell gets bash or sh, as in terminals
+ * of the toolbox.
+ */
 const asShell = (how: string) => `case "$SHELL" in
 ''|*/nologin|*/false) s= ;;
 *) s=$SHELL ;;
@@ -23,7 +26,7 @@ SHELL=$s
 export SHELL
 exec "$s" ${how}`
 
-/** Where distributions put OpenSSH's server for files. */
+/** Paths at which distributions install OpenSSH's SFTP server. */
 const sftpServers = [
   '/usr/lib/openssh/sftp-server',
   '/usr/libexec/openssh/sftp-server',

@@ -1,5 +1,5 @@
-// A command in a terminal of its own. It is a job of the agent, as the terminals of the toolbox are. Processes that it leaves in
-// the background go on after its end.
+// A command in a terminal of its own. It is a job of the agent, like the terminals of the toolbox. Processes that it leaves
+// in the background continue after its end.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { Problem } from '#src/problems.ts'
@@ -9,10 +9,13 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 import type { End, Running } from './running.ts'
 
 const prefix = 'ssh.'
-/** Output that is kept for a client that reads slowly. What is older is lost, and the client is told. */
+/**
+ * Maximum size of the output that is kept for a client that reads slowly, in bytes. Older output is lost, and the client is
+ * told.
+ */
 const ringBytes = 4 * 1024 * 1024
 const livingMax = 128
-/** Ended terminals are kept for their background processes, which end with them. */
+/** Maximum number of ended terminals that are kept. Removing an ended terminal ends its background processes. */
 const endedMax = 32
 
 type Spec = { argv: string[]; env: Record<string, string>; user: string }
@@ -50,11 +53,11 @@ class Terminal implements Running {
   }
 
   write(data: Buffer, onGone: () => void): void {
-    // A terminal that has ended takes no input. Its end is told with its output.
+    // Ignores input for a terminal that has ended, because the end is reported with the output.
     this.#jobs.input(this.#id, data).then(onGone, onGone)
   }
 
-  /** A terminal has no end of input but a typed ^D, which programs may read as a letter. So nothing is done. */
+  /** Does nothing. The only end of input in a terminal is a typed ^D, which programs may read as a character. */
   endInput(): void {}
 
   signal(signal: number): void {
@@ -68,7 +71,7 @@ class Terminal implements Running {
   hangUp(): void {
     this.#gone.abort()
     this.signal(constants.signals.SIGHUP)
-    // A stopped process would never notice the first signal.
+    // A stopped process does not react to SIGHUP before it continues.
     this.signal(constants.signals.SIGCONT)
   }
 }

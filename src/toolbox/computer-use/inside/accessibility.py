@@ -63,7 +63,7 @@ class Bus:
         ).unpack()
 
     def ask(self, default, *call, **more):
-        """Like `call`, but a node that does not know the answer, or is gone, has the default."""
+        """Like `call`, but returns the default if the node has no answer or is gone."""
         try:
             return self.call(*call, **more)[0]
         except (GLib.Error, IndexError, TypeError):
@@ -121,7 +121,7 @@ class Bus:
         return known
 
     def roots(self, scope, pid):
-        """The nodes that a look begins with."""
+        """Returns the nodes at which a search begins."""
         if scope == "all":
             return [ROOT]
         programs = self.children(ROOT)[:MOST_CHILDREN]
@@ -157,7 +157,7 @@ class Walk:
         return found[:MOST_CHILDREN]
 
     def rows(self, root, depth):
-        """The nodes below and with the root, each with the index of its parent. Nested JSON would have to be nested deep."""
+        """Returns the root and the nodes below it, each with the index of its parent, because nested JSON could be too deep."""
         found = []
         waiting = [(root, None, depth)]
         while waiting:
@@ -194,7 +194,7 @@ def matcher(name, how):
 
 
 def plain_role(role):
-    """Older versions of AT-SPI say `push button` for `button`."""
+    """Returns `button` for `push button`, the name of that role in older versions of AT-SPI."""
     return re.sub("^push ", "", role.lower())
 
 

@@ -49,7 +49,7 @@ def clear_bus():
 
 
 def one_desktop():
-    """Openbox has four virtual desktops, and a turn of the mouse wheel beside the windows would change between them."""
+    """Limits Openbox to one virtual desktop. With its usual four, scrolling outside of all windows changes the desktop."""
     with open("/etc/xdg/openbox/rc.xml") as file:
         text = file.read(1024 * 1024)
     with open(STATE + "/openbox.xml", "w") as file:
@@ -196,7 +196,7 @@ class Supervisor:
         return self.server.accept()[0]
 
     def pump(self, seconds, *more):
-        """Reads output and restarts programs until something happened. Returns whether one of `more` can be read."""
+        """Reads output and restarts programs until an event or the timeout. Returns whether one of `more` can be read."""
         due = [each.start_at - time.monotonic() for each in self.all.values() if each.start_at is not None]
         waits = [max(0, wait) for wait in due + ([] if seconds is None else [seconds])]
         pipes = {fd: each for each in self.all.values() for fd in each.pipes}
@@ -221,7 +221,7 @@ class Supervisor:
     def start_one(self, each):
         each.ends = []
         each.start()
-        # A program that ends at once was not started, whatever `ready` says.
+        # A program that ends immediately was not started, even if `ready` is true.
         if self.wait(lambda: each.process is None or each.ready(), READY_SECONDS) and each.process is not None:
             return None
         words = last_words(bytes(each.output["errors"] or each.output["logs"]))
@@ -277,7 +277,7 @@ def supervise():
 
 
 def ask(name, of=None, seconds=60):
-    """Asks the supervisor. Returns None if there is none."""
+    """Sends a request to the supervisor. Returns None if no supervisor runs."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(seconds)
     try:
@@ -326,7 +326,7 @@ def start():
         said = ask("status")
         if said is not None:
             return said["result"]
-        # Another start may have been first: then that supervisor answers, and this one has ended.
+        # If another start was first, its supervisor answers, and the supervisor of this start has ended.
         if supervisor.poll() not in (None, 0):
             break
         time.sleep(0.05)

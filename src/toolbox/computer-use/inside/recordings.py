@@ -98,7 +98,7 @@ def start_recording(label):
     argv = [
         *(encoder, "-nostdin", "-hide_banner", "-loglevel", "error", "-y"),
         *("-f", "x11grab", "-framerate", "10", "-draw_mouse", "1", "-i", DISPLAY),
-        # The codec needs even numbers. A file in fragments can be played even if its end was never written.
+        # The codec needs an even width and height. A file in fragments can be played even if its end was never written.
         *("-vf", "crop=trunc(iw/2)*2:trunc(ih/2)*2", "-codec:v", "libx264", "-preset", "ultrafast", "-crf", "28"),
         *("-pix_fmt", "yuv420p", "-g", "20", "-movflags", "+frag_keyframe+empty_moov+default_base_moof"),
         *("-t", str(MOST_SECONDS), "-fs", str(MOST_BYTES), video),

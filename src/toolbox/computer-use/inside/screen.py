@@ -1,7 +1,7 @@
 # Mouse, keyboard, screenshots and windows of the display.
 import base64, ctypes, itertools
 
-# Windows, and characters of a title. A program may open any number, with titles of any length.
+# Maximum numbers of windows, and of characters of a title, because a program may open windows without limit.
 MOST_WINDOWS = 500
 TITLE_CHARACTERS = 1000
 
@@ -57,7 +57,7 @@ def click(x, y, button, times):
 @call
 def drag(start, end, button):
     check_inside(start, end)
-    # Programs take it for a drag only if the mouse moves while the button is down.
+    # Programs recognize a drag only if the mouse moves while the button is down.
     (x, y), (to_x, to_y) = start, end
     steps = [(x + (to_x - x) * at // 4, y + (to_y - y) * at // 4) for at in (1, 2, 3, 4)]
     moves = [word for step in steps for word in ("mousemove", *step, "sleep", "0.03")]
@@ -76,7 +76,7 @@ def scroll(x, y, button, times):
 
 
 def is_plain(character):
-    """Whether each keyboard has the character."""
+    """Returns whether every keyboard has a key for the character."""
     return character in "\n\t" or " " <= character <= "~"
 
 
@@ -126,7 +126,7 @@ def screenshot(cursor, region, format, quality, scale):
         *("-video_size", "%dx%d" % (wide, high), "-i", "%s+%d,%d" % (DISPLAY, x, y)),
         *("-frames:v", "1", *filters, *ENCODERS[format](quality), "-f", "image2pipe", "-"),
     )
-    # In JSON, base64 makes it a third longer.
+    # In JSON, base64 makes the image a third longer.
     if len(image) > 11 * 1024 * 1024:
         raise Refusal("failed", "The picture is too large: ask for a region, or a compressed one.")
     return {
@@ -137,13 +137,13 @@ def screenshot(cursor, region, format, quality, scale):
 
 
 def keysym_of(character):
-    """X11 has Latin-1 under its own numbers, and other characters under those of Unicode."""
+    """Returns the keysym: the own number of a Latin-1 character, and a number with a prefix for all others."""
     number = ord(character)
     return number if 0xA0 <= number <= 0xFF else 0x01000000 | number
 
 
 class Display:
-    """What is needed of Xlib. An error about a window that has just closed is ignored."""
+    """The functions of Xlib that computer use needs. Errors about a window that has just closed are ignored."""
 
     def __init__(self):
         check_display()
@@ -238,7 +238,7 @@ class Display:
                 return
             if not ours and not codes:
                 raise Refusal("failed", "The keyboard has no free keys for other characters.")
-            # Programs have to look up the last keys before these lose their characters.
+            # Waits until programs have looked up the last keys, because the next lines clear these keys.
             time.sleep(0.5)
             for code in {*ours, *codes}:
                 self.x.XChangeKeyboardMapping(self.display, code, width, (ctypes.c_ulong * width)(), 1)
