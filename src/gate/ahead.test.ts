@@ -20,8 +20,8 @@ const ahead = (sides: Sides, more: Partial<AccessAhead> = {}): AccessAhead => ({
 const call = (sides: Sides, key = 'key-1') =>
   fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
 
-suite('access answers that control pushes to the gate', () => {
-  test('a pushed access answer lets a matching call pass without asking control, and no other call', async () => {
+suite('access answers that control sends to the gate before a call', () => {
+  test('an access answer that control sent ahead lets a matching call pass without a request to control', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     await sides.tell(JSON.stringify(ahead(sides)))
@@ -31,7 +31,7 @@ suite('access answers that control pushes to the gate', () => {
     assert.equal(sides.asked.length, 1)
   })
 
-  test('a pushed access answer is valid for one second from the time in it; then the gate asks control', async (t) => {
+  test('an access answer sent ahead is valid for one second from the time in it; then the gate asks control', async (t) => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     const [now, date] = [performance.now(), Date.now()]
@@ -44,7 +44,7 @@ suite('access answers that control pushes to the gate', () => {
     assert.equal((await call(sides)).status, 401)
   })
 
-  test('pushed access answers that are old, from the future, malformed or for a stopped sandbox are ignored', async () => {
+  test('access answers sent ahead are ignored if old, from the future, malformed or for a stopped sandbox', async () => {
     await using sides = await startSides()
     const { at } = ahead(sides)
     const stopped = sides.access({ isStarted: false, state: 'stopped' }).body as Access

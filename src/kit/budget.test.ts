@@ -28,7 +28,7 @@ suite('a budget', () => {
     assert.ok(budget.take('b', 7))
   })
 
-  test('`takeUpTo` takes what is free of the amount; with `ofFree: 1` an owner holds no more than stays free', () => {
+  test('`takeUpTo` takes as much as is free; with `ofFree: 1` an owner holds no more than stays free', () => {
     const budget = new Budget({ all: 100, ofFree: 1 })
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)

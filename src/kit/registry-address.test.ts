@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { accountFor, readRegistryAddress } from './registry-address.ts'
 
 suite('the address of a registry', () => {
-  test('`readRegistryAddress` returns the host as image names have it, for every spelling of an address', () => {
+  test('`readRegistryAddress` returns the host as in image names, for every spelling of an address', () => {
     const hosts = {
       'ghcr.io': 'ghcr.io',
       ' https://GHCR.io/ ': 'ghcr.io',

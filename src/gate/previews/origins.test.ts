@@ -46,7 +46,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
     assert.deepEqual([status, headers.location], [401, undefined])
   })
 
-  test('a preview by path answers 404 at any host but the gate’s own, without asking control', async () => {
+  test('a preview addressed by path answers 404 at any host but the gate’s own, without asking control', async () => {
     await using sides = await startSides()
     const path = '/preview/box-id/3000/'
     for (const host of [
@@ -76,7 +76,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
     assert.equal((await visit(sides, { host: '3000-box-id.80-own.proxy.test', headers: key })).status, 200)
   })
 
-  test('a preview by path has an opaque origin, even if its server sends another policy', async () => {
+  test('a preview addressed by path has an opaque origin, even if its server sends another policy', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       response.writeHead(200, { 'content-security-policy': 'sandbox allow-same-origin' }).end('<p>')
