@@ -13,6 +13,7 @@ const root = resolve(import.meta.dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
 
 const guide = readFileSync(join(root, 'docs/guides/first-agent.md'), 'utf8')
+const sshGuide = readFileSync(join(root, 'docs/guides/ssh.md'), 'utf8')
 const dayTwo = readFileSync(join(root, 'docs/guides/day-two.md'), 'utf8')
 
 const blocks = (language: string, page = readme) =>
@@ -50,6 +51,7 @@ suite('the README', () => {
     text
       .replaceAll('http://127.0.0.1:4600', server.url)
       .replaceAll('http://127.0.0.1:4601', `http://127.0.0.1:${Number(new URL(server.url).port) + 1}`)
+      .replaceAll('4602', String(Number(new URL(server.url).port) + 2))
       .replaceAll('./alcove key', `./alcove key --data ${server.data}`)
 
   test('the README’s curl lines create a sandbox and run a command in it', async () => {
@@ -110,6 +112,18 @@ suite('the README', () => {
     assert.equal(made.status, 201, JSON.stringify(made.body))
     const { code, output } = await run('sh', ['-ec', here(lines)], { cwd: root, env: { ORG: String(made.body['id']) } })
     assert.equal(code, 0, output)
+  })
+
+  test('the commands of the SSH guide, joined to one script, copy files and revoke the token', async () => {
+    const made = await server.api('POST', '/sandbox', {})
+    const id = String(made.body['id'])
+    const script = here(blocks('sh', sshGuide).join('\n')).replaceAll('./alcove', join(root, 'alcove'))
+    const { code, output } = await run('sh', ['-ec', script], { cwd: desk, env: { ID: id } })
+    assert.equal(code, 0, output)
+    assert.match(output, /hello from daytona/)
+    assert.equal(readFileSync(join(desk, 'fetched'), 'utf8'), readFileSync('/etc/hostname', 'utf8'))
+    assert.equal(JSON.parse(readFileSync(join(desk, 'revoked'), 'utf8')).id, id)
+    await server.api('DELETE', `/sandbox/${id}`)
   })
 
   test('examples/first-sandbox.mjs runs unchanged', async () => {
