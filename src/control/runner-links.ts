@@ -1,5 +1,5 @@
-// The open links of runners to this process. A push to a runner that has no link or reads slowly is not an error. The
-// runner's next list, or the next sweep, brings the same assignment.
+// The open links of runners to this process. If a runner has no link or reads slowly, a message to it may be lost,
+// which is not an error. The runner's next list, or the next sweep, brings the same assignment.
 import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'

@@ -1,4 +1,4 @@
-// The output of `up` for people: a progress bar on a terminal; elsewhere plain lines, few enough for a log.
+// The output of `up` for people. On a terminal: a progress bar. Otherwise: plain lines, few enough for a log.
 import { SingleBar } from 'cli-progress'
 import type { Progress } from '#src/wire/runner-link.ts'
 

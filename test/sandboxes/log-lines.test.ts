@@ -10,7 +10,7 @@ import { type Platform, platform } from './harness.ts'
 const programs = ['control', 'gate', 'runner', 'postgres', 'ssh-gateway'] as const
 const warning = 40
 
-/** Two servers inside that do not speak HTTP: one sends other bytes, the other hangs up. */
+/** Two servers in the sandbox that do not speak HTTP: one sends other bytes, the other closes each connection. */
 const badServers = `python3 - <<'END' >/dev/null 2>&1 &
 import socket, threading
 def serve(port, answer):

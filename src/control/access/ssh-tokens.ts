@@ -26,7 +26,10 @@ export const insertSshAccess = async (sql: Sql, row: SshAccessRow): Promise<SshA
   return inserted!
 }
 
-/** Counts the valid tokens of a sandbox, and lets nobody add one until the transaction ends. */
+/**
+ * Counts the valid tokens of a sandbox. Locks the sandbox, so that concurrent calls for it wait until the transaction
+ * ends.
+ */
 export const countSshAccess = async (transaction: Transaction, sandboxId: string, now: Date): Promise<number> => {
   await transaction`select 1 from sandboxes where id = ${sandboxId} for no key update`
   const [row] = await transaction<{ count: number }[]>`

@@ -1,5 +1,5 @@
-// Pushes state changes over the subset of Socket.IO 4 that the public SDK uses: Engine.IO 4 over a WebSocket only,
-// one namespace, events from the server only. A lost event costs only latency, because clients also poll.
+// Sends state changes over the subset of Socket.IO 4 that the public SDK uses: Engine.IO 4 over a WebSocket only, one
+// namespace, events from the server only. A lost event costs only latency, because clients also poll.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'

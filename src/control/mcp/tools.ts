@@ -12,9 +12,9 @@ export type Tool = {
   run: (api: OwnApi, input: never) => Promise<string>
 }
 
-/** Maximum of characters of one result. A model has a bounded context, so a longer text is cut in the middle. */
+/** Maximum number of characters of one result. A model has a bounded context, so a longer text is cut in the middle. */
 export const mostCharacters = 50_000
-/** Maximum of bytes of a file that `read_file` returns at once. */
+/** Maximum number of bytes of a file that one call of `read_file` returns. */
 const mostFileBytes = 50_000
 
 const Sandbox = Type.String({ minLength: 1, maxLength: 255, description: 'The id or the name of the sandbox.' })

@@ -51,7 +51,10 @@ const startTwo = async () => {
   }
 }
 
-/** Waits until no sandbox is changing its state. If a push was lost, the runner finds the assignment in its list. */
+/**
+ * Waits until no sandbox is changing its state. If the message with an assignment was lost, the runner finds the
+ * assignment in its list.
+ */
 const settle = async (app: TestControl, runner: SimulatedRunner): Promise<Row[]> => {
   const deadline = performance.now() + 60_000
   for (;;) {

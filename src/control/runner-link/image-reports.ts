@@ -31,8 +31,8 @@ const isRunnerOf = (image: Image, runner: Runner): boolean =>
   image.runnerId === null ? image.regionId === runner.regionId : image.runnerId === runner.id
 
 /**
- * Longest stored reason, in characters. The reason can quote a foreign registry, so the database stores only this much
- * of it.
+ * Maximum length of a stored reason, in characters. A longer reason is cut. It can quote an unknown registry, which
+ * could send a very long text.
  */
 const longestReason = 2000
 const reasonOf = ({ errorReason }: ImageReport): string =>

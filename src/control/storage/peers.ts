@@ -17,7 +17,7 @@ const thereFor = 35_000
 
 /** Maximum number of news items that wait to be sent. Later news is dropped while so many wait. */
 const mostUntold = 10_000
-/** Maximum bytes in one NOTIFY. PostgreSQL accepts less than 8000. */
+/** Maximum number of bytes in one NOTIFY. PostgreSQL accepts less than 8000. */
 const mostBytes = 7_500
 
 type PeersParts<News> = {
