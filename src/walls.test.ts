@@ -27,6 +27,7 @@ const reaches: Record<string, readonly string[]> = {
   'src/up': ['src/doctor', 'src/postgres', ...ground],
   'src/doctor': ground,
   'src/control': ['src/http', 'src/postgres/url.ts', ...ground],
+  'src/egress': ground,
   'src/gate': ['src/toolbox', 'src/http', ...ground],
   'src/ssh-gateway': ground,
   // The runner may import the client for agents in sandboxes, but no code that interprets a caller's bytes.
@@ -79,7 +80,8 @@ suite('allowed imports and writers', () => {
     const imported = new Set(imports.map(({ target }) => target))
     assert.deepEqual(
       programs.filter((file) => isBelow(file, 'src') && !imported.has(file)),
-      ['src/runner/network/dns/process.ts'], // a program that the runner starts
+      // Programs that the runner starts.
+      ['src/egress/process.ts', 'src/runner/network/dns/process.ts'],
     )
   })
 
@@ -108,6 +110,7 @@ suite('allowed imports and writers', () => {
       // no sessions, no terminals, no tunnels.
       'src/runner/main.ts: agentAt of agent/agent.ts',
       'src/runner/verbs/entrypoint.ts: startEntrypoint of agent/entrypoint.ts',
+      'src/runner/verbs/trust.ts: AgentRefused of agent/agent.ts',
     ])
     const loaded = new Set(['bin/runner.ts'])
     for (const file of loaded) {

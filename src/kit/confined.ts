@@ -22,6 +22,8 @@ export const users = {
   unpacker: 61007,
   /** The SSH gateway. */
   'ssh-gateway': 61008,
+  /** The program that puts secrets into requests of sandboxes. */
+  egress: 61009,
 } as const
 
 /** A file or directory of the host that a confined program sees. `at` is its path inside; default: the same path. */

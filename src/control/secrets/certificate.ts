@@ -1,0 +1,119 @@
+// Makes the certificates with which a proxy may speak for the hosts of secrets: one authority for each organization, and certificates
+// for servers that it signs. Written by hand because this only writes two fixed forms (RFC 5280) and reads nothing.
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+} from 'node:crypto'
+
+export type Certified = { certificate: string; privateKey: string }
+
+type Span = { notBefore: Date; notAfter: Date }
+
+const bytesOf = (value: number): number[] => (value < 256 ? [value] : [...bytesOf(value >>> 8), value & 255])
+
+const node = (tag: number, ...parts: Uint8Array[]): Buffer => {
+  const contents = Buffer.concat(parts)
+  const { length } = contents
+  const size = length < 128 ? [length] : [0x80 | bytesOf(length).length, ...bytesOf(length)]
+  return Buffer.concat([Buffer.from([tag, ...size]), contents])
+}
+
+const sequence = (...parts: Uint8Array[]) => node(0x30, ...parts)
+const octets = (contents: Uint8Array) => node(0x04, contents)
+const isTrue = Buffer.from([0x01, 0x01, 0xff])
+const objectId = (dotted: string): Buffer => {
+  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number)
+  const sevenBits = (value: number): number[] =>
+    value < 128 ? [value] : [...sevenBits(value >>> 7).map((each) => each | 0x80), value & 127]
+  return node(0x06, Buffer.from([40 * first + second, ...rest.flatMap(sevenBits)]))
+}
+
+const ecdsaWithSha256 = sequence(objectId('1.2.840.10045.4.3.2'))
+
+const nameOf = (commonName: string) =>
+  sequence(node(0x31, sequence(objectId('2.5.4.3'), node(0x0c, Buffer.from(commonName)))))
+
+/** GeneralizedTime without fractions. The standard wants UTCTime before 2050, with two digits for the year. */
+const timeOf = (date: Date) => {
+  const digits = `${date.toISOString().replaceAll(/\.\d+|[-:T]/g, '')}`
+  return date.getUTCFullYear() < 2050 ? node(0x17, Buffer.from(digits.slice(2))) : node(0x18, Buffer.from(digits))
+}
+
+const extension = (id: string, isCritical: boolean, value: Uint8Array) =>
+  sequence(objectId(id), ...(isCritical ? [isTrue] : []), octets(value))
+
+const publicPart = (key: KeyObject): Buffer => createPublicKey(key as never).export({ type: 'spki', format: 'der' })
+
+/** Identifies a key in certificates; any value that is its own will do (RFC 5280 §4.2.1.2). */
+const keyId = (key: KeyObject) => createHash('sha256').update(publicPart(key)).digest().subarray(0, 20)
+
+const newKey = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+
+const write = (
+  subject: { name: string; key: KeyObject },
+  issuer: { name: string; key: KeyObject },
+  { notBefore, notAfter }: Span,
+  extensions: readonly Buffer[],
+): Certified => {
+  // A serial number is positive, so its first bit is 0.
+  const serial = randomBytes(16)
+  serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40
+  const toSign = sequence(
+    node(0xa0, node(0x02, Buffer.from([2]))),
+    node(0x02, serial),
+    ecdsaWithSha256,
+    nameOf(issuer.name),
+    sequence(timeOf(notBefore), timeOf(notAfter)),
+    nameOf(subject.name),
+    publicPart(subject.key),
+    node(
+      0xa3,
+      sequence(
+        ...extensions,
+        extension('2.5.29.14', false, octets(keyId(subject.key))),
+        extension('2.5.29.35', false, sequence(node(0x80, keyId(issuer.key)))),
+      ),
+    ),
+  )
+  const signature = node(0x03, Buffer.from([0]), sign('sha256', toSign, issuer.key))
+  const text = sequence(toSign, ecdsaWithSha256, signature)
+    .toString('base64')
+    .replaceAll(/.{1,64}/g, '$&\n')
+  return {
+    certificate: `-----BEGIN CERTIFICATE-----\n${text}-----END CERTIFICATE-----\n`,
+    privateKey: subject.key.export({ type: 'pkcs8', format: 'pem' }) as string,
+  }
+}
+
+/** The bits of a key usage, from the left (RFC 5280 §4.2.1.3). */
+const usage = (bits: number, unused: number) => extension('2.5.29.15', true, node(0x03, Buffer.from([unused, bits])))
+const digitalSignature = usage(0x80, 7)
+const signsCertificates = usage(0x06, 1)
+
+/** Makes an authority, which may sign certificates of servers and no further authorities. */
+export const makeAuthority = (name: string, span: Span): Certified => {
+  const subject = { name, key: newKey() }
+  const isAuthority = extension('2.5.29.19', true, sequence(isTrue, node(0x02, Buffer.from([0]))))
+  return write(subject, subject, span, [isAuthority, signsCertificates])
+}
+
+/** Makes a certificate for servers with these names, and signs it by the authority of this name. */
+export const makeServerCertificate = (
+  authority: { name: string; privateKey: string },
+  hosts: readonly string[],
+  span: Span,
+): Certified => {
+  const issuer = { name: authority.name, key: createPrivateKey(authority.privateKey) }
+  const names = hosts.map((host) => node(0x82, Buffer.from(host, 'latin1')))
+  return write({ name: 'Alcove secrets', key: newKey() }, issuer, span, [
+    extension('2.5.29.19', true, sequence()),
+    digitalSignature,
+    extension('2.5.29.37', false, sequence(objectId('1.3.6.1.5.5.7.3.1'))),
+    extension('2.5.29.17', false, sequence(...names)),
+  ])
+}

@@ -1,0 +1,198 @@
+// What happens to one connection of a sandbox. Most are joined with the server that they were going to, byte by byte. Only one for
+// a server that a secret of this sandbox is for is opened up: TLS ends here, with a certificate of the sandbox's organization,
+// and begins again to the server, whose own certificate is verified first.
+//
+// The firewall has judged the destination before it turned the connection to us, so the policy of the sandbox holds, also for the
+// packets that follow.
+import { connect, type Socket } from 'node:net'
+import { connect as connectTls, createSecureContext, getCACertificates, type SecureContext, TLSSocket } from 'node:tls'
+import { isAllowedHost, type KnownSecret } from '#src/wire/secrets.ts'
+import { type ClientHello, mostHelloBytes, readClientHello } from './client-hello.ts'
+import { serveHttp1 } from './http1.ts'
+import { serveHttp2 } from './http2.ts'
+import { joinStreams } from './join.ts'
+import type { Opened, Protocol } from './opened.ts'
+import type { Destination } from './original-destination.ts'
+
+export type ConnectionParts = {
+  /** The secrets of the sandbox now. */
+  secrets: () => readonly KnownSecret[]
+  /** Resolves when the sandbox's secrets are known. */
+  known: () => Promise<void>
+  destination: Destination
+  /** Notes a sentence for the sandbox's timeline. `about`: what it is about, so that it is not repeated. */
+  trouble: (about: string, sentence: string) => void
+}
+
+/** How long a client may say nothing before its connection counts as one in which the server speaks first. */
+const silentMs = 1000
+const helloMs = 10_000
+const handshakeMs = 15_000
+const connectMs = 30_000
+const probeMs = 60_000
+
+let trusted: SecureContext | undefined
+/** The authorities that the host trusts, as for registries. */
+const trustedByHost = (): SecureContext => {
+  trusted ??= createSecureContext({
+    ca: [...new Set([...getCACertificates('default'), ...getCACertificates('system')])],
+  })
+  return trusted
+}
+
+const mostContexts = 1000
+const contexts = new Map<string, SecureContext>()
+
+/** The context of a certificate; making one takes a millisecond. */
+const contextOf = ({ certificate, privateKey }: KnownSecret): SecureContext => {
+  const known = contexts.get(certificate)
+  if (known !== undefined) return known
+  if (contexts.size >= mostContexts) contexts.clear()
+  const made = createSecureContext({ cert: certificate, key: privateKey })
+  contexts.set(certificate, made)
+  return made
+}
+
+/** Reads the first message without taking it away. `silent`: nothing came for a while. Undefined: the connection has ended. */
+const hear = (socket: Socket): Promise<{ hello: ClientHello | 'other' | 'silent'; bytes: Buffer } | undefined> =>
+  new Promise((resolve) => {
+    let bytes = Buffer.alloc(0)
+    const finish = (hello?: ClientHello | 'other' | 'silent') => {
+      clearTimeout(silence)
+      clearTimeout(late)
+      socket.off('readable', read).off('end', end).off('close', end)
+      resolve(hello === undefined ? undefined : { hello, bytes })
+    }
+    const end = () => finish()
+    const read = () => {
+      for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) {
+        bytes = Buffer.concat([bytes, chunk as Buffer])
+        if (bytes.length > 2 * mostHelloBytes) break
+      }
+      if (bytes.length === 0) return
+      clearTimeout(silence)
+      const hello = readClientHello(bytes)
+      if (hello !== 'more') finish(hello)
+    }
+    const silence = setTimeout(finish, silentMs, 'silent')
+    const late = setTimeout(end, helloMs)
+    socket.on('readable', read).on('end', end).on('close', end)
+    read()
+  })
+
+/** Joins a connection with its server, untouched. */
+const pass = (socket: Socket, bytes: Buffer, { address, port }: Destination): void => {
+  const server = connect({ host: address, port, allowHalfOpen: true, noDelay: true })
+  const late = setTimeout(() => server.destroy(), connectMs)
+  server.setKeepAlive(true, probeMs)
+  server.on('connect', () => clearTimeout(late))
+  server.on('close', () => clearTimeout(late))
+  // The client learns of a failure as it would without us.
+  server.on('error', () => socket.resetAndDestroy())
+  if (bytes.length > 0) server.write(bytes)
+  joinStreams(socket, server)
+}
+
+const offered = ({ protocols }: ClientHello): Protocol[] => {
+  const known = protocols.filter((name): name is Protocol => name === 'h2' || name === 'http/1.1')
+  return known.length === 0 ? ['http/1.1'] : known
+}
+
+/** Connects to the server and verifies its certificate. */
+const reach = ({ address, port }: Destination, serverName: string, protocols: Protocol[]): TLSSocket => {
+  const socket = connectTls({
+    ...{ host: address, port, servername: serverName, ALPNProtocols: protocols, secureContext: trustedByHost() },
+  })
+  socket.setNoDelay(true)
+  socket.setKeepAlive(true, probeMs)
+  socket.on('error', () => {})
+  const late = setTimeout(() => socket.destroy(new Error('it does not answer in time')), connectMs)
+  socket.once('secureConnect', () => clearTimeout(late))
+  socket.once('close', () => clearTimeout(late))
+  return socket
+}
+
+const secured = (socket: TLSSocket): Promise<void> =>
+  new Promise((resolve, reject) => {
+    socket.once('secureConnect', resolve)
+    socket.once('error', reject)
+    socket.once('close', () => reject(new Error('it ended the connection')))
+  })
+
+const whyOf = (error: unknown): string => {
+  const { code, message } = error as { code?: string; message?: string }
+  return String(code ?? message ?? 'unknown').slice(0, 100)
+}
+
+const openUp = async (
+  socket: Socket,
+  bytes: Buffer,
+  hello: ClientHello,
+  serverName: string,
+  parts: ConnectionParts,
+) => {
+  const { destination, trouble } = parts
+  const secretsFor = () => parts.secrets().filter(({ hosts }) => isAllowedHost(hosts, serverName))
+  const [secret] = secretsFor()
+  if (secret === undefined) return pass(socket, bytes, destination)
+  const protocols = offered(hello)
+  const far = reach(destination, serverName, protocols)
+  socket.once('close', () => far.destroy())
+  let server: Opened['server'] = {
+    socket: far,
+    connectAgain: () => reach(destination, serverName, ['http/1.1']),
+  }
+  let protocol: Protocol = protocols.includes('http/1.1') ? 'http/1.1' : 'h2'
+  try {
+    await secured(far)
+    protocol = far.alpnProtocol === 'h2' ? 'h2' : 'http/1.1'
+  } catch (error) {
+    if (socket.destroyed) return
+    const failure = `No TLS connection to ${serverName} can be made, so no secret was sent: ${whyOf(error)}.`
+    trouble(`server ${serverName}`, failure)
+    server = { failure }
+  }
+  if (socket.destroyed) return void far.destroy()
+  socket.unshift(bytes)
+  const near = new TLSSocket(socket, {
+    ...{ isServer: true, secureContext: contextOf(secret), requestCert: false },
+    ALPNProtocols: [protocol],
+  })
+  const late = setTimeout(() => near.destroy(), handshakeMs)
+  let isSecure = false
+  const refused = () => {
+    clearTimeout(late)
+    if (isSecure) return
+    far.destroy()
+    trouble(
+      `client ${serverName}`,
+      `A program refused the certificate for ${serverName} with which secrets are put in. It may pin certificates or have a list of authorities of its own; such a program cannot use a secret.`,
+    )
+  }
+  near.on('error', refused)
+  near.on('close', refused)
+  near.on('secure', () => {
+    isSecure = true
+    clearTimeout(late)
+    // Node sets this for sockets of its own servers. HTTP/2 waits for it.
+    Object.assign(near, { secureConnecting: false })
+    near.off('error', refused)
+    near.on('error', () => {})
+    const opened: Opened = { serverName, secrets: secretsFor, server }
+    if (protocol === 'h2') serveHttp2(near, opened)
+    else serveHttp1(near, opened)
+  })
+}
+
+export const serveConnection = async (socket: Socket, parts: ConnectionParts): Promise<void> => {
+  socket.on('error', () => {})
+  socket.setKeepAlive(true, probeMs)
+  socket.setNoDelay(true)
+  const heard = await hear(socket)
+  if (heard === undefined || socket.destroyed) return void socket.destroy()
+  const { hello, bytes } = heard
+  if (typeof hello === 'string' || hello.serverName === undefined) return pass(socket, bytes, parts.destination)
+  await parts.known()
+  if (socket.destroyed) return
+  await openUp(socket, bytes, hello, hello.serverName, parts)
+}

@@ -1,0 +1,228 @@
+// Passes on HTTP/1.1: requests with their secrets, answers as they are, both as streams. Upgrades (WebSocket) become plain pipes
+// once the server agrees.
+import { Agent, createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
+import { joinStreams } from './join.ts'
+import { bodyOf, isFor, leadsAway, type Opened, type OwnAnswer, ownAnswers } from './opened.ts'
+import { checkHead, HeadTooLarge, inHeader, inTarget, mostHeadBytes } from './replace.ts'
+
+const headWithinMs = 60_000
+const idleMs = 5 * 60_000
+
+const ofConnection = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'te', 'upgrade'])
+
+const pairsOf = (raw: readonly string[]): [name: string, value: string][] =>
+  Array.from({ length: raw.length / 2 }, (_, at) => [raw[2 * at] ?? '', raw[2 * at + 1] ?? ''])
+
+/** Header names that hold for one connection only: fixed ones, and those that Connection names (RFC 9110 §7.6.1). */
+const hopsOf = ({ headers }: IncomingMessage): Set<string> => {
+  const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
+  return new Set([...ofConnection, ...named])
+}
+
+/** Thrown for a request that the proxy answers itself. */
+class Refusal extends Error {
+  readonly answer: OwnAnswer
+  constructor(answer: OwnAnswer) {
+    super(answer.message)
+    this.answer = answer
+  }
+}
+
+const targetOf = (opened: Opened, target: string): string => {
+  if (target.startsWith('/') || target === '*') return target
+  const url = URL.parse(target)
+  if (url === null || url.protocol !== 'https:' || !isFor(opened, url.host)) throw new Refusal(ownAnswers.misdirected)
+  return `${url.pathname}${url.search}`
+}
+
+/** What is sent to the server in place of a request. Throws a Refusal. */
+const rewritten = (opened: Opened, message: IncomingMessage) => {
+  const hosts = pairsOf(message.rawHeaders).filter(([name]) => name.toLowerCase() === 'host')
+  if (hosts.length !== 1 || !isFor(opened, hosts[0]?.[1])) throw new Refusal(ownAnswers.misdirected)
+  const secrets = opened.secrets()
+  const hops = hopsOf(message)
+  try {
+    const path = inTarget(secrets, targetOf(opened, message.url ?? '/'))
+    const headers = pairsOf(message.rawHeaders).flatMap(([name, value]): string[] => {
+      const lower = name.toLowerCase()
+      if (hops.has(lower)) return []
+      return [name, lower === 'host' ? value : inHeader(secrets, name, value)]
+    })
+    checkHead(path, headers)
+    return { path, headers }
+  } catch (error) {
+    throw error instanceof HeadTooLarge ? new Refusal(ownAnswers.tooLarge) : error
+  }
+}
+
+const hasBody = ({ headers }: IncomingMessage) =>
+  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+
+const answersOf = (message: IncomingMessage): string[] => {
+  const hops = hopsOf(message)
+  return pairsOf(message.rawHeaders).flatMap(([name, value]) =>
+    hops.has(name.toLowerCase()) || leadsAway(name) ? [] : [name, value],
+  )
+}
+
+/** An agent with one connection: the one that is open already, or a new one to the same server once that has ended. */
+class OneConnection extends Agent {
+  #first: TLSSocket | undefined
+  readonly #again: () => TLSSocket
+  constructor(first: TLSSocket, again: () => TLSSocket) {
+    super({ keepAlive: true, maxSockets: 1, maxFreeSockets: 1 })
+    this.#first = first
+    this.#again = again
+  }
+  override createConnection() {
+    const first = this.#first
+    this.#first = undefined
+    return first !== undefined && !first.destroyed && first.writable ? first : this.#again()
+  }
+}
+
+type Side = { opened: Opened; agent: OneConnection | undefined }
+
+const sides = new WeakMap<Duplex, Side>()
+
+const requestTo = ({ opened, agent }: Side, message: IncomingMessage, isUpgrade = false) => {
+  if ('failure' in opened.server) throw new Refusal({ status: 502, message: opened.server.failure })
+  const { path, headers } = rewritten(opened, message)
+  const { method = 'GET' } = message
+  const upgrade = isUpgrade ? ['Connection', 'Upgrade', 'Upgrade', message.headers.upgrade ?? ''] : []
+  const isChunked = message.headers['transfer-encoding'] !== undefined
+  const framing = isChunked ? ['Transfer-Encoding', 'chunked'] : hasBody(message) ? [] : noBody(method)
+  return request({
+    ...{ method, path, setHost: false, setDefaultHeaders: false, maxHeaderSize: mostHeadBytes },
+    headers: [...headers, ...framing, ...(isUpgrade ? upgrade : ['Connection', 'keep-alive'])],
+    ...(agent === undefined ? {} : { agent }),
+  })
+}
+
+/** By default Node would frame a request of these methods as one with a body. */
+const noBody = (method: string) =>
+  ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'].includes(method) ? [] : ['Content-Length', '0']
+
+const answerOwn = (response: ServerResponse, answer: OwnAnswer) => {
+  if (response.headersSent) return void response.destroy()
+  // The rest of a body is not read, so the connection cannot be used again.
+  response.writeHead(answer.status, { 'content-type': 'application/json', connection: 'close' })
+  response.end(bodyOf(answer))
+}
+
+const forward = (side: Side, message: IncomingMessage, response: ServerResponse): void => {
+  const outgoing = requestTo(side, message)
+  response.sendDate = false
+  outgoing.on('continue', () => response.writeContinue())
+  outgoing.on('information', ({ statusCode, headers }) => {
+    if (statusCode === 103 && headers['link'] !== undefined) response.writeEarlyHints({ link: headers['link'] })
+  })
+  outgoing.on('response', (answer) => {
+    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answersOf(answer))
+    response.flushHeaders()
+    answer.on('end', () => response.addTrailers(pairsOf(answer.rawTrailers)))
+    answer.on('error', () => response.destroy())
+    answer.pipe(response)
+  })
+  outgoing.on('error', () => answerOwn(response, ownAnswers.lost))
+  response.on('close', () => {
+    if (!response.writableFinished) outgoing.destroy()
+  })
+  message.on('error', () => outgoing.destroy())
+  message.on('end', () => outgoing.addTrailers(pairsOf(message.rawTrailers)))
+  message.pipe(outgoing)
+  outgoing.flushHeaders()
+}
+
+const headText = ({ statusCode, statusMessage, rawHeaders }: IncomingMessage, more: readonly string[] = []): string => {
+  const lines = pairsOf([...rawHeaders, ...more])
+    .filter(([name]) => !leadsAway(name))
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${statusCode} ${statusMessage}\r\n${lines.join('')}\r\n`
+}
+
+const forwardUpgrade = (side: Side, message: IncomingMessage, socket: Duplex, head: Buffer): void => {
+  const outgoing = requestTo(side, message, true)
+  outgoing.on('upgrade', (answer, server, first) => {
+    socket.write(headText(answer), 'latin1')
+    if (first.length > 0) socket.write(first)
+    if (head.length > 0) server.write(head)
+    joinStreams(socket, server)
+  })
+  // The server does not change the protocol. Its answer is the last one of this connection.
+  outgoing.on('response', (answer) => {
+    const rest = { ...answer, rawHeaders: answersOf(answer) } as IncomingMessage
+    rest.statusCode = answer.statusCode
+    rest.statusMessage = answer.statusMessage
+    socket.write(headText(rest, ['Connection', 'close']), 'latin1')
+    answer.on('error', () => socket.destroy())
+    answer.pipe(socket)
+  })
+  outgoing.on('error', () => refuseSocket(socket, ownAnswers.lost))
+  socket.on('close', () => outgoing.destroy())
+  outgoing.end()
+}
+
+const refuseSocket = (socket: Duplex, answer: OwnAnswer) => {
+  if (socket.destroyed) return
+  const body = bodyOf(answer)
+  socket.end(
+    `HTTP/1.1 ${answer.status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  )
+}
+
+/** Runs `work` for a connection of ours, and answers what it refuses. */
+const orRefuse = (socket: Duplex, work: (side: Side) => void, refuse: (answer: OwnAnswer) => void) => {
+  const side = sides.get(socket)
+  if (side === undefined) return void socket.destroy()
+  try {
+    work(side)
+  } catch (error) {
+    if (error instanceof Refusal) refuse(error.answer)
+    // A header or path that Node does not send, such as one with control characters.
+    else refuse({ status: 400, message: 'The request cannot be passed on.' })
+  }
+}
+
+const makeServer = (): Server => {
+  const take = (message: IncomingMessage, response: ServerResponse) =>
+    orRefuse(
+      message.socket,
+      (side) => forward(side, message, response),
+      (answer) => answerOwn(response, answer),
+    )
+  const options = {
+    maxHeaderSize: mostHeadBytes,
+    headersTimeout: headWithinMs,
+    requestTimeout: 0,
+    requireHostHeader: false,
+  }
+  const server = createServer({ ...options, keepAliveTimeout: idleMs, connectionsCheckingInterval: 30_000 }, take)
+  server.on('checkContinue', take)
+  server.on('checkExpectation', take)
+  server.on('upgrade', (message, socket, head) => {
+    socket.on('error', () => {})
+    orRefuse(
+      socket,
+      (side) => forwardUpgrade(side, message, socket, head),
+      (answer) => refuseSocket(socket, answer),
+    )
+  })
+  server.on('connect', (_message, socket) => refuseSocket(socket, ownAnswers.tunnel))
+  server.on('clientError', (_error, socket) => refuseSocket(socket, { status: 400, message: 'This is not HTTP.' }))
+  return server
+}
+
+let server: Server | undefined
+
+/** Serves a program's side of an opened connection. */
+export const serveHttp1 = (socket: TLSSocket, opened: Opened): void => {
+  server ??= makeServer()
+  const { server: far } = opened
+  const agent = 'failure' in far ? undefined : new OneConnection(far.socket, far.connectAgain)
+  sides.set(socket, { opened, agent })
+  socket.on('close', () => agent?.destroy())
+  server.emit('connection', socket)
+}

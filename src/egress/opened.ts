@@ -1,0 +1,34 @@
+// A connection that is opened up: a program in a sandbox on one side, the server that it meant on the other.
+import type { TLSSocket } from 'node:tls'
+import type { KnownSecret } from '#src/wire/secrets.ts'
+
+export type Protocol = 'h2' | 'http/1.1'
+
+export type Opened = {
+  /** The server name of the connection, in lower case. Every request must be for it. */
+  serverName: string
+  /** The secrets that the sandbox may send to this server now. They may change while the connection is open. */
+  secrets: () => readonly KnownSecret[]
+  /** The verified connection to the server. A sentence if there is none: every request gets it as its answer. */
+  server: { socket: TLSSocket; connectAgain: () => TLSSocket } | { failure: string }
+}
+
+/** Status and sentence of an answer that the proxy gives itself. */
+export type OwnAnswer = { status: 400 | 405 | 421 | 431 | 502; message: string }
+
+export const ownAnswers = {
+  misdirected: { status: 421, message: 'The request is for another host than the TLS connection.' },
+  tooLarge: { status: 431, message: 'With its secrets the head of the request is too large.' },
+  tunnel: { status: 405, message: 'CONNECT is not possible over a connection that carries secrets.' },
+  lost: { status: 502, message: 'The server ended the connection before it answered.' },
+} as const satisfies Record<string, OwnAnswer>
+
+export const bodyOf = ({ status, message }: OwnAnswer): string =>
+  `${JSON.stringify({ statusCode: status, message: `Alcove secrets: ${message}` })}\n`
+
+/** Whether a Host header or an `:authority` names the server of the connection. */
+export const isFor = ({ serverName }: Opened, host: string | undefined): boolean =>
+  host !== undefined && host.toLowerCase().replace(/:443$/, '').replace(/\.$/, '') === serverName
+
+/** Answers of servers may not lead clients past us to HTTP/3. */
+export const leadsAway = (name: string): boolean => name.toLowerCase() === 'alt-svc'

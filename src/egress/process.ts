@@ -1,0 +1,95 @@
+// The proxy that puts secrets into requests. The runner starts it, without privileges, when the first sandbox with secrets starts,
+// and tells it the secrets of each sandbox. It knows a sandbox by its address, which the rules of the firewall guarantee.
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { Budget } from '#src/kit/budget.ts'
+import type { FromEgress, KnownSecret, ToEgress } from '#src/wire/secrets.ts'
+import { serveConnection } from './connection.ts'
+import { originalDestinationOf } from './original-destination.ts'
+
+/** Connections at once. `each`: of one sandbox. `sure`: those that every sandbox always gets. */
+const mostConnections = { each: 512, all: 8192, sure: 8 }
+/** How long a connection waits for the secrets of its sandbox. */
+const awaitedMs = 10_000
+/** Sentences for the timeline of one sandbox, of different kinds or hosts, in ten minutes. */
+const mostTroubles = 20
+const troublesMs = 10 * 60_000
+
+type Sandbox = {
+  secrets: readonly KnownSecret[] | 'awaited'
+  connections: Set<Socket>
+  wakes: Set<() => void>
+  troubles: Set<string>
+}
+
+const sandboxes = new Map<string, Sandbox>()
+const connected = new Budget(mostConnections)
+
+const say = (word: FromEgress) => void process.send?.(word, undefined, undefined, () => {})
+
+const noteTrouble = (address: string, { troubles }: Sandbox, about: string, sentence: string) => {
+  if (troubles.has(about) || troubles.size >= mostTroubles) return
+  troubles.add(about)
+  setTimeout(() => troubles.delete(about), troublesMs).unref()
+  say({ type: 'trouble', address, sentence })
+}
+
+const untilKnown = (sandbox: Sandbox): Promise<void> =>
+  new Promise((resolve) => {
+    if (sandbox.secrets !== 'awaited') return resolve()
+    const wake = () => {
+      clearTimeout(late)
+      sandbox.wakes.delete(wake)
+      resolve()
+    }
+    const late = setTimeout(wake, awaitedMs)
+    sandbox.wakes.add(wake)
+  })
+
+const take = (socket: Socket) => {
+  socket.on('error', () => {})
+  const address = socket.remoteAddress ?? ''
+  const sandbox = sandboxes.get(address)
+  const destination = originalDestinationOf(socket)
+  const isOurs = destination?.address === socket.localAddress
+  if (sandbox === undefined || destination === undefined || isOurs || !connected.take(address)) {
+    return void socket.resetAndDestroy()
+  }
+  sandbox.connections.add(socket)
+  socket.once('close', () => {
+    sandbox.connections.delete(socket)
+    connected.give(address)
+  })
+  const secrets = () => (sandbox.secrets === 'awaited' ? [] : sandbox.secrets)
+  const known = async () => {
+    await untilKnown(sandbox)
+    // Without its secrets a request would get an answer that nobody understands.
+    if (sandbox.secrets === 'awaited') socket.resetAndDestroy()
+  }
+  const trouble = (about: string, sentence: string) => noteTrouble(address, sandbox, about, sentence)
+  serveConnection(socket, { secrets, known, destination, trouble }).catch(() => socket.destroy())
+}
+
+const learn = (address: string, secrets: readonly KnownSecret[] | 'awaited' | null) => {
+  const known = sandboxes.get(address)
+  if (secrets === null) {
+    sandboxes.delete(address)
+    for (const socket of known?.connections ?? []) socket.destroy()
+    return
+  }
+  if (known === undefined) {
+    sandboxes.set(address, { secrets, connections: new Set(), wakes: new Set(), troubles: new Set() })
+    return
+  }
+  known.secrets = secrets
+  if (secrets !== 'awaited') for (const wake of [...known.wakes]) wake()
+}
+
+process.on('message', (word: ToEgress) => {
+  if (word.type === 'sandbox') return learn(word.address, word.secrets)
+  const server = createServer({ allowHalfOpen: true }, take)
+  server.listen({ host: word.address, port: 0, exclusive: true }, () =>
+    say({ type: 'serving', port: (server.address() as AddressInfo).port }),
+  )
+})
+// Without its runner the proxy would have no secrets, so it exits.
+process.on('disconnect', () => process.exit(0))
