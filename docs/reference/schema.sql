@@ -529,6 +529,8 @@ END) stored,
   least_generation integer,
   unset_env text[] default '{}'::text[] not null,
   volumes jsonb default '[]'::jsonb not null,
+  secrets jsonb default '[]'::jsonb not null,
+  secret_authority text,
   constraint sandboxes_pkey PRIMARY KEY (id),
   constraint sandboxes_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id),
   constraint sandboxes_runner_id_fkey FOREIGN KEY (runner_id) REFERENCES runners(id)
@@ -557,12 +559,39 @@ CREATE INDEX sandboxes_of_warm_pool ON public.sandboxes USING btree (warm_pool_i
 CREATE INDEX sandboxes_owed ON public.sandboxes USING btree (runner_id, state_changed_at) WHERE ((stuck_at IS NOT NULL) OR ((state = 'destroyed'::text) AND (gone_at IS NULL)) OR ((state = 'error'::text) AND (desired_state = 'destroyed'::text)));
 CREATE INDEX sandboxes_recoverable ON public.sandboxes USING btree (organization_id) WHERE (COALESCE(recoverable, false) AND (state <> 'destroyed'::text));
 CREATE INDEX sandboxes_waiting_for_image ON public.sandboxes USING btree (image, created_at) WHERE (state = ANY (ARRAY['pending_build'::text, 'building_snapshot'::text]));
+CREATE INDEX sandboxes_with_secrets ON public.sandboxes USING btree (organization_id) WHERE ((secrets <> '[]'::jsonb) AND (gone_at IS NULL));
 CREATE INDEX sandboxes_with_volumes ON public.sandboxes USING btree (organization_id) WHERE ((volumes <> '[]'::jsonb) AND (gone_at IS NULL));
 CREATE TRIGGER note_volumes_made AFTER UPDATE OF first_started_at ON public.sandboxes FOR EACH ROW WHEN (((old.first_started_at IS NULL) AND (new.first_started_at IS NOT NULL) AND (new.volumes <> '[]'::jsonb))) EXECUTE FUNCTION note_volumes_made();
 CREATE TRIGGER sandbox_meters_gone AFTER DELETE ON public.sandboxes REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION forget_sandbox_meters();
 CREATE TRIGGER shed_when_gone AFTER UPDATE OF gone_at ON public.sandboxes FOR EACH ROW WHEN (((old.gone_at IS NULL) AND (new.gone_at IS NOT NULL) AND (new.spot_evicted_at IS NULL))) EXECUTE FUNCTION shed_when_gone();
 CREATE TRIGGER webhooks_of_new_sandbox AFTER INSERT ON public.sandboxes FOR EACH ROW WHEN ((new.warm_pool_id IS NULL)) EXECUTE FUNCTION tell_webhooks_of_sandbox();
 CREATE TRIGGER webhooks_of_sandbox AFTER UPDATE OF state ON public.sandboxes FOR EACH ROW WHEN (((new.warm_pool_id IS NULL) AND ((old.state <> new.state) OR (old.warm_pool_id IS NOT NULL)))) EXECUTE FUNCTION tell_webhooks_of_sandbox();
+
+create table secret_authorities (
+  organization_id text not null,
+  certificate text not null,
+  private_key text not null,
+  created_at timestamp(3) with time zone not null,
+  constraint secret_authorities_pkey PRIMARY KEY (organization_id),
+  constraint secret_authorities_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+
+create table secrets (
+  id text not null,
+  organization_id text not null,
+  name text not null,
+  description text,
+  placeholder text not null,
+  value text not null,
+  hosts text[] not null,
+  version integer default 1 not null,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  constraint secrets_pkey PRIMARY KEY (id),
+  constraint secrets_organization_id_name_key UNIQUE (organization_id, name),
+  constraint secrets_placeholder_key UNIQUE (placeholder),
+  constraint secrets_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
 
 create table signed_previews (
   token_hash text not null,
@@ -917,9 +946,10 @@ CREATE OR REPLACE FUNCTION public.shed_when_gone()
  LANGUAGE plpgsql
 AS $function$
 begin
-  update sandboxes set env = '{}', unset_env = '{}', labels = '{}', entrypoint = null, build = null, volumes = '[]'
+  update sandboxes set env = '{}', unset_env = '{}', labels = '{}', entrypoint = null, build = null, volumes = '[]',
+    secrets = '[]', secret_authority = null
   where id = new.id and (env <> '{}' or unset_env <> '{}' or labels <> '{}' or entrypoint is not null
-    or build is not null or volumes <> '[]');
+    or build is not null or volumes <> '[]' or secrets <> '[]' or secret_authority is not null);
   return null;
 end $function$;
 

@@ -62,6 +62,7 @@ const ours: Record<string, string> = {
   runnerId: 'local',
   volumeId: 'volume-ours',
   volumeName: 'shared',
+  secretId: 'secret-ours',
 }
 
 const pathOf = ({ path }: ControlRoute, values: Record<string, string>) =>
@@ -142,6 +143,8 @@ suite('endpoints', () => {
               values ('role-ours', ${organizations.ours}, 'ours', 'x', '{write:sandboxes}')`
     await sql`insert into volumes (id, organization_id, name, state, size_gib, created_at, updated_at)
               values ('volume-ours', ${organizations.ours}, 'shared', 'ready', 1, now(), now())`
+    await sql`insert into secrets (id, organization_id, name, placeholder, value, hosts, created_at, updated_at)
+              values ('secret-ours', ${organizations.ours}, 'ours', 'placeholder', 'x', '{}', now(), now())`
     await sql`insert into snapshots (organization_id, name, state, image, cpu, memory_gib, disk_gib)
               values (${organizations.ours}, 'snapshot-ours', 'active', 'default', 1, 1, 1)`
   })
@@ -183,9 +186,7 @@ suite('endpoints', () => {
       'PUT /organizations/:organizationId/experimental-config body',
       'PUT /organizations/:organizationId/experimental-config body{}',
       'POST /snapshots body.gpuType',
-      ...['outboundProxyUrl', 'gpu', 'gpuType', 'spot', 'linkedSandbox', 'secrets'].map(
-        (field) => `POST /sandbox body.${field}`,
-      ),
+      ...['outboundProxyUrl', 'gpu', 'gpuType', 'spot', 'linkedSandbox'].map((field) => `POST /sandbox body.${field}`),
       'POST /mcp body',
     ]
 

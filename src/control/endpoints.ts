@@ -36,6 +36,7 @@ import { roleRoutes } from './roles/routes.ts'
 import { runnerRoutes } from './runner-link/routes.ts'
 import { buildLogRoutes } from './sandboxes/build-log-routes.ts'
 import { sandboxRoutes } from './sandboxes/routes.ts'
+import { secretRoutes } from './secrets/routes.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
 import { ssoRoutes } from './sso/routes.ts'
 import type { Database } from './storage/database.ts'
@@ -81,6 +82,7 @@ const described = (parts: EndpointParts): ControlRoute[] => [
   ...apiKeyRoutes(parts),
   ...auditRoutes(parts),
   ...registryRoutes(parts),
+  ...secretRoutes(parts),
   ...snapshotRoutes(parts),
   ...buildLogRoutes(parts),
   ...objectStorageRoutes(parts),

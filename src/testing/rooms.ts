@@ -36,6 +36,7 @@ export const rooms: Record<string, readonly string[]> = {
     'runners',
     'volumes',
     'registries',
+    'secrets',
     'images',
     'regions',
     // Rooms about organizations and their members.
@@ -208,6 +209,8 @@ export const writers: Record<string, string> = {
   sandbox_events: 'sandboxes/record',
   sandbox_meters: 'meters',
   sandboxes: 'sandboxes/record',
+  secret_authorities: 'secrets',
+  secrets: 'secrets',
   signed_previews: 'access',
   signing_keys: 'auth',
   snapshots: 'snapshots',

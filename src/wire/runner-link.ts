@@ -7,6 +7,7 @@
 import type { ImageStorage } from './image-storage.ts'
 import type { MeterSample } from './meter-reading.ts'
 import type { SandboxState } from './sandbox-state.ts'
+import type { SecretsOfRunner } from './secrets.ts'
 
 /** Desired states of a sandbox that a runner can reach. */
 export type Target = 'started' | 'stopped' | 'paused' | 'archived' | 'destroyed'
@@ -20,6 +21,8 @@ export type NetworkPolicy = {
    * all names below the domain. Absent or `null`: no list.
    */
   domains?: readonly string[] | null
+  /** True if the sandbox has secrets: its connections to port 443 go through the proxy of src/egress. */
+  hasSecrets?: boolean
 }
 
 /** Where the files of a volume are: on one runner's disk, or in a directory that every runner of the region mounts. */
@@ -89,6 +92,8 @@ export type Assignment = {
   isWarm?: true
   /** True if the sandbox runs the steps of a definition. Only a runner itself sets this field. */
   isBuild?: true
+  /** The certificate, as PEM, of the authority that the sandbox trusts for its secrets. Absent: it has no secrets. */
+  authority?: string
   /** The volumes that the sandbox mounts. Absent: none. */
   volumes?: readonly AssignedVolume[]
   /** Id of a sandbox on the same runner. The new sandbox gets a copy of that sandbox's current disk. */
@@ -279,4 +284,6 @@ export type ToRunner =
   | ({ type: 'assign'; assignment: Assignment } & Traced)
   | { type: 'image'; assignment: ImageAssignment }
   | { type: 'volume'; assignment: VolumeAssignment }
+  /** Secrets of some sandboxes of the runner. `GET /runners/secrets` lists all. */
+  | { type: 'secrets'; secrets: SecretsOfRunner }
   | { type: 'list' }

@@ -87,6 +87,10 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   'POST /snapshots/{idOrName}/activate': ['snapshot', 'activate'],
   'POST /snapshots/{idOrName}/deactivate': ['snapshot', 'deactivate'],
 
+  'POST /secret': ['secret', 'create'],
+  'PATCH /secret/{secretId}': ['secret', 'update'],
+  'DELETE /secret/{secretId}': ['secret', 'delete'],
+
   'POST /volumes': ['volume', 'create'],
   'DELETE /volumes/{volumeId}': ['volume', 'delete'],
 
@@ -108,6 +112,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   [`POST ${sandbox}/backup`]: ['sandbox', 'create_backup'],
   [`PUT ${sandbox}/labels`]: ['sandbox', 'replace_labels'],
   [`POST ${sandbox}/network-settings`]: ['sandbox', 'update_network_settings'],
+  [`PUT ${sandbox}/secrets`]: ['sandbox', 'update_secrets'],
   [`POST ${sandbox}/public/{isPublic}`]: ['sandbox', 'update_public_status'],
   [`POST ${sandbox}/autostop/{interval}`]: ['sandbox', 'set_auto_stop_interval'],
   [`POST ${sandbox}/autopause/{interval}`]: ['sandbox', 'set_auto_pause_interval'],

@@ -20,7 +20,7 @@ export const originOf = ({ ip, headers, id }: FastifyRequest): Origin => ({
 })
 
 /** Whether a parameter is a secret. The last segment of some paths is a credential, which must not be stored. */
-const isSecret = (name: string) => /token|secret|key$/i.test(name)
+const isSecret = (name: string) => /(?:token|secret|key)$/i.test(name)
 
 /** Whether a parameter is an id or a name. Other parameters are settings, such as the interval of autostop. */
 const isName = (name: string) => /(?:id|name)$/i.test(name)

@@ -18,6 +18,8 @@ import { asAssignment, asRecord } from '#src/control/sandboxes/record/sandbox.ts
 import { ForRunnerQuery, reportable, SandboxRecord, UpdateSandboxState } from '#src/control/sandboxes/record/schemas.ts'
 import { listForRunner } from '#src/control/sandboxes/service.ts'
 import { applyReport } from '#src/control/sandboxes/upkeep/reports.ts'
+import { listForRunner as listSecrets } from '#src/control/secrets/of-runner.ts'
+import { SecretsOfRunnerShape } from '#src/control/secrets/schemas.ts'
 import { ImageAssignmentShape } from '#src/control/snapshots/schemas.ts'
 import { listForRunner as listVolumes } from '#src/control/volumes/of-runner.ts'
 import { VolumeAssignmentShape } from '#src/control/volumes/schemas.ts'
@@ -147,6 +149,14 @@ export const runnerRoutes = (parts: RunningParts): ControlRoute[] => [
     summary: 'The volumes that the calling runner should remove.',
     replies: { 200: Type.Array(VolumeAssignmentShape) },
     run: ({ runner }) => listVolumes(parts, runner),
+  }),
+  route({
+    method: 'GET',
+    path: '/runners/secrets',
+    needs: 'runner',
+    summary: 'The secrets that sandboxes of the calling runner use, with their values.',
+    replies: { 200: SecretsOfRunnerShape },
+    run: ({ runner }) => listSecrets(parts, runner.id),
   }),
   route({
     method: 'GET',

@@ -20,6 +20,7 @@ import { setNetwork } from './verbs/network-settings.ts'
 import { pauseSandbox } from './verbs/pause.ts'
 import { recoverSandbox } from './verbs/recover.ts'
 import { resizeSandbox } from './verbs/resize.ts'
+import { setSecrets } from './verbs/secrets.ts'
 import * as settings from './verbs/settings.ts'
 import { snapshotSandbox } from './verbs/snapshot.ts'
 import { startSandbox } from './verbs/start.ts'
@@ -273,6 +274,19 @@ export const sandboxRoutes = (parts: GateParts): ControlRoute[] => {
       body: shapes.NetworkSettings,
       replies: { 200: SandboxRecord },
       run: async ({ params, body, ...actor }) => record(await setNetwork(parts, actor, params.sandboxIdOrName, body)),
+    }),
+    route({
+      method: 'PUT',
+      path: '/sandbox/:sandboxIdOrName/secrets',
+      needs: 'write:sandboxes',
+      summary: 'Replaces the secrets of a sandbox. Processes that begin later have the variables.',
+      params: ByIdOrName,
+      body: shapes.SandboxSecrets,
+      replies: { 200: SandboxRecord },
+      run: async ({ params, body, request, ...actor }) => {
+        const opened = opening(request)
+        return opened(await setSecrets(parts, actor, params.sandboxIdOrName, body))
+      },
     }),
     route({
       method: 'POST',

@@ -1,5 +1,11 @@
 // Functions about sandboxes, for other modules. Only the verbs change the state of sandboxes.
-export { forgiveSilence, writeVariables } from './record/notes.ts'
+export {
+  dropSecret,
+  forgiveSilence,
+  listWithSecret,
+  listWithSecretsOn,
+  writeVariables,
+} from './record/notes.ts'
 export {
   type By,
   findSandbox,

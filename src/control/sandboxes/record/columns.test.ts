@@ -33,9 +33,13 @@ const samples: Record<string, string> = {
   'timestamp with time zone': `'2030-01-01'`,
 }
 
-/** A sample value of a column. For volumes it is a valid list, because verbs read each volume. */
-const sampleOf = ({ name, type }: Stored) =>
-  name === 'volumes' ? `'[{"volumeId": "sample", "mountPath": "/sample"}]'` : samples[type]
+/** Sample values of columns that are lists of objects, which verbs read. */
+const lists: Partial<Record<ColumnName, string>> = {
+  volumes: `'[{"volumeId": "sample", "mountPath": "/sample"}]'`,
+  secrets: `'[{"variable": "SAMPLE", "secretId": "sample", "placeholder": "sample"}]'`,
+}
+
+const sampleOf = ({ name, type }: Stored) => lists[name] ?? samples[type]
 
 const fill = async (app: TestControl, id: string, wanted: readonly Stored[]) => {
   const set = wanted.map((each) => `${each.name} = ${sampleOf(each) ?? assert.fail(`no sample of ${each.type}`)}`)
@@ -83,7 +87,7 @@ suite('the columns of a sandbox', () => {
       const before = await read(app, id)
       await sql`update sandboxes set gone_at = '2030-01-01' where id = ${id}`
       const after = await read(app, id)
-      const emptyOf = ({ name, type }: Stored) => (type === 'ARRAY' || name === 'volumes' ? [] : {})
+      const emptyOf = ({ name, type }: Stored) => (type === 'ARRAY' || lists[name] ? [] : {})
       const emptied = shed.map((each) => [each.name, each.isNullable ? null : emptyOf(each)])
       const expected = { ...before, ...Object.fromEntries(emptied), gone_at: after['gone_at'] }
       // `due_at` and `label_signature` are computed by the database from other columns.

@@ -27,6 +27,9 @@ export const SandboxVolume = Type.Object({
 /** A mount, and what the sandbox's runner needs for it. Not yet placed: the sandbox has no runner yet. */
 export type PlacedMount = VolumeMount & { placed?: Pick<AssignedVolume, 'driver' | 'sizeGiB' | 'isNew'> }
 
+/** A secret of the organization whose placeholder a variable of the sandbox holds. */
+export type MountedSecret = { variable: string; secretId: string; placeholder: string }
+
 type Described = {
   /** Whether a create must give the value (`given`), can give the value, or leaves the column at the database's default. */
   begins: 'given' | 'may be given' | 'default'
@@ -169,6 +172,10 @@ export const columns = {
     isJson: true,
     shown: inRecords('volumes', Type.Array(SandboxVolume)),
   }),
+  /** The mounted secrets. A fork has those of its parent. */
+  secrets: column<MountedSecret[]>()({ ...copied, begins: 'may be given', gone: 'shed', isJson: true }),
+  /** The certificate of the authority that the sandbox trusts for its secrets; null if it has never had one. */
+  secret_authority: column<string | null>()({ ...copied, begins: 'may be given', gone: 'shed' }),
   /** Telemetry endpoint that the sandbox's creator gave. */
   otel_endpoint_override: column<string | null>()({
     ...copied,

@@ -108,3 +108,59 @@ export const writeNetwork = async (
   if (!row) throw noSandbox(id)
   return row
 }
+
+/** Condition for sandboxes that have a secret. */
+const hasSecret = (sql: Sql, organizationId: string, secretId: string): Piece => sql`
+  organization_id = ${organizationId} and secrets <> '[]' and gone_at is null
+    and secrets @> ${sql.json([{ secretId }])}::jsonb`
+
+export const listWithSecret = (sql: Sql, organizationId: string, secretId: string): Promise<SandboxRow[]> =>
+  sql<SandboxRow[]>`select * from sandboxes where ${hasSecret(sql, organizationId, secretId)}`
+
+/** Lists sandboxes with secrets that run on this runner, or are to run there. */
+export const listWithSecretsOn = (sql: Sql, runnerId: string): Promise<SandboxRow[]> =>
+  sql<SandboxRow[]>`
+    select * from sandboxes
+    where runner_id = ${runnerId} and secrets <> '[]' and gone_at is null
+      and (desired_state in ('started', 'paused') or state in ('started', 'paused'))`
+
+/** How much the generation of a sandbox grows by a change for its runner: see `writeNetwork`. */
+const anewFor = (sql: Sql): Piece => sql`case when state <> 'error' and desired_state <> 'destroyed' then 1 else 0 end`
+
+/** Takes a deleted secret from all sandboxes that have it. Rows are locked in the order of ids, as everywhere. */
+export const dropSecret = async (
+  transaction: Transaction,
+  organizationId: string,
+  secretId: string,
+  now: Date,
+): Promise<SandboxRow[]> => {
+  await transaction`
+    select from sandboxes where ${hasSecret(transaction, organizationId, secretId)} order by id for no key update`
+  return await transaction<SandboxRow[]>`
+    update sandboxes set updated_at = ${now}, generation = generation + ${anewFor(transaction)},
+      version = version + ${anewFor(transaction)},
+      secrets = coalesce((
+        select jsonb_agg(each) from jsonb_array_elements(secrets) each where each ->> 'secretId' <> ${secretId}), '[]')
+    where ${hasSecret(transaction, organizationId, secretId)} returning *`
+}
+
+/**
+ * Writes the mounted secrets of a sandbox whose row is locked. As for variables, calls into the sandbox wait until its runner has
+ * them, and the generation grows by the rule of `writeNetwork`. A variable that had been removed is there again.
+ */
+export const writeSecrets = async (
+  transaction: Transaction,
+  { id }: SandboxRow,
+  { secrets, secret_authority }: Pick<SandboxRow, 'secrets' | 'secret_authority'>,
+  now: Date,
+): Promise<SandboxRow> => {
+  const variables = secrets.map(({ variable }) => variable)
+  const [row] = await transaction<SandboxRow[]>`
+    update sandboxes set secrets = ${transaction.json(secrets)}, updated_at = ${now},
+      secret_authority = coalesce(${secret_authority}, secret_authority),
+      unset_env = array(select name from unnest(unset_env) name where name <> all(${variables}::text[])),
+      generation = generation + ${anewFor(transaction)}, version = version + ${anewFor(transaction)},
+      least_generation = generation + ${anewFor(transaction)}
+    where id = ${id} returning *`
+  return row!
+}

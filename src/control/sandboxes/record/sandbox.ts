@@ -1,6 +1,7 @@
 // The row of a sandbox, and its three views: list item, full record and assignment.
 import type { ArchiveRef, AssignedVolume, Assignment, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState } from '#src/wire/sandbox-state.ts'
+import { trustVariables } from '#src/wire/secrets.ts'
 import {
   type ColumnValues,
   columns,
@@ -178,6 +179,14 @@ const languageOf = ({ labels }: SandboxRow): string => {
   return /^[a-z]{1,32}$/.test(language) ? language : 'python'
 }
 
+/** The sandbox's variables, with those for its secrets. What the sandbox's owner has set or removed stays so. */
+const envOf = ({ env, unset_env, secrets, secret_authority }: SandboxRow): Record<string, string> => {
+  if (secrets.length === 0) return env
+  const placeholders = secrets.map(({ variable, placeholder }) => [variable, placeholder] as const)
+  const added = { ...(secret_authority === null ? {} : trustVariables), ...env, ...Object.fromEntries(placeholders) }
+  return Object.fromEntries(Object.entries(added).filter(([name]) => !unset_env.includes(name)))
+}
+
 /** The sandbox as an assignment for its runner. */
 export const asAssignment = (row: SandboxRow): Assignment => ({
   sandboxId: row.id,
@@ -190,7 +199,7 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
   image: row.image,
   snapshot: row.snapshot || row.image,
   user: row.os_user,
-  env: row.env,
+  env: envOf(row),
   language: languageOf(row),
   cpu: row.cpu,
   memoryGiB: row.memory_gib,
@@ -199,6 +208,7 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
     blockAll: row.network_block_all,
     allowList: row.network_allow_list,
     domains: row.domain_allow_list,
+    ...(row.secrets.length === 0 ? {} : { hasSecrets: true }),
   },
   isNew: row.first_started_at === null,
   ...defined({
@@ -206,6 +216,7 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
     isRunning: isRunning(row.state, row.desired_state) ? (true as const) : null,
     isWarm: row.warm_pool_id === null ? null : (true as const),
     forkOf: row.first_started_at === null ? row.parent_id : null,
+    authority: row.secrets.length === 0 ? null : row.secret_authority,
     volumes: volumesOf(row),
     archive: archiveOf(row),
     otelEndpoint: row.otel_endpoint,

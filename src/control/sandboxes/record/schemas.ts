@@ -1,7 +1,7 @@
 // The request and reply schemas of the sandbox endpoints.
 import Type, { type Static } from 'typebox'
 import { CreateBuildInfo } from '#src/control/build-info.ts'
-import { DateTime, optional, orNull } from '#src/http/shapes.ts'
+import { DateTime, optional, orNull, textMap } from '#src/http/shapes.ts'
 import { mostVolumes } from '#src/wire/runner-link.ts'
 import { sandboxStates } from '#src/wire/sandbox-state.ts'
 import { askedShapes, listedShapes, oneOf, recordedShapes, sandboxClasses, TextMap } from './columns.ts'
@@ -40,6 +40,12 @@ const networkLists = {
 export const NetworkSettings = Type.Object({ networkBlockAll: Type.Optional(Type.Boolean()), ...networkLists })
 
 export type NetworkSettings = Static<typeof NetworkSettings>
+
+/** Each item maps variables to names of secrets. */
+const AskedSecrets = Type.Array(textMap({ names: 255, values: 128, most: 1000 }), { maxItems: 1000 })
+
+export const SandboxSecrets = Type.Object({ secrets: AskedSecrets })
+export type SandboxSecrets = Static<typeof SandboxSecrets>
 
 /**
  * The body of a create. It lists every field of the interface, also those that are not implemented: `verbs/create.ts`
@@ -86,7 +92,7 @@ export const CreateSandbox = Type.Object({
   ),
   buildInfo: Type.Optional(CreateBuildInfo),
   linkedSandbox: Type.Optional(Type.Unknown()),
-  secrets: Type.Optional(Type.Unknown()),
+  secrets: optional(AskedSecrets),
 })
 
 export type CreateSandbox = Static<typeof CreateSandbox>

@@ -2,6 +2,7 @@
 // completed it. The reconciler reads only rows of the database; a runner may get an assignment twice.
 import { pushImage } from '#src/control/images/images.ts'
 import type { RunningParts } from '#src/control/running.ts'
+import { pushSecrets } from '#src/control/secrets/of-runner.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { Change } from '../record/changes.ts'
 import { isClaim, isMeant } from '../record/lifecycle.ts'
@@ -23,7 +24,13 @@ const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
 
 /** Sends the assignment to the runner, and the assignment of the image while a snapshot is made. */
 const tell = (parts: RunningParts, runnerId: string, row: SandboxRow): void => {
-  parts.links.push(runnerId, asAssignment(row))
+  const push = () => parts.links.push(runnerId, asAssignment(row))
+  // The secrets come first, so that the sandbox's first request has them.
+  if (row.secrets.length === 0) push()
+  else
+    pushSecrets(parts, runnerId, row)
+      .then(push)
+      .catch((error) => parts.log.error({ err: error, sandboxId: row.id }, 'an assignment could not be pushed'))
   if (row.state === 'snapshotting' && row.snapshot_image !== null) void pushImage(parts, row.snapshot_image)
 }
 

@@ -3,6 +3,7 @@
 import { readDisplayText } from '#src/control/display-text.ts'
 import { isTokenLike, looksLikeId } from '#src/control/id-like.ts'
 import { readDefinition } from '#src/control/images/source.ts'
+import { type AskedSecrets, readSecrets } from '#src/control/secrets/mounting.ts'
 import { readServiceUrl } from '#src/control/service-url.ts'
 import { readMounts } from '#src/control/volumes/mounting.ts'
 import { Problem } from '#src/problems.ts'
@@ -39,6 +40,7 @@ export type Wish = {
   ttlMinutes: number | undefined
   /** The requested volumes, by id or name. */
   volumes: VolumeMount[]
+  secrets: AskedSecrets
 }
 
 const isAsked = (value: unknown): boolean => {
@@ -50,7 +52,6 @@ const notBuilt = [
   'gpu',
   'gpuType',
   'linkedSandbox',
-  'secrets',
   'outboundProxyUrl',
 ] as const satisfies readonly (keyof CreateSandbox)[]
 
@@ -115,5 +116,6 @@ export const checkBody = (
     autoDeleteInterval: Math.max(body.autoDeleteInterval ?? -1, -1),
     ttlMinutes: body.ttlMinutes,
     volumes: readMounts(body.volumes ?? []),
+    secrets: readSecrets(body.secrets ?? []),
   }
 }

@@ -19,6 +19,7 @@ import {
 import { findRegion, type Region } from '#src/control/regions/service.ts'
 import { type HeldRunner, hasRoomOn, holdRunners, pickRunner } from '#src/control/runners/placement.ts'
 import type { RunningParts } from '#src/control/running.ts'
+import { type HeldSecrets, mountSecrets } from '#src/control/secrets/mounting.ts'
 import { checkMade, untilMade } from '#src/control/snapshots/awaiting.ts'
 import { withSnapshots } from '#src/control/snapshots/bases.ts'
 import { definitionOf } from '#src/control/snapshots/desktop.ts'
@@ -79,6 +80,7 @@ type Plan = {
   quota: Quota
   /** The mounts of the sandbox. Undefined: it mounts no volumes. */
   mounts: HeldMounts | undefined
+  secrets: HeldSecrets
 }
 
 const smallest: Size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
@@ -125,6 +127,7 @@ const plan = async (
   const snapshot = wish.snapshot ?? parts.settings.defaultSnapshot
   // Volumes are locked before runners, because their runner decides where the sandbox goes.
   const mounts = await holdMounts(transaction, { organizationId: organization.id, regionId }, wish.volumes)
+  const secrets = await mountSecrets(parts, transaction, organization, wish.secrets)
   // Locks are taken last, and are held no longer than necessary.
   const [region, quotaOf, , origin] = await Promise.all([
     getRegion(transaction, organization, regionId),
@@ -150,6 +153,7 @@ const plan = async (
     ttlMinutes: readTtl(wish.ttlMinutes, quota),
     quota,
     mounts,
+    secrets,
   }
 }
 
@@ -199,7 +203,7 @@ const write = async (
   planned: Plan,
 ): Promise<CreatedSandbox> => {
   const { organization, user } = actor
-  const { origin, regionId, otelEndpoint, size, ttlMinutes, mounts } = planned
+  const { origin, regionId, otelEndpoint, size, ttlMinutes, mounts, secrets } = planned
   const { options, clock } = parts
   const id = randomUUID()
   const now = clock.now()
@@ -212,6 +216,7 @@ const write = async (
     memory_gib: size.memoryGiB,
     disk_gib: size.diskGiB,
     env: wish.env,
+    ...(secrets.secrets.length === 0 ? {} : secrets),
     labels: wish.labels,
     ...wish.asIs,
     ...wish.network,

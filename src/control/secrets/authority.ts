@@ -1,0 +1,57 @@
+// The authority of an organization, and the certificates of its secrets' hosts that it signs. Its private key never leaves control.
+import { Problem } from '#src/problems.ts'
+import type { Parts } from '../parts.ts'
+import type { Sql } from '../storage/database.ts'
+import { type Certified, makeAuthority, makeServerCertificate } from './certificate.ts'
+import { type Authority, findAuthorities, insertAuthority, type Secret } from './store.ts'
+
+const dayMs = 86_400_000
+const authorityDays = 3650
+/** Validity of a certificate for hosts. It is made anew when half of that is over. */
+const certificateDays = 14
+/** Most certificates that are kept in memory; making one takes a millisecond. */
+const mostKept = 5000
+
+const purposeOf = (organizationId: string) => `secret-authority:${organizationId}`
+const nameOf = (organizationId: string) => `Alcove secrets of ${organizationId}`
+
+/** The time of the kernel, which clients compare certificates with. A day earlier, for clocks that are slow. */
+const spanOf = (days: number) => ({
+  notBefore: new Date(Date.now() - dayMs),
+  notAfter: new Date(Date.now() + days * dayMs),
+})
+
+/** Makes the organization's authority if it has none. Returns its certificate. */
+export const ensureAuthority = async (
+  { encryption, clock }: Pick<Parts, 'encryption' | 'clock'>,
+  sql: Sql,
+  organizationId: string,
+): Promise<string> => {
+  const find = async () => (await findAuthorities(sql, [organizationId]))[0]?.certificate
+  const known = await find()
+  if (known !== undefined) return known
+  const { certificate, privateKey } = makeAuthority(nameOf(organizationId), spanOf(authorityDays))
+  const sealedKey = encryption.encrypt(purposeOf(organizationId), privateKey)
+  await insertAuthority(sql, { organizationId, certificate, sealedKey }, clock.now())
+  const stored = await find()
+  if (stored === undefined) throw new Problem('conflict', 'The organization was deleted meanwhile.')
+  return stored
+}
+
+const kept = new Map<string, Certified & { until: number }>()
+
+/** The certificate for the hosts of a secret: the one that was made before, if half of its time is left. */
+export const certify = (
+  { encryption }: Pick<Parts, 'encryption'>,
+  { organizationId, certificate, sealedKey }: Authority,
+  { id, version, hosts }: Secret,
+): Certified => {
+  const key = `${certificate} ${id} ${version}`
+  const known = kept.get(key)
+  if (known !== undefined && known.until > Date.now()) return known
+  const privateKey = encryption.decrypt(purposeOf(organizationId), sealedKey)
+  const made = makeServerCertificate({ name: nameOf(organizationId), privateKey }, hosts, spanOf(certificateDays))
+  if (kept.size >= mostKept) kept.clear()
+  kept.set(key, { ...made, until: Date.now() + (certificateDays / 2) * dayMs })
+  return made
+}

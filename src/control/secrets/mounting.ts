@@ -1,0 +1,45 @@
+// The secrets of one sandbox: which variable of it holds the placeholder of which secret.
+import { Problem } from '#src/problems.ts'
+import type { Parts } from '../parts.ts'
+import type { Organization } from '../people/organization.ts'
+import type { MountedSecret } from '../sandboxes/record/columns.ts'
+import type { Transaction } from '../storage/database.ts'
+import { ensureAuthority } from './authority.ts'
+import { holdSecrets } from './store.ts'
+
+/** Names of secrets by the variable that each is mounted at. */
+export type AskedSecrets = ReadonlyMap<string, string>
+
+/** Reads `[{VARIABLE: name}, …]`. */
+export const readSecrets = (given: readonly Readonly<Record<string, string>>[]): AskedSecrets => {
+  const entries = given.flatMap((each) => Object.entries(each))
+  const asked = new Map(entries)
+  for (const [variable] of entries) {
+    const shown = `"${variable.slice(0, 60)}"`
+    if (!/^[A-Za-z_][A-Za-z0-9_]{0,254}$/.test(variable))
+      throw new Problem('bad_request', `secrets has ${shown}, which is not the name of a variable`)
+  }
+  if (asked.size < entries.length) throw new Problem('bad_request', 'secrets has the same variable twice')
+  return asked
+}
+
+export type HeldSecrets = { secrets: MountedSecret[]; secret_authority: string | null }
+
+/** Locks the secrets, so that none of them is deleted before the transaction ends. Throws 400 for an unknown one. */
+export const mountSecrets = async (
+  parts: Pick<Parts, 'encryption' | 'clock'>,
+  transaction: Transaction,
+  organization: Pick<Organization, 'id' | 'maxSecretsPerSandbox'>,
+  asked: AskedSecrets,
+): Promise<HeldSecrets> => {
+  if (asked.size === 0) return { secrets: [], secret_authority: null }
+  const most = organization.maxSecretsPerSandbox
+  if (asked.size > most) throw new Problem('bad_request', `secrets has ${asked.size}; a sandbox may have ${most}`)
+  const found = await holdSecrets(transaction, organization.id, [...new Set(asked.values())])
+  const secrets = [...asked].map(([variable, name]) => {
+    const secret = found.find((each) => each.name === name)
+    if (secret === undefined) throw new Problem('bad_request', `There is no secret "${name.slice(0, 128)}".`)
+    return { variable, secretId: secret.id, placeholder: secret.placeholder }
+  })
+  return { secrets, secret_authority: await ensureAuthority(parts, transaction, organization.id) }
+}
