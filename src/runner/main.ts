@@ -42,6 +42,7 @@ const code = resolve(import.meta.dirname, '../..')
 const spareNetworks = 4
 const sweepContextsSeconds = 3600
 const relieveImagesSeconds = 10
+const secretsEveryMs = 60_000
 
 type Runner = {
   /** Resolves when the default image is present and control knows it. */
@@ -69,7 +70,11 @@ export const startRunner = async (
   await mkdir(dirname(config.socket), { recursive: true })
   const launcher = resolve(code, 'native/build/launch')
   const commands = serveCommands(launcher, ownProcsFile(readLayout()))
-  const network = await openNetworkPool({ instance, log, spare: spareNetworks, opened: config.openNetworks })
+  let tellTrouble = (_sandboxId: string, _detail: string) => {}
+  const network = await openNetworkPool({
+    ...{ instance, log, spare: spareNetworks, opened: config.openNetworks },
+    onTrouble: (sandboxId, detail) => tellTrouble(sandboxId, detail),
+  })
   const givenBack = new GivenBack()
   const images = openImageStore({
     givenBack,
@@ -182,6 +187,12 @@ export const startRunner = async (
     log,
     take: (listed) => volumeKeeper.takeAll(listed),
   })
+  const secretListing = new Listing({
+    list: async () => [await control.listSecrets()],
+    log,
+    everyMs: secretsEveryMs,
+    take: ([listed], askedAt) => listed && network.learnSecrets(listed, askedAt),
+  })
   const barred = Promise.withResolvers<string>()
   let isBuilt = false
   const known = Promise.withResolvers<void>()
@@ -207,14 +218,17 @@ export const startRunner = async (
     onAssign: (assignment) => keeper.take(assignment),
     onImage: (assignment) => imageKeeper.take(assignment),
     onVolume: (assignment) => volumeKeeper.takeAll([assignment]),
+    onSecrets: (secrets) => network.learnSecrets(secrets),
     onList: () => {
       if (isBuilt) known.resolve()
       listing.readSoon()
       imageListing.readSoon()
       volumeListing.readSoon()
+      secretListing.readSoon()
     },
     onLost: () => reporter.linkLost(),
   })
+  tellTrouble = (sandboxId, detail) => void link.say({ type: 'mishap', sandboxId, cause: { detail } })
   listing.readSoon()
   const stopSweeping = repeat(
     sweepContextsSeconds,
@@ -264,6 +278,7 @@ export const startRunner = async (
       imageKeeper[Symbol.dispose]()
       imageListing[Symbol.dispose]()
       volumeListing[Symbol.dispose]()
+      secretListing[Symbol.dispose]()
       volumeKeeper[Symbol.dispose]()
       link[Symbol.dispose]()
       await gates[Symbol.asyncDispose]()

@@ -13,6 +13,7 @@ import {
   volumeDrivers,
 } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import { longestValue, mostHosts, type SecretsOfRunner } from '#src/wire/secrets.ts'
 
 const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBounds
 
@@ -48,7 +49,9 @@ const Assigned = Type.Object({
     blockAll: Type.Boolean(),
     allowList: Type.Union([Type.Null(), Type.Array(Type.String({ maxLength: 64 }), { maxItems: 1024 })]),
     domains: Type.Optional(Type.Union([Type.Null(), Type.Array(Type.String({ maxLength: 255 }), { maxItems: 1024 })])),
+    hasSecrets: Type.Optional(Type.Boolean()),
   }),
+  authority: Type.Optional(Type.String({ maxLength: 16 * 1024 })),
   otelEndpoint: Type.Optional(Type.String({ maxLength: 2048 })),
   isNew: Type.Optional(Type.Boolean()),
   isRunning: Type.Optional(Type.Boolean()),
@@ -130,6 +133,35 @@ const VolumeAssignmentShape = Compile(AssignedRemoval)
 
 export const isVolumeAssignment = (value: unknown): value is VolumeAssignment => VolumeAssignmentShape.Check(value)
 
+const pem = Type.String({ maxLength: 64 * 1024 })
+
+const ToldSecrets = Type.Object({
+  secrets: Type.Array(
+    Type.Object({
+      id,
+      version: Type.Integer({ minimum: 0 }),
+      placeholder: Type.String({ pattern: '^[A-Za-z0-9_]{16,128}$', maxLength: 128 }),
+      value: Type.String({ pattern: '^[\\x20-\\x7e]*$', maxLength: longestValue }),
+      hosts: Type.Array(Type.String({ maxLength: 255 }), { maxItems: mostHosts }),
+      certificate: pem,
+      privateKey: pem,
+    }),
+    { maxItems: mostValues },
+  ),
+  sandboxes: Type.Array(
+    Type.Object({
+      sandboxId: id,
+      generation: Type.Integer({ minimum: 0 }),
+      secretIds: Type.Array(id, { maxItems: mostValues }),
+    }),
+    { maxItems: mostValues },
+  ),
+})
+
+const ToldSecretsShape = Compile(ToldSecrets)
+
+export const isSecretsOfRunner = (value: unknown): value is SecretsOfRunner => ToldSecretsShape.Check(value)
+
 const UsedContexts = Type.Object({
   organizationId: Type.Optional(id),
   inUse: Type.Array(Type.Object({ organizationId: name, hashes: Type.Array(name, { maxItems: 10 * mostValues }) }), {
@@ -173,7 +205,7 @@ export const placeIn = (message: TracePlace): TracePlace => {
 }
 
 /** Every message that control may send. */
-export const heard = [Assigned, AssignedImage, AssignedRemoval, UsedContexts, Welcome, Traced]
+export const heard = [Assigned, AssignedImage, AssignedRemoval, ToldSecrets, UsedContexts, Welcome, Traced]
 
 /** Reads a record of control's list. Undefined if the record has no valid sandbox id. */
 export const readListed = (value: unknown): ListedSandbox | UnreadableSandbox | undefined => {

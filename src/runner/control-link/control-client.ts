@@ -5,11 +5,13 @@ import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, Report, VolumeAssignment } from '#src/wire/runner-link.ts'
+import type { SecretsOfRunner } from '#src/wire/secrets.ts'
 import {
   idOf,
   isContextsInUse,
   isImageAssignment,
   isRead,
+  isSecretsOfRunner,
   isVolumeAssignment,
   type ListedSandbox,
   readListed,
@@ -100,6 +102,13 @@ export class ControlClient implements AsyncDisposable {
   async listVolumes(): Promise<VolumeAssignment[]> {
     const volumes: readonly unknown[] = await this.#read('/api/runners/volumes')
     return volumes.filter(isVolumeAssignment)
+  }
+
+  /** Reads the secrets that sandboxes of this host use. Throws if the answer is unreadable: those that are known stay. */
+  async listSecrets(): Promise<SecretsOfRunner> {
+    const answer = await this.#get('/api/runners/secrets')
+    if (!isSecretsOfRunner(answer)) throw new Error('control answered secrets that cannot be read')
+    return answer
   }
 
   /**

@@ -4,7 +4,15 @@ import type { Logger } from '#src/kit/log.ts'
 import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
 import type { ImageStorage } from '#src/wire/image-storage.ts'
 import type { Assignment, FromRunner, ImageAssignment, ToRunner, VolumeAssignment } from '#src/wire/runner-link.ts'
-import { isAssignment, isImageAssignment, isVolumeAssignment, isWelcome, placeIn } from './assignment.ts'
+import type { SecretsOfRunner } from '#src/wire/secrets.ts'
+import {
+  isAssignment,
+  isImageAssignment,
+  isSecretsOfRunner,
+  isVolumeAssignment,
+  isWelcome,
+  placeIn,
+} from './assignment.ts'
 
 type LinkParts = {
   controlUrl: URL
@@ -16,6 +24,7 @@ type LinkParts = {
   onAssign: (assignment: Assignment) => void
   onImage: (assignment: ImageAssignment) => void
   onVolume?: (assignment: VolumeAssignment) => void
+  onSecrets?: (secrets: SecretsOfRunner) => void
   /**
    * Called on every connection before any other message, with the database that control serves. False: ignore all later messages.
    */
@@ -89,6 +98,10 @@ export class Link implements Disposable {
       case 'volume':
         if (isVolumeAssignment(message.assignment)) this.#parts.onVolume?.(message.assignment)
         else this.#parts.log.error('control asked for the removal of a volume that the runner cannot read')
+        return
+      case 'secrets':
+        if (isSecretsOfRunner(message.secrets)) this.#parts.onSecrets?.(message.secrets)
+        else this.#parts.log.error('control told secrets that the runner cannot read')
         return
       default:
         // A newer control may send types of messages that this runner does not know.

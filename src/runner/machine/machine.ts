@@ -16,8 +16,8 @@ import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { Journal } from './journal.ts'
 import { cgroupPathOf, type Places } from './places.ts'
 
-/** The agent's calls that verbs need: whether the agent answers, its shutdown, commands, and the entrypoint. */
-export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec'> & { jobs: Pick<Jobs, 'spawn'> }
+/** The agent's calls that verbs need: whether the agent answers, its shutdown, commands, the entrypoint, and files to trust. */
+export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'files'> & { jobs: Pick<Jobs, 'spawn'> }
 
 export type Images = {
   /** The directory of an image's files, shifted to the uids of sandboxes; undefined if the image is not on this host. */

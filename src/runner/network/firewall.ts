@@ -25,6 +25,7 @@ import {
 import {
   askText,
   connectionBounds,
+  egressText,
   namedRemovalText,
   namedText,
   ofHostText,
@@ -50,6 +51,8 @@ export type Firewall = {
   forget: (slots: readonly number[]) => Promise<void>
   /** Redirects the DNS questions of slots with a list of domains to Alcove's resolver. */
   lead: (ports: Ports) => Promise<void>
+  /** Turns connections of slots with secrets to our proxy. */
+  leadToEgress: (port: number) => Promise<void>
   /** Opens addresses of a listed name, except closed ones. Returns the opened addresses. */
   openName: (slot: number, name: string, addresses: readonly string[], seconds: number) => Promise<string[]>
   /** Updates the closed networks of the host if they have changed. */
@@ -93,6 +96,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     const listed = cidrsOf(rule).map((cidr) => `${addressOf(range, slot)} . ${cidr}`)
     return [
       `${verb} element inet ${table} slots { ${keyOf(slot)} : ${verdictText(slot, rule)} }`,
+      ...(rule.isProxied ? [`${verb} element inet ${table} proxied { ${keyOf(slot)} }`] : []),
       ...(asksOurs(rule) ? [`${verb} element inet ${table} askers { ${keyOf(slot)} }`] : []),
       ...(listed.length === 0 ? [] : [`${verb} element inet ${table} allowed { ${listed.join(', ')} }`]),
     ]
@@ -257,6 +261,11 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
       inTurn(async () => {
         present.ports = to
         await orAnew(() => load(askText(instance, range, to)))
+      }),
+    leadToEgress: (port) =>
+      inTurn(async () => {
+        present.egressPort = port
+        await orAnew(() => load(egressText(instance, range, port)))
       }),
     openName: async (slot, name, addresses, seconds) => {
       if (!isAllowed(slot, name)) return []

@@ -4,7 +4,9 @@
 // No slot reaches the host, another sandbox, link-local or private addresses (see README.md).
 import type { Logger } from '#src/kit/log.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
+import type { SecretsOfRunner } from '#src/wire/secrets.ts'
 import { Resolver } from './dns/resolver.ts'
+import { Egress } from './egress.ts'
 import { type Firewall, type OpenTime, openFirewall } from './firewall.ts'
 import { openForwarding, passForeignChains } from './forwarding.ts'
 import { HostNetworksWatch } from './host-networks.ts'
@@ -32,9 +34,12 @@ export type NetworkPool = {
   adopt(name: string): Slot | undefined
   /**
    * Applies a policy. When this resolves, the policy is in force, for open connections too. Throws RangeError for an invalid
-   * list. The slot's connections count for the organization.
+   * list. The slot's connections count for the organization. `sandboxId`: whose secrets they may use, if the policy says that
+   * there are some.
    */
-  apply(slot: Slot, policy: NetworkPolicy, organizationId?: string): Promise<void>
+  apply(slot: Slot, policy: NetworkPolicy, organizationId?: string, sandboxId?: string): Promise<void>
+  /** Takes values of secrets for the proxy. `askedAt`: they are control's whole list, as it was at that time. */
+  learnSecrets(news: SecretsOfRunner, askedAt?: number): void
   /** Deletes the slot. May be called twice. */
   release(slot: Slot): Promise<void>
   /** Deletes slots from before this process that are neither adopted nor named in `keep`. Returns their names. */
@@ -56,6 +61,8 @@ export type NetworkPoolOptions = {
   connectionTableSize?: number
   /** How long opened addresses stay open. Default: at least one minute, plus one minute. */
   openTime?: OpenTime
+  /** Called with a sentence about a sandbox's connection that the proxy for secrets could not serve. */
+  onTrouble?: (sandboxId: string, sentence: string) => void
 }
 
 const batchLimit = 16
@@ -64,6 +71,7 @@ const refillDelayMs = 100
 
 export const openNetworkPool = async (options: NetworkPoolOptions): Promise<NetworkPool> => {
   const { instance, log, opened = [], resolvers = resolversForSandboxes(), connectionTableSize, openTime } = options
+  const { onTrouble = () => {} } = options
   const range = await claimRange(instance, log)
   await openForwarding(instance)
   const firewall = await openFirewall({ instance, range, resolvers, opened, connectionTableSize }, log, openTime)
@@ -83,8 +91,9 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
     },
     log,
   })
+  const egress = new Egress({ address: gatewayOf(range), lead: firewall.leadToEgress, onTrouble, log })
   const mtu = await mtuOfWayOut()
-  const pool = new SlotPool(options, { range, mtu, firewall, resolver, found: found.any, whole: found.whole })
+  const pool = new SlotPool(options, { range, mtu, firewall, resolver, egress, found: found.any, whole: found.whole })
   pool.refill()
   return pool
 }
@@ -94,6 +103,7 @@ type Parts = {
   mtu: number
   firewall: Firewall
   resolver: Resolver
+  egress: Egress
   found: Set<number>
   whole: Set<number>
 }
@@ -153,10 +163,14 @@ class SlotPool implements NetworkPool {
     return this.#slot(n)
   }
 
-  async apply(slot: Slot, policy: NetworkPolicy, organizationId?: string): Promise<void> {
+  async apply(slot: Slot, policy: NetworkPolicy, organizationId?: string, sandboxId?: string): Promise<void> {
     const n = this.#numberOf(slot)
     if (!this.#used.has(n)) throw new Error(`${slot.name} is not in use`)
-    const { firewall, resolver } = this.#parts
+    const { firewall, resolver, egress } = this.#parts
+    if (policy.hasSecrets) {
+      egress.know(slot.address, sandboxId)
+      await egress.serve()
+    }
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
     // Wait for the resolver, which with `blockAll` refuses every question immediately. Without a resolver a question would
@@ -165,6 +179,11 @@ class SlotPool implements NetworkPool {
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)
     resolver.allow(slot.address, domains)
+    if (!policy.hasSecrets) egress.know(slot.address, undefined)
+  }
+
+  learnSecrets(news: SecretsOfRunner, askedAt?: number): void {
+    this.#parts.egress.learn(news, askedAt)
   }
 
   async release(slot: Slot): Promise<void> {
@@ -193,7 +212,7 @@ class SlotPool implements NetworkPool {
     clearInterval(this.#watch)
     this.#hostWatch.close()
     clearTimeout(this.#soon)
-    await Promise.all([this.#making, this.#parts.resolver.close()])
+    await Promise.all([this.#making, this.#parts.resolver.close(), this.#parts.egress.close()])
     for (const waiter of this.#waiters.splice(0)) waiter.reject(new Error('the network pool is closed'))
     await this.#delete(this.#spare.splice(0))
   }
@@ -281,8 +300,11 @@ class SlotPool implements NetworkPool {
     await deleteSlots(instance, numbers)
     const left = (await lookForSlots(instance)).any.intersection(new Set(numbers))
     if (left.size > 0) throw new Error(`could not delete ${[...left].map((n) => netnsName(instance, n)).join(', ')}`)
-    const { firewall, resolver, range } = this.#parts
-    for (const n of numbers) resolver.allow(addressOf(range, n), null)
+    const { firewall, resolver, egress, range } = this.#parts
+    for (const n of numbers) {
+      resolver.allow(addressOf(range, n), null)
+      egress.know(addressOf(range, n), undefined)
+    }
     await firewall.forget(numbers)
   }
 

@@ -7,11 +7,15 @@ import { addressOf, type Range, slotOfLink, tableOf, toDotted } from './names.ts
 import { namedOf } from './ruleset.ts'
 
 /** `listed` allows only CIDR blocks. `named` allows CIDR blocks and domains. */
-export type Rule =
+export type Rule = (
   | { verdict: 'drop' | 'open' }
   | { verdict: 'listed'; cidrs: readonly string[] }
   /** `domains` is undefined if the rule was read from the kernel, which does not store domains. */
   | { verdict: 'named'; cidrs: readonly string[]; domains: readonly string[] | undefined }
+) & {
+  /** Connections to port 443 go through the proxy for secrets. */
+  isProxied?: true
+}
 
 export const openToAll: Rule = { verdict: 'open' }
 
@@ -33,7 +37,12 @@ const checkDomains = (domains: readonly string[]): readonly string[] => {
   return [...new Set(domains)].sort()
 }
 
-export const ruleOf = ({ blockAll, allowList, domains = null }: NetworkPolicy): Rule => {
+export const ruleOf = ({ hasSecrets = false, ...policy }: NetworkPolicy): Rule => {
+  const rule = verdictOf(policy)
+  return hasSecrets ? { ...rule, isProxied: true } : rule
+}
+
+const verdictOf = ({ blockAll, allowList, domains = null }: NetworkPolicy): Rule => {
   const blocks = allowList === null ? [] : withoutNested(checkAllowList(allowList))
   const names = domains === null ? null : checkDomains(domains)
   if (blockAll) return { verdict: 'drop' }
@@ -48,7 +57,10 @@ export const cidrsOf = (rule: Rule) => ('cidrs' in rule ? rule.cidrs : [])
 export const domainsOf = (rule: Rule | undefined) => (rule?.verdict === 'named' ? rule.domains : undefined)
 
 export const isSame = (a: Rule | undefined, b: Rule) =>
-  a?.verdict === b.verdict && cidrsOf(a).join() === cidrsOf(b).join() && domainsOf(a)?.join() === domainsOf(b)?.join()
+  a?.verdict === b.verdict &&
+  a.isProxied === b.isProxied &&
+  cidrsOf(a).join() === cidrsOf(b).join() &&
+  domainsOf(a)?.join() === domainsOf(b)?.join()
 
 export const verdictText = (slot: number, { verdict }: Rule) =>
   `goto ${verdict === 'named' ? namedOf(slot) : verdict === 'drop' ? 'blocked' : verdict}`
@@ -66,6 +78,7 @@ const elementsOf = async <E>(kind: 'map' | 'set', table: string, name: string): 
 export const readRules = async (instance: string, range: Range): Promise<Map<number, Rule>> => {
   const table = tableOf(instance)
   const slots = await elementsOf<[{ concat: [string, string] }, Verdict]>('map', table, 'slots')
+  const proxied = await elementsOf<{ concat: [string, string] }>('set', table, 'proxied')
   const allowed = await elementsOf<{ concat: [string, Destination] }>('set', table, 'allowed')
 
   const allowedOf = (address: string) =>
@@ -85,7 +98,8 @@ export const readRules = async (instance: string, range: Range): Promise<Map<num
   for (const [{ concat: key }, verdict] of slots) {
     const slot = slotOfLink(instance, key[0])
     if (slot === undefined || key[1] !== addressOf(range, slot)) continue
-    rules.set(slot, ruleFrom(slot, key[1], verdict))
+    const isProxied = proxied.some(({ concat }) => concat[1] === key[1])
+    rules.set(slot, { ...ruleFrom(slot, key[1], verdict), ...(isProxied ? { isProxied } : {}) })
   }
   return rules
 }

@@ -19,6 +19,8 @@ export type RulesetParts = {
 export type Present = {
   /** Ports of Alcove's resolver; undefined while it does not run. */
   ports?: Ports | undefined
+  /** Port of the proxy for secrets; undefined while it does not run. */
+  egressPort?: number | undefined
   /** The host's own networks and gateways. */
   ofHost: readonly string[]
   connections: ConnectionBounds
@@ -65,6 +67,14 @@ const askRules = (range: Range, ports: Ports) =>
     (protocol) => `iifname . ip saddr @askers ${protocol} dport 53 dnat ip to ${gatewayOf(range)}:${ports[protocol]}`,
   )
 
+/** A proxied sandbox's connections to port 443, after its policy has let them pass. */
+const proxied = 'iifname . ip saddr @proxied tcp dport 443'
+
+const egressRules = (range: Range, port: number | undefined) => [
+  ...(port === undefined ? [] : [`${proxied} dnat ip to ${gatewayOf(range)}:${port}`]),
+  `${proxied} drop`,
+]
+
 const setOf = (name: string, type: string, elements: readonly string[]) => [
   `add set inet $T ${name} { type ${type}; flags interval; auto-merge; }`,
   `flush set inet $T ${name}`,
@@ -78,7 +88,7 @@ const chainOf = (name: string, head: string, rules: readonly string[]) => [
 ]
 
 export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts, present: Present): string => {
-  const { ports: resolverPorts, ofHost, connections } = present
+  const { ports: resolverPorts, egressPort, ofHost, connections } = present
   const table = tableOf(instance)
   const links = linksOf(instance)
   const dns = `ip daddr @resolvers ${port53}`
@@ -97,6 +107,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     ...setOf('of_host', 'ipv4_addr', ofHost),
     `add set inet ${table} allowed { type ipv4_addr . ipv4_addr; flags interval; }`,
     `add set inet ${table} askers { type ifname . ipv4_addr; }`,
+    `add set inet ${table} proxied { type ifname . ipv4_addr; }`,
     `add set inet ${table} connections { type ipv4_addr; size ${mostAddresses}; flags dynamic; }`,
     `add set inet ${table} refusals { type ipv4_addr; size ${mostAddresses}; flags dynamic; }`,
     `add set inet ${table} questions { type ipv4_addr; size ${mostAddresses}; flags dynamic; }`,
@@ -160,13 +171,21 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
     ]),
-    // Access to the host itself. Allowed are only Alcove's resolver, and the host's resolver if it listens on an address of
-    // the host.
+    // A sandbox with secrets reaches port 443 of every server through the proxy for secrets only. The policy of the sandbox has judged the
+    // connection before, by the address that it was for.
+    ...chainOf(
+      'to_egress',
+      '{ type nat hook prerouting priority dstnat - 1; policy accept; }',
+      egressRules(range, egressPort),
+    ),
+    // Access to the host itself. Allowed are only Alcove's resolver, its proxy for secrets, and the host's resolver if it listens
+    // on an address of the host.
     ...chainOf('to_host', '{ type filter hook input priority filter; policy accept; }', [
       `iifname != ${links} ip daddr ${gatewayOf(range)} drop`,
       `iifname != ${links} return`,
       ...tooMany,
       `iifname . ip saddr @askers ip daddr ${gatewayOf(range)} ct status dnat accept`,
+      `iifname . ip saddr @proxied ip daddr ${gatewayOf(range)} ct status dnat meta l4proto tcp ct original proto-dst 443 accept`,
       'iifname . ip saddr @askers drop',
       `${dns} accept`,
       'drop',
@@ -182,6 +201,12 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     ...chainOf('from_resolver', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.resolver} ct direction original meta l4proto != { tcp, udp } drop`,
       `meta skuid ${users.resolver} ct direction original meta l4proto { tcp, udp } th dport != 53 drop`,
+    ]),
+    // Limits our proxy, which reads input of hostile programs and servers. It may answer sandboxes and call port 443 elsewhere.
+    ...chainOf('from_egress', '{ type filter hook output priority filter; policy accept; }', [
+      `meta skuid ${users.egress} ct direction original oifname "lo" drop`,
+      `meta skuid ${users.egress} ct direction original meta l4proto != tcp drop`,
+      `meta skuid ${users.egress} ct direction original tcp dport != 443 drop`,
     ]),
     ...chainOf('nat', '{ type nat hook postrouting priority srcnat; policy accept; }', [
       `ip saddr ${rangeText(range)} oifname != ${links} masquerade`,
@@ -209,6 +234,12 @@ export const askText = (instance: string, range: Range, ports: Ports): string =>
     ...askRules(range, ports).map((rule) => `add rule ${chain} ${rule}`),
     `add rule ${chain} iifname . ip saddr @askers ${port53} drop`,
   ].join('\n')
+}
+
+/** Returns the nft text that turns connections of proxied slots to our proxy. */
+export const egressText = (instance: string, range: Range, port: number): string => {
+  const chain = `inet ${tableOf(instance)} to_egress`
+  return [`flush chain ${chain}`, ...egressRules(range, port).map((rule) => `add rule ${chain} ${rule}`)].join('\n')
 }
 
 /** Name of the chain and the set of a slot with a list of domains. */

@@ -16,6 +16,7 @@ import type { Cause } from '#src/wire/runner-link.ts'
 import { clearSandbox } from './clear.ts'
 import { destroySandbox } from './destroy.ts'
 import { startEntrypoint } from './entrypoint.ts'
+import { placeTrust } from './trust.ts'
 
 export type Adopted = { spec: Spec; running?: Running }
 
@@ -80,10 +81,11 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
   // Applies the network policy again. Rules may have been lost while no runner ran, and the kernel stores no domains.
-  const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId)
+  const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId, sandboxId)
   if (!isComplete) {
     // The start was interrupted after the launch: network policy, entrypoint and the last write to `run.json` may be missing.
     await applied
+    await placeTrust(machine, sandboxId, spec.assignment.authority)
     await startEntrypoint(machine, spec.assignment)
     await machine.journal.writeRun(sandboxId, { ...run, ...init })
   } else {

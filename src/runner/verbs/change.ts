@@ -10,6 +10,7 @@ import { showNewSizes } from '#src/runner/shown/show.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { LaunchFailed, runSteps, step } from '../launch.ts'
 import { startEntrypoint } from './entrypoint.ts'
+import { placeTrust } from './trust.ts'
 
 /**
  * Applies the assignment to a running sandbox. The journal is written last, and only a refusal or a change of variables waits for
@@ -28,8 +29,9 @@ export const changeSandbox = async (
   const { network, organizationId } = wanted
   // A warm sandbox that is claimed gets its organization here.
   if (!isDeepStrictEqual(assignment.network, network) || assignment.organizationId !== organizationId)
-    await machine.network.apply(slot, network, organizationId)
+    await machine.network.apply(slot, network, organizationId, sandboxId)
   const refused = await resize(machine, assignment, wanted, init)
+  if (assignment.authority !== wanted.authority) await placeTrust(machine, sandboxId, wanted.authority)
   if (assignment.isWarm && !wanted.isWarm) await startEntrypoint(machine, wanted)
   const { cpu, memoryGiB, diskGiB } = refused === undefined ? wanted : assignment
   const changed: Spec = {

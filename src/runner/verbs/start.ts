@@ -31,6 +31,7 @@ import type { Transfer } from './archive.ts'
 import { clearSandbox } from './clear.ts'
 import { startEntrypoint } from './entrypoint.ts'
 import { restoreDisk } from './restore.ts'
+import { placeTrust } from './trust.ts'
 
 /** The disk could not be restored. The archive is unchanged. */
 export class RestoreFailed extends Error {
@@ -73,7 +74,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
     await allSettledOrThrow([
       span('launch', {}, () => launch(machine, assignment, { slot, bundle, base, ids }, rootfs, makeDisk)),
       span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
-      span('network policy', {}, () => network.apply(slot, assignment.network, assignment.organizationId)),
+      span('network policy', {}, () => network.apply(slot, assignment.network, assignment.organizationId, sandboxId)),
       // A copied disk must survive a power cut before its start is reported.
       ...(isCopied ? [span('disk settles', {}, () => machine.pool.settleDisks())] : []),
     ])
@@ -81,6 +82,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
       getInit(machine, sandboxId),
       span('agent answers', {}, () => checkAgentAnswers(machine, sandboxId)),
     ])
+    await placeTrust(machine, sandboxId, assignment.authority)
     await startEntrypoint(machine, assignment)
     await journal.writeRun(sandboxId, { ...run, ...init })
     return { init, slot, isPaused: false }

@@ -25,7 +25,7 @@ const againAfterMs = 500
 const memoryMiB = 96
 const mostAddresses = 64
 
-const give = (address: string) => runCommand(['ip', 'addr', 'replace', `${address}/32`, 'dev', 'lo'])
+export const give = (address: string) => runCommand(['ip', 'addr', 'replace', `${address}/32`, 'dev', 'lo'])
 
 export const takeBack = (address: string) =>
   runCommand(['ip', 'addr', 'del', `${address}/32`, 'dev', 'lo']).then(

@@ -1,0 +1,132 @@
+// The runner's side of the proxy that puts secrets into requests (src/egress). It starts the process when the first sandbox with
+// secrets is there, restarts it when it ends, and tells it which address may use which secrets.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { confined, users } from '#src/kit/confined.ts'
+import type { Logger } from '#src/kit/log.ts'
+import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
+import type { FromEgress, SecretsOfRunner, ToEgress } from '#src/wire/secrets.ts'
+import { give } from './dns/resolver.ts'
+import { SecretStore } from './secret-store.ts'
+
+type EgressParts = {
+  /** The host address on which the proxy listens. */
+  address: string
+  /** Turns connections of sandboxes with secrets to this port. */
+  lead: (port: number) => Promise<void>
+  /** Notes a sentence for the timeline of a sandbox. */
+  onTrouble: (sandboxId: string, sentence: string) => void
+  log: Logger
+}
+
+const startsWithinMs = 30_000
+const againAfterMs = 500
+const memoryMiB = 512
+
+export class Egress {
+  readonly #parts: EgressParts
+  readonly #secrets = new SecretStore()
+  /** The sandboxes with secrets, by address. */
+  readonly #sandboxes = new Map<string, string>()
+  /** What the running process was told last, by address. */
+  readonly #told = new Map<string, string>()
+  #child: ChildProcess | undefined
+  #serving: Promise<void> | undefined
+  #again: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(parts: EgressParts) {
+    this.#parts = parts
+  }
+
+  /** Resolves when the proxy takes connections. */
+  serve(): Promise<void> {
+    clearTimeout(this.#again)
+    this.#serving ??= this.#start()
+    return this.#serving
+  }
+
+  /** Says whose an address is. `undefined`: no sandbox with secrets has it any more. */
+  know(address: string, sandboxId: string | undefined): void {
+    if (this.#sandboxes.get(address) === sandboxId) return
+    if (sandboxId === undefined) this.#sandboxes.delete(address)
+    else this.#sandboxes.set(address, sandboxId)
+    this.#tell(address)
+  }
+
+  /** Takes what control says of secrets. `askedAt`: it is control's whole list, as it was at that time. */
+  learn(news: SecretsOfRunner, askedAt?: number): void {
+    this.#secrets.take(news, askedAt)
+    for (const address of this.#sandboxes.keys()) this.#tell(address)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#again)
+    const child = this.#child
+    if (child === undefined) return
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.kill('SIGKILL')
+    await ended
+  }
+
+  async #start(): Promise<void> {
+    const { address, lead, log } = this.#parts
+    if (this.#closed) throw new Error('the proxy for secrets is closed')
+    await give(address)
+    if (this.#closed) throw new Error('the proxy for secrets is closed')
+    const options = [`--max-old-space-size=${memoryMiB}`, '--disable-warning=ExperimentalWarning']
+    const [program = '', ...args] = confined({
+      command: nodeCommand('src/egress/process.ts', ...options),
+      uid: users.egress,
+      shown: ownCode(),
+      sockets: 'internet',
+    })
+    const child = spawn(program, args, {
+      // Authorities of the host, for Node's list of the system's certificates.
+      env: { SSL_CERT_FILE: '/etc/ssl/certs/ca-certificates.crt', SSL_CERT_DIR: '/etc/ssl/certs' },
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+    this.#child = child
+    const { promise, resolve: serving, reject } = Promise.withResolvers<void>()
+    const timer = setTimeout(() => child.kill('SIGKILL'), startsWithinMs)
+    child.on('error', (error) => log.error({ err: error }, 'the proxy for secrets failed'))
+    child.once('exit', (code, signal) => {
+      clearTimeout(timer)
+      this.#child = undefined
+      this.#serving = undefined
+      reject(new Error('the proxy for secrets ended'))
+      if (this.#closed) return
+      log.error({ code, signal }, 'the proxy for secrets ended: starting it again')
+      this.#again = setTimeout(() => void this.serve().catch(() => {}), againAfterMs).unref()
+    })
+    child.on('message', (word: FromEgress) => {
+      if (word.type === 'trouble') return this.#noteTrouble(word)
+      clearTimeout(timer)
+      lead(word.port).then(serving, reject)
+    })
+    this.#say({ type: 'serve', address })
+    this.#told.clear()
+    for (const known of this.#sandboxes.keys()) this.#tell(known)
+    return promise
+  }
+
+  #noteTrouble({ address, sentence }: Extract<FromEgress, { type: 'trouble' }>): void {
+    const sandboxId = this.#sandboxes.get(address)
+    if (sandboxId !== undefined) this.#parts.onTrouble(sandboxId, String(sentence).slice(0, 1000))
+  }
+
+  #tell(address: string): void {
+    const sandboxId = this.#sandboxes.get(address)
+    const secrets = sandboxId === undefined ? null : (this.#secrets.of(sandboxId) ?? 'awaited')
+    const text = JSON.stringify(secrets)
+    if (this.#told.get(address) === text) return
+    if (secrets === null) this.#told.delete(address)
+    else this.#told.set(address, text)
+    this.#say({ type: 'sandbox', address, secrets })
+  }
+
+  #say(word: ToEgress): void {
+    // If the child process has just ended, it gets everything again at its next start.
+    if (this.#child?.connected) this.#child.send(word, () => {})
+  }
+}

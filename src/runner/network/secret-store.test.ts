@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { SecretStore } from './secret-store.ts'
+
+const secret = (id: string, version = 1, value = `${id} ${version}`) => ({
+  ...{ id, version, value, placeholder: `p-${id}`, hosts: ['a.test'], certificate: 'c', privateKey: 'k' },
+})
+const use = (sandboxId: string, generation: number, ...secretIds: string[]) => ({ sandboxId, generation, secretIds })
+const values = (store: SecretStore, sandboxId: string) => store.of(sandboxId)?.map(({ value }) => value)
+
+suite('the values of secrets on a host', () => {
+  test('a newer value replaces an older one, also for another sandbox, and never the other way round', () => {
+    const store = new SecretStore()
+    store.take({ secrets: [secret('a', 2)], sandboxes: [use('one', 1, 'a')] })
+    store.take({ secrets: [secret('a', 1)], sandboxes: [use('two', 1, 'a')] })
+    assert.deepEqual([values(store, 'one'), values(store, 'two')], [['a 2'], ['a 2']])
+  })
+
+  test('older news of a sandbox, by its generation, changes nothing', () => {
+    const store = new SecretStore()
+    store.take({ secrets: [], sandboxes: [use('one', 3)] })
+    store.take({ secrets: [secret('a')], sandboxes: [use('one', 2, 'a')] })
+    assert.deepEqual(values(store, 'one'), [])
+  })
+
+  test('a secret that control does not tell any more is gone', () => {
+    const store = new SecretStore()
+    store.take({ secrets: [secret('a'), secret('b')], sandboxes: [use('one', 1, 'a', 'b')] })
+    store.take({ secrets: [secret('b')], sandboxes: [use('one', 1, 'a', 'b')] })
+    assert.deepEqual(values(store, 'one'), ['b 1'])
+  })
+
+  test('a whole list removes what it does not name, but nothing that was told after it was asked for', () => {
+    const store = new SecretStore()
+    store.take({ secrets: [secret('a')], sandboxes: [use('old', 1, 'a')] }, undefined, 10)
+    store.take({ secrets: [secret('b')], sandboxes: [use('new', 1, 'b')] }, undefined, 30)
+    assert.equal(store.of('unheard'), undefined)
+    store.take({ secrets: [], sandboxes: [] }, 20, 40)
+    assert.deepEqual([store.of('old'), values(store, 'new')], [undefined, ['b 1']])
+  })
+})

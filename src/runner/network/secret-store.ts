@@ -1,0 +1,47 @@
+// The values of secrets that sandboxes of this host use. They are in memory only: the next runner asks control again.
+import type { KnownSecret, SecretsOfRunner } from '#src/wire/secrets.ts'
+
+type Versioned = SecretsOfRunner['secrets'][number]
+type Use = SecretsOfRunner['sandboxes'][number] & { toldAt: number }
+
+export class SecretStore {
+  readonly #secrets = new Map<string, Versioned>()
+  readonly #uses = new Map<string, Use>()
+
+  /**
+   * Takes what control says. An older version of a secret, or older news of a sandbox, changes nothing. `askedAt`: this is control's
+   * whole list, as it was at that time, so a sandbox that it does not name has no secrets any more.
+   */
+  take({ secrets, sandboxes }: SecretsOfRunner, askedAt?: number, now = Date.now()): void {
+    for (const secret of secrets) {
+      const known = this.#secrets.get(secret.id)
+      if (known === undefined || known.version <= secret.version) this.#secrets.set(secret.id, secret)
+    }
+    const told = new Set(secrets.map(({ id }) => id))
+    for (const use of sandboxes) {
+      const known = this.#uses.get(use.sandboxId)
+      if (known !== undefined && known.generation > use.generation) continue
+      this.#uses.set(use.sandboxId, { ...use, toldAt: now })
+      // A secret that a sandbox has and control does not tell was deleted, or has no hosts any more.
+      for (const id of use.secretIds) if (!told.has(id)) this.#secrets.delete(id)
+    }
+    if (askedAt !== undefined) this.#keepOnly(new Set(sandboxes.map(({ sandboxId }) => sandboxId)), askedAt)
+  }
+
+  #keepOnly(listed: ReadonlySet<string>, askedAt: number): void {
+    for (const [sandboxId, { toldAt }] of this.#uses)
+      if (toldAt < askedAt && !listed.has(sandboxId)) this.#uses.delete(sandboxId)
+    const inUse = new Set([...this.#uses.values()].flatMap(({ secretIds }) => secretIds))
+    for (const id of this.#secrets.keys()) if (!inUse.has(id)) this.#secrets.delete(id)
+  }
+
+  /** What a sandbox may use. Undefined: control has not said. */
+  of(sandboxId: string): KnownSecret[] | undefined {
+    return this.#uses.get(sandboxId)?.secretIds.flatMap((id) => {
+      const secret = this.#secrets.get(id)
+      if (secret === undefined) return []
+      const { placeholder, value, hosts, certificate, privateKey } = secret
+      return [{ placeholder, value, hosts, certificate, privateKey }]
+    })
+  }
+}
