@@ -13,8 +13,10 @@ const forRunners = 'It is for runners of the public service. Runners of Alcove h
  * reason.
  */
 const reasons: readonly (readonly [path: string, reason: string])[] = [
-  ['/secret', 'It is not built yet.'],
-  ['/sandbox/{}/secrets', 'It is not built yet.'],
+  [
+    '/sandbox/{}/secrets',
+    'It would answer values. The proxy of the sandbox’s runner gets them over a link of its own.',
+  ],
   [
     '/docker-registry/registry-push-access',
     'There is no registry here to push to, and no method of the SDK calls this. Push the image to a registry of your own, add your account there with `POST /docker-registry`, and create the snapshot from the image’s name with `POST /snapshots`.',

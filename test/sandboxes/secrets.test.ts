@@ -1,0 +1,246 @@
+// Secrets on a real server, driven by the public SDK and by real clients in a sandbox. The network namespace has a simulated
+// Internet with HTTPS servers.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import type { Daytona, Sandbox } from '@daytona/sdk'
+import { makeAuthority, makeServerCertificate } from '#src/control/secrets/certificate.ts'
+import { runCommand } from '#src/kit/run-command.ts'
+import { type NameServer, nameServerIn } from '#src/runner/network/testing/name-server.ts'
+import { isPrivateHost, preparePrivateHost, runOnPrivateHost } from '#src/runner/network/testing/private-host.ts'
+import { needsRoot } from '#test/needs-root.ts'
+import { until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+import { connectTo } from './sdk-client.ts'
+
+const value = 'the-real-value'
+const dns = '198.51.100.53'
+const web = { api: '198.51.100.7', other: '198.51.100.8' }
+const root = join(import.meta.dirname, '../..')
+const program = join(root, 'src/egress/testing/far-server-program.ts')
+
+if (!isPrivateHost) {
+  test('secrets are put into requests of real clients, on a private host', { skip: needsRoot }, () =>
+    runOnPrivateHost(import.meta.filename, 420_000),
+  )
+} else {
+  suite('secrets of sandboxes', () => {
+    let scratch: string
+    let far: ChildProcess
+    let names: NameServer
+    let alcove: Platform
+    let daytona: Daytona
+    let sandbox: Sandbox
+    let secretId: string
+    let placeholder: string
+
+    /** Starts HTTPS servers whose authority the host trusts, as it trusts those of the Internet. */
+    const startServers = async () => {
+      const span = { notBefore: new Date(Date.now() - 86_400_000), notAfter: new Date(Date.now() + 86_400_000) }
+      const world = makeAuthority('The world', span)
+      await writeFile(join(scratch, 'world.pem'), world.certificate)
+      await runCommand(['mount', '--bind', join(scratch, 'world.pem'), '/etc/ssl/certs/ca-certificates.crt'])
+      const certify = (name: string) => makeServerCertificate({ name: 'The world', ...world }, [name], span)
+      far = spawn('nsenter', ['--net=/run/netns/outside', process.execPath, program], {
+        stdio: ['pipe', 'pipe', 'inherit'],
+      })
+      const servers = [
+        { ...certify('api.test'), address: web.api },
+        { ...certify('other.test'), address: web.other },
+      ]
+      far.stdin?.end(JSON.stringify(servers))
+      await once(far.stdout!, 'data')
+    }
+
+    const run = async (command: string, more: { in?: Sandbox; env?: Record<string, string> } = {}) => {
+      const { result, exitCode } = await (more.in ?? sandbox).process.executeCommand(command, undefined, more.env, 60)
+      return { text: String(result).trim(), exitCode }
+    }
+    const say = async (command: string, more?: { in?: Sandbox; env?: Record<string, string> }) => {
+      const { text, exitCode } = await run(command, more)
+      assert.equal(exitCode, 0, text)
+      return text
+    }
+    const authorization = 'curl -sS https://api.test/ -H "Authorization: Bearer $TOKEN"'
+    const sentBy = async (box: Sandbox) => /"(Bearer [^"]*)"/.exec((await run(authorization, { in: box })).text)?.[1]
+
+    before(async () => {
+      await preparePrivateHost([...Object.values(web), dns])
+      scratch = await mkdtemp(join(tmpdir(), 'alcove-secrets-'))
+      await writeFile(join(scratch, 'resolv.conf'), `nameserver ${dns}\n`)
+      await runCommand(['mount', '--bind', join(scratch, 'resolv.conf'), '/etc/resolv.conf'])
+      names = await nameServerIn('outside', dns)
+      await names.say({ 'api.test': { addresses: [web.api] }, 'other.test': { addresses: [web.other] } })
+      await startServers()
+      alcove = await platform({ own: true, env: { ALCOVE_OPEN_NETWORKS: '198.51.100.0/24' } })
+      daytona = connectTo(alcove)
+    })
+    after(async () => {
+      await daytona?.[Symbol.asyncDispose]()
+      await alcove?.[Symbol.asyncDispose]()
+      far?.kill('SIGKILL')
+      await names?.[Symbol.asyncDispose]()
+      await rm(scratch, { recursive: true, force: true })
+    })
+
+    test('a sandbox has a variable with the placeholder, and no place in it has the value', async () => {
+      const secret = await daytona.secret.create({ name: 'api-key', value, hosts: ['api.test'] })
+      secretId = secret.id
+      placeholder = secret.placeholder
+      assert.ok(!JSON.stringify(secret).includes(value))
+      sandbox = await daytona.create({ secrets: { TOKEN: 'api-key' } })
+      assert.equal(await say('echo $TOKEN'), placeholder)
+      const found = await say(
+        `sudo grep -rl ${value} /etc /run /home /root /tmp /proc/[0-9]*/environ 2>/dev/null | head; true`,
+      )
+      assert.equal(found, '')
+    })
+
+    for (const [name, command] of Object.entries({
+      'curl over HTTP/1.1': 'curl -sS --http1.1 https://api.test/ -H "Authorization: Bearer $TOKEN"',
+      'curl over HTTP/2': 'curl -sS --http2 https://api.test/ -H "Authorization: Bearer $TOKEN"',
+      'curl with the list of the system only':
+        'env -u SSL_CERT_FILE -u CURL_CA_BUNDLE curl -sS https://api.test/ -H "Authorization: Bearer $TOKEN"',
+      'fetch of Node':
+        "node -e \"fetch('https://api.test/',{headers:{authorization:'Bearer '+process.env.TOKEN}}).then(r=>r.text()).then(console.log)\"",
+      'urllib of Python':
+        "python3 -c \"import os,urllib.request as u; print(u.urlopen(u.Request('https://api.test/', headers={'Authorization': 'Bearer '+os.environ['TOKEN']})).read().decode())\"",
+    }))
+      test(`${name} sends the value to the host of the secret`, async () => {
+        assert.match(await say(command), /Bearer the-real-value/)
+      })
+
+    for (const [name, { command, expected }] of Object.entries({
+      git: {
+        command: 'git -c "http.extraHeader=Authorization: Bearer $TOKEN" ls-remote https://api.test/git',
+        expected: /refs\/heads\/main/,
+      },
+      'git with the placeholder as password': {
+        command: 'git ls-remote https://me:$TOKEN@api.test/git',
+        expected: /refs\/heads\/main/,
+      },
+      npm: {
+        command:
+          'cd /tmp && npm view pkg version --registry https://api.test/npm/ "--//api.test/npm/:_authToken=$TOKEN" --fetch-retries 0',
+        expected: /1\.2\.3/,
+      },
+      pip: {
+        command:
+          'python3 -m pip index versions pkg --index-url https://me:$TOKEN@api.test/simple --disable-pip-version-check',
+        expected: /pkg \(1\.2\.3\)/,
+      },
+      openssl: {
+        command: 'openssl s_client -connect api.test:443 -verify_return_error -verify_hostname api.test </dev/null',
+        expected: /Alcove secrets/,
+      },
+    }))
+      test(`${name} trusts the proxy and is let in`, async () => {
+        assert.match(await say(command), expected)
+      })
+
+    test('a host without the secret gets the placeholder, by its own certificate', async () => {
+      const { text, exitCode } = await run('curl -sS https://other.test/ -H "Authorization: Bearer $TOKEN"')
+      // The image does not know the authority of this simulated Internet.
+      assert.notEqual(exitCode, 0, text)
+      const insecure = await say('curl -sSk https://other.test/ -H "Authorization: Bearer $TOKEN"')
+      assert.match(insecure, new RegExp(`Bearer ${placeholder}`))
+    })
+
+    test('another name at the address of the host gets nothing, and neither does the host under another SNI', async () => {
+      const command =
+        'curl -sSk --connect-to other.test:443:api.test:443 https://other.test/ -H "Authorization: Bearer $TOKEN"'
+      assert.match(await say(command), new RegExp(placeholder))
+      const fronted = `curl -sS -o /dev/null -w '%{http_code}' https://api.test/ -H 'Host: other.test'`
+      assert.equal(await say(fronted), '421')
+    })
+
+    test('a program that trusts other authorities only fails, and the timeline says why', async () => {
+      await say(
+        'curl -sS --cacert /etc/hostname https://api.test/ 2>&1; curl -sS --capath /nowhere --cacert /usr/share/ca-certificates/mozilla/ISRG_Root_X1.crt https://api.test/ 2>&1; true',
+      )
+      const events = async () => JSON.stringify((await alcove.api('GET', `/sandbox/${sandbox.id}/events`)).body)
+      await until('the timeline says why', async () => /refused the certificate for api\.test/.test(await events()))
+    })
+
+    test('a changed value, changed hosts and a withdrawn secret hold for a running sandbox', async () => {
+      await daytona.secret.update(secretId, { value: 'rotated-value' })
+      await until('the new value is sent', async () => (await sentBy(sandbox)) === 'Bearer rotated-value')
+      await daytona.secret.update(secretId, { hosts: ['elsewhere.test'] })
+      await until('the host is taken away', async () => !(await sentBy(sandbox))?.includes('rotated'))
+      await daytona.secret.update(secretId, { hosts: ['api.test'], value })
+      await until('the host is back', async () => (await sentBy(sandbox)) === `Bearer ${value}`)
+    })
+
+    test('`updateSecrets` mounts and detaches while the sandbox runs', async () => {
+      const box = await daytona.create()
+      await box.updateSecrets({ TOKEN: 'api-key' })
+      assert.equal(await say('echo $TOKEN', { in: box }), placeholder)
+      await until('the value is sent', async () => (await sentBy(box)) === `Bearer ${value}`)
+      await box.updateSecrets({})
+      assert.equal(await say('echo "<$TOKEN>"', { in: box }), '<>')
+      const kept = { in: box, env: { TOKEN: placeholder } }
+      await until('nothing is put in', async () =>
+        (await run(`${authorization} -k`, kept)).text.includes(`Bearer ${placeholder}`),
+      )
+      await box.delete()
+    })
+
+    test('the policy of the sandbox holds for the hosts of its secrets too', async () => {
+      const isClosed = () => until('the host is closed', async () => (await run(authorization)).exitCode !== 0)
+      const isOpen = () => until('the host is open', async () => (await sentBy(sandbox)) === `Bearer ${value}`)
+      await sandbox.updateNetworkSettings({ networkBlockAll: true })
+      await isClosed()
+      await sandbox.updateNetworkSettings({ networkBlockAll: false, networkAllowList: `${web.api}/32` })
+      await isOpen()
+      await sandbox.updateNetworkSettings({ networkAllowList: `${web.other}/32` })
+      await isClosed()
+      await sandbox.updateNetworkSettings({ networkBlockAll: false })
+      await isOpen()
+    })
+
+    test('the secret survives stop and start, and a runner and a proxy that were killed', async () => {
+      await sandbox.stop()
+      await sandbox.start()
+      await until('after a start', async () => (await sentBy(sandbox)) === `Bearer ${value}`)
+      await alcove.kill('runner')
+      await until(
+        'after the runner came back',
+        async () => (await sentBy(sandbox).catch(() => '')) === `Bearer ${value}`,
+        60,
+      )
+    })
+
+    test('the value is in no log and in no journal of the server', async () => {
+      const places = [join(alcove.data, 'log'), join(alcove.data, 'runner/sandboxes')]
+      const found = runCommand(['grep', '-rla', value, ...places])
+      assert.equal(await found.catch(() => ''), '')
+      assert.match(await runCommand(['grep', '-rla', placeholder, ...places]), /spec\.json/)
+    })
+
+    test('the script of the guide runs as it is printed, and prints what the guide shows', async () => {
+      const page = await readFile(join(root, 'docs/guides/secrets.md'), 'utf8')
+      const [[, script = ''] = []] = page.matchAll(/```js\n([\s\S]*?)```/g)
+      const [[, shown = ''] = []] = page.matchAll(/```text\n([\s\S]*?)```/g)
+      await mkdir(join(scratch, 'node_modules'))
+      await symlink(join(root, 'node_modules/@daytona'), join(scratch, 'node_modules/@daytona'))
+      await writeFile(join(scratch, 'guide.mjs'), script.replaceAll('api.example.com', 'api.test'))
+      const env = { ...process.env, DAYTONA_API_URL: `${alcove.url}/api`, DAYTONA_API_KEY: alcove.key }
+      const printed = await runCommand([process.execPath, join(scratch, 'guide.mjs')], { env, timeoutMs: 60_000 })
+      assert.equal(printed.replace(/(alcove_secret_)\w+/, '$1…'), shown)
+    })
+
+    test('a deleted secret is taken from its sandboxes', async () => {
+      await daytona.secret.delete(secretId)
+      await until('the variable is gone', async () => (await say('echo "<$TOKEN>"')) === '<>')
+      const env = { TOKEN: placeholder }
+      const insecure = `${authorization} -k`
+      await until('nothing is put in', async () =>
+        (await run(insecure, { env })).text.includes(`Bearer ${placeholder}`),
+      )
+    })
+  })
+}
