@@ -75,7 +75,10 @@ const readHost = (given: string, { settings }: Pick<Parts, 'settings'>): string 
   const { host, isPlain } = address
   const { plain, private: own, allowed } = settings.registries
   if (isPlain && !plain.includes(host))
-    throw new Problem('bad_request', `url must begin with https://, because ${host} would get the password unencrypted`)
+    throw new Problem(
+      'bad_request',
+      `url must begin with https://, because ${host} would get the password unencrypted. The operator of this server can allow that (ALCOVE_PLAIN_REGISTRIES).`,
+    )
   if (allowed !== undefined && ![...allowed, ...plain, ...own].includes(host))
     throw new Problem('bad_request', `Images from the registry ${host} are not allowed here.`)
   return host
