@@ -4,15 +4,14 @@ import { createHash, randomBytes } from 'node:crypto'
 import { type FileHandle, mkdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { freeBytes } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { CommandFailed } from '#src/kit/run-command.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import { groupLargeIds } from '../oci/ids.ts'
-import { Blobs, keptNameOf } from './blobs.ts'
-import { GivenBack } from './given-back.ts'
+import { Blobs } from './blobs.ts'
+import type { GivenBack } from './given-back.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
 import {
   type Accounts,
@@ -32,6 +31,7 @@ import { parseReference } from './reference.ts'
 import { fetchRepository, type Repository, type RepositoryFile } from './repository.ts'
 import { SharedWork } from './shared-work.ts'
 import { checkMayAsk, type RegistrySettings } from './skopeo.ts'
+import { keptNamesOf, Sweeper } from './sweeper.ts'
 import { PlainPlace } from './tree-place.ts'
 import { Trees } from './trees.ts'
 import { fetchWebFile, type Fetching as WebFetching, type WebFile } from './web-file.ts'
@@ -90,11 +90,7 @@ type LibraryParts = {
   sharedBytes?: number | undefined
 }
 
-/** Kept layers are removed once the host has less free space than this many times `keepFreeBytes`. */
-const spareForLayers = 4
 const GiB = 1024 ** 3
-/** Interval of sweeps, which remove layers of interrupted downloads after a day. */
-const sweepEveryMs = 3600_000
 
 const withIds = (own: readonly number[], wanted: readonly number[]): Pick<StoredImage, 'largeIds'> => {
   const all = [...new Set([...own, ...wanted])]
@@ -112,10 +108,6 @@ const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
     : createHash('sha256')
         .update(JSON.stringify([organizationId, logins]))
         .digest('hex')
-
-/** Names of the stored layers of an image. */
-const keptNamesOf = ({ origin, layers }: Pick<StoredImage, 'origin' | 'layers'>): string[] =>
-  origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest }))
 
 /** Removes a directory by Node's `rm`. If that fails, for example at a path that is too long, uses the slower `removeTree`. */
 const removeScratch = (scratch: string) =>
@@ -145,18 +137,11 @@ export class Library {
   readonly #lanes: FairQueue
   readonly #recording = new FairQueue({ atOnce: 1 })
   #waiting = 0
-  /** The sweep that is running now. New images wait until it ends. */
-  #sweeping: Promise<void> | undefined
-  #mustSweep = false
-  readonly #givenBack: GivenBack
-  /** Bytes of images and of layers, as measured by the last sweep. */
-  #stored = { images: 0, layers: 0 }
-  #sweptAt = 0
+  readonly #sweeper: Sweeper
   #opened: Promise<void> | undefined
 
   constructor(parts: LibraryParts) {
     this.#parts = parts
-    this.#givenBack = parts.givenBack ?? new GivenBack()
     this.#records = new ImageRecords(join(parts.poolDir, 'images'))
     this.#scratch = join(parts.poolDir, 'image-work')
     this.#plainTrees = new PlainPlace(join(parts.poolDir, 'image-trees'))
@@ -169,6 +154,7 @@ export class Library {
     this.#interrupted = new Interrupted(join(parts.poolDir, 'image-downloads'))
     const [records, trees, blobs, interrupted] = [this.#records, this.#trees, this.#blobs, this.#interrupted]
     this.#maker = new ImageMaker({ ...parts, records, trees, blobs, interrupted })
+    this.#sweeper = new Sweeper({ ...parts, records, trees, blobs, interrupted })
     this.#lanes = new FairQueue({ atOnce: parts.limits.atOnce })
   }
 
@@ -191,7 +177,7 @@ export class Library {
     await this.openTrees()
     await this.#records.open()
     await this.#trees.removeTorn()
-    await this.#sweep()
+    await this.#sweeper.sweep()
   }
 
   /** Makes the files of present images reachable. Call this before a sandbox that uses one of these images starts. */
@@ -218,14 +204,12 @@ export class Library {
 
   /** Bytes of the files of all images (base images of cached lines too), and of kept layers. Reads no file. */
   stored(): Readonly<{ images: number; layers: number }> {
-    return this.#stored
+    return this.#sweeper.stored
   }
 
   /** Must be called every few seconds: removes kept layers if the host's disk fills or if they are too old. */
-  async relieve(): Promise<void> {
-    if (this.#stored.layers === 0) return
-    const isDue = performance.now() - this.#sweptAt > sweepEveryMs
-    if (isDue || (await this.#spareBytes()) < 0) await this.#sweep()
+  relieve(): Promise<void> {
+    return this.#sweeper.relieve()
   }
 
   /** The images that `keepBelowLines` has recorded, with the bytes of their files. */
@@ -311,7 +295,7 @@ export class Library {
     this.#waiting++
     try {
       await this.#checkShare(organizationId)
-      await this.#sweeping
+      await this.#sweeper.running
       return await this.#sharing.run(
         JSON.stringify([source, maxBytes, keyOfAccounts({ organizationId, logins })]),
         { onSaid, signal },
@@ -337,7 +321,7 @@ export class Library {
       throw new ImageFailed('failed', 'The image could not be brought to this runner.', { cause: error })
     } finally {
       this.#waiting--
-      await this.#sweep()
+      await this.#sweeper.sweep()
     }
   }
 
@@ -381,7 +365,7 @@ export class Library {
     if (!imageNameShape.test(image)) return
     await this.open()
     await this.#records.remove(image)
-    await this.#sweep()
+    await this.#sweeper.sweep()
   }
 
   async #makeAndHold(source: LibrarySource, making: Making): Promise<Made> {
@@ -453,60 +437,5 @@ export class Library {
   async complete(image: string, config: ContainerConfig): Promise<void> {
     const { isUnfinished: _, ...record } = this.#records.read(image) as StoredImage
     await this.#records.replace({ ...record, config: imageConfigOf(config) })
-  }
-
-  /**
-   * Removes layers and trees that no image uses. A call during a running sweep starts another sweep afterwards, because the
-   * running sweep may have missed what this call has to remove.
-   */
-  #sweep(): Promise<void> {
-    this.#mustSweep = true
-    this.#sweeping ??= this.#sweepWhileAsked()
-    return this.#sweeping
-  }
-
-  async #sweepWhileAsked() {
-    while (this.#mustSweep) {
-      this.#mustSweep = false
-      await this.#sweepNow().catch((err: unknown) =>
-        this.#parts.log.error({ err }, 'unused images could not be removed'),
-      )
-    }
-    // There is no `await` between the last check of `#mustSweep` and this line, so a later call starts a new sweep.
-    this.#sweeping = undefined
-  }
-
-  /**
-   * Removes trees and layers that no image uses. An image that is being fetched holds its tree and layers until its record is
-   * written.
-   */
-  async #sweepNow() {
-    const unusedBytes = await this.#trees.sweep(() => new Set(this.#records.all().map(({ tree }) => tree)))
-    this.#givenBack.add('images', 'unused', unusedBytes)
-    this.#stored = { ...this.#stored, images: this.#trees.bytesOf(this.#records.all().map(({ tree }) => tree)) }
-    const spareBytes = await this.#spareBytes()
-    const stored = await this.#blobs.bytes()
-    const most = Math.max(0, Math.min(this.#parts.limits.keptLayersBytes, stored + spareBytes))
-    let used: ReadonlySet<string> | undefined
-    const kept = await this.#blobs.sweep(
-      ({ name }) => {
-        used ??= new Set(this.#records.all().flatMap(keptNamesOf))
-        return used.has(name)
-      },
-      most,
-      (bytes, why) => this.#givenBack.add('layers', why === 'unwanted' ? 'unused' : 'pressure', bytes),
-    )
-    const layers = kept + (await this.#interrupted.sweep(most - kept, this.#givenBack))
-    this.#stored = { ...this.#stored, layers }
-    this.#sweptAt = performance.now()
-  }
-
-  /**
-   * Free bytes of the host beyond the space that kept layers must leave free. Kept layers only save downloads, so they are
-   * removed before images.
-   */
-  async #spareBytes(): Promise<number> {
-    const { keepFreeBytes } = this.#parts.limits
-    return (await freeBytes(this.#parts.poolDir)) - keepFreeBytes * spareForLayers
   }
 }

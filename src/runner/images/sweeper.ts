@@ -1,0 +1,113 @@
+// Removes what no image uses: trees of files at once, and kept layers when the host needs the space.
+import { freeBytes } from '#src/kit/file-system.ts'
+import type { Logger } from '#src/kit/log.ts'
+import { type Blobs, keptNameOf } from './blobs.ts'
+import { GivenBack } from './given-back.ts'
+import type { ImageRecords, StoredImage } from './image-records.ts'
+import type { Interrupted } from './interrupted.ts'
+import type { ImageLimits } from './limits.ts'
+import type { Trees } from './trees.ts'
+
+/** Kept layers are removed once the host has less free space than this many times `keepFreeBytes`. */
+const spareForLayers = 4
+/** Interval of sweeps, which remove layers of interrupted downloads after a day. */
+const sweepEveryMs = 3600_000
+
+/** Names of the stored layers of an image. */
+export const keptNamesOf = ({ origin, layers }: Pick<StoredImage, 'origin' | 'layers'>): string[] =>
+  origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest }))
+
+type SweeperParts = {
+  poolDir: string
+  limits: ImageLimits
+  log: Logger
+  records: ImageRecords
+  trees: Trees
+  blobs: Blobs
+  interrupted: Interrupted
+  givenBack?: GivenBack | undefined
+}
+
+export class Sweeper {
+  readonly #parts: SweeperParts
+  readonly #givenBack: GivenBack
+  #running: Promise<void> | undefined
+  #mustSweep = false
+  #stored = { images: 0, layers: 0 }
+  #sweptAt = 0
+
+  constructor(parts: SweeperParts) {
+    this.#parts = parts
+    this.#givenBack = parts.givenBack ?? new GivenBack()
+  }
+
+  /** Bytes of images and of layers, as measured by the last sweep. */
+  get stored(): Readonly<{ images: number; layers: number }> {
+    return this.#stored
+  }
+
+  /** The sweep that is running now. New images wait until it ends. */
+  get running(): Promise<void> | undefined {
+    return this.#running
+  }
+
+  /** Sweeps if the host's disk fills, or if the last sweep is too long ago. */
+  async relieve(): Promise<void> {
+    if (this.#stored.layers === 0) return
+    const isDue = performance.now() - this.#sweptAt > sweepEveryMs
+    if (isDue || (await this.#spareBytes()) < 0) await this.sweep()
+  }
+
+  /**
+   * Removes layers and trees that no image uses. A call during a running sweep starts another sweep afterwards, because the
+   * running sweep may have missed what this call has to remove.
+   */
+  sweep(): Promise<void> {
+    this.#mustSweep = true
+    this.#running ??= this.#sweepWhileAsked()
+    return this.#running
+  }
+
+  async #sweepWhileAsked() {
+    while (this.#mustSweep) {
+      this.#mustSweep = false
+      await this.#sweepNow().catch((err: unknown) =>
+        this.#parts.log.error({ err }, 'unused images could not be removed'),
+      )
+    }
+    // There is no `await` between the last check of `#mustSweep` and this line, so a later call starts a new sweep.
+    this.#running = undefined
+  }
+
+  /** Leaves the tree and the layers of an image that is being fetched: they are held until its record is written. */
+  async #sweepNow() {
+    const { records, trees, blobs, interrupted, limits } = this.#parts
+    const unusedBytes = await trees.sweep(() => new Set(records.all().map(({ tree }) => tree)))
+    this.#givenBack.add('images', 'unused', unusedBytes)
+    this.#stored = { ...this.#stored, images: trees.bytesOf(records.all().map(({ tree }) => tree)) }
+    const spareBytes = await this.#spareBytes()
+    const stored = await blobs.bytes()
+    const most = Math.max(0, Math.min(limits.keptLayersBytes, stored + spareBytes))
+    let used: ReadonlySet<string> | undefined
+    const kept = await blobs.sweep(
+      ({ name }) => {
+        used ??= new Set(records.all().flatMap(keptNamesOf))
+        return used.has(name)
+      },
+      most,
+      (bytes, why) => this.#givenBack.add('layers', why === 'unwanted' ? 'unused' : 'pressure', bytes),
+    )
+    const layers = kept + (await interrupted.sweep(most - kept, this.#givenBack))
+    this.#stored = { ...this.#stored, layers }
+    this.#sweptAt = performance.now()
+  }
+
+  /**
+   * Free bytes of the host beyond the space that kept layers must leave free. Kept layers only save downloads, so they are
+   * removed before images.
+   */
+  async #spareBytes(): Promise<number> {
+    const { keepFreeBytes } = this.#parts.limits
+    return (await freeBytes(this.#parts.poolDir)) - keepFreeBytes * spareForLayers
+  }
+}
