@@ -1,4 +1,4 @@
-// The sandbox of a call, as all endpoints of the toolbox know it.
+// The type of a call's sandbox, which all endpoints of the toolbox use.
 
 import { type Route, routesOf } from '#src/http/route.ts'
 import type { VariableChange } from '#src/wire/access.ts'

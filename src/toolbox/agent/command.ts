@@ -61,7 +61,7 @@ export interface RunningCommand extends AsyncIterable<Output> {
    * when their memory is no longer needed.
    */
   write(data: Uint8Array, onGone?: () => void): void
-  /** Closes an input that is kept open, behind the bytes that were written. */
+  /** Closes an input that is kept open, after the bytes that were written before. */
   endInput(): void
   /** Sends a signal to the whole process group. */
   kill(signal: number): void

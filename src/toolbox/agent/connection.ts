@@ -111,7 +111,7 @@ const fillSoon = (socketPath: string) => {
   try {
     ready?.fill(socketPath, () => openFresh(socketPath))
   } catch {
-    // The limit of connections to this agent is reached. The next operation opens its own connection.
+    // Ignores the error: there are too many connections to this agent. The next operation opens its own connection.
   }
 }
 

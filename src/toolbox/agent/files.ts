@@ -235,8 +235,8 @@ const write = async (
   try {
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        // An agent that has refused still reads until we close the connection, so this `await` ends. A `Promise.race` with
-        // `answer` would add a reaction to `answer` for every chunk.
+        // An agent that has refused still reads until the gate closes the connection, so this `await` ends. A `Promise.race`
+        // with `answer` would add a reaction to `answer` for every chunk.
         await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break

@@ -142,7 +142,7 @@ suite('`info` and `shutdown` of the agent', () => {
       if ('data' in event) shown += event.data.toString()
       if (shown.includes('ready> ')) break
     }
-    // This grace is longer than the test's own limit: the shell ends in time only if it gets SIGHUP.
+    // This grace period is longer than the test's own limit: the shell ends in time only if it gets SIGHUP.
     await native.agent.shutdown(600_000)
   })
 

@@ -1,4 +1,4 @@
-// Puts the nodes of an accessibility tree together, which come from the sandbox as a flat list.
+// Makes an accessibility tree of its nodes, which come from the sandbox as a flat list.
 import { Problem } from '#src/problems.ts'
 import type { TreeNode, TreeRows } from './schemas.ts'
 

@@ -19,7 +19,8 @@ type RememberedCommand = {
   bytes: number
   isOver: boolean
   /**
-   * Evicts the answer after its time. An evicted answer's timer must be cleared, because the timer holds the answer in memory.
+   * Timer that evicts the answer. It must be cleared when the answer is evicted earlier, because the timer holds the answer
+   * in memory.
    */
   timer?: NodeJS.Timeout
 }

@@ -104,7 +104,7 @@ export const executeGiven = async (
   )
   const shortage = await findOutOfMemory(exitCode)
   if (shortage === undefined) return { exitCode, result: output.text() }
-  // Do not add the line about memory to the output of a successful command, because a program may parse that output.
+  // Do not add the line about lack of memory to the output of a successful command, because a program may parse that output.
   const line = exitCode === 0 ? '' : shortage.line
   return { exitCode, result: `${output.text()}${line}`, oom: shortage.oom }
 }

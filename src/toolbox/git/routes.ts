@@ -41,7 +41,7 @@ const localSeconds = 5 * 60
 const remoteSeconds = 30 * 60
 
 type Place = { sandbox: ToolboxSandbox; reply: FastifyReply }
-/** `in` returns a git that runs in `directory`. Default: the user's home. */
+/** `in` returns an object that runs git in `directory`. Default: the user's home. */
 type Room = { in: (directory?: string) => Git }
 
 /** Runs `work` with git. Ends git at the timeout, or when the caller leaves. */

@@ -87,8 +87,8 @@ const asProblem = (failure: StartFailed, spec: Parameters<typeof callersFault>[1
 }
 
 /**
- * Returns a git for one directory of one sandbox, with the deadline of one call. Default directory: where the sandbox's processes
- * start.
+ * Returns an object that runs git in one directory of one sandbox, with the deadline of one call. Default directory: where
+ * the sandbox's processes start.
  */
 export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: string): Git => {
   const ask: Git['ask'] = async (args, { settings = [], env = {}, stdin } = {}) => {

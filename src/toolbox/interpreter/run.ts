@@ -201,7 +201,7 @@ export const runCode = async (
       if (asking.isAnsweredBy(message)) return true
       if (message.id !== runId || message.type === 'start' || message.type === 'free') continue
       if (message.type === 'done') return true
-      // An error after the deadline comes from our interrupt, not from the code.
+      // An error after the deadline comes from the interrupt at the deadline, not from the code.
       if (message.type === 'error' && deadline.hasPassed) continue
       const { id: _, ...output } = message
       await take(output)

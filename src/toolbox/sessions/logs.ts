@@ -114,7 +114,7 @@ export const withShortage = (
   return { ...(exitCode === 0 ? logs : withLine(logs, line, isMarked)), oom }
 }
 
-/** Adds a line of ours to the end of a log. */
+/** Adds a line of Alcove to the end of a log. */
 export const withLine = (logs: Logs, line: string, isMarked: boolean): Logs => {
   const marked = isMarked ? `${markers.stderr}${line}` : line
   return { ...logs, output: logs.output + marked, stderr: logs.stderr + line }

@@ -333,7 +333,7 @@ suite('sessions', () => {
       const asSdk = (version: string) => ({ 'x-daytona-sdk-version': version })
       const exec = `/process/session/${id}/exec`
       const ran = await box.post(exec, { command: line }, asSdk('0.143.0'))
-      // Old SDKs separate stdout and stderr by the markers in `output`: here, and in the logs below.
+      // Old SDKs separate stdout and stderr by the markers in `output`, and in the logs that are read below.
       assert.deepEqual([ran.body.output, ran.body.stdout], [marked, 'one\nthree\n'])
       assert.equal((await box.post(exec, { command: 'echo x' })).body.output, 'x\n')
       const logs = `${commandAt(id, ran.body.cmdId)}/logs`

@@ -2,7 +2,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
-/** Sends raw bytes and returns what the agent answered. `thenClose` also ends our direction and waits for the close. */
+/**
+ * Sends raw bytes and returns what the agent answered. `thenClose` also ends the client's direction and waits for the close.
+ */
 export const provoke = async (socketPath: string, pieces: Uint8Array[], thenClose: boolean): Promise<Buffer> => {
   const socket = connect({ path: socketPath, allowHalfOpen: true })
   const answers: Buffer[] = []
