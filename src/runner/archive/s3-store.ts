@@ -29,7 +29,9 @@ const wholeMs = 180_000
 const errorLimit = 64 * 1024
 const listLimit = 8 * 1024 * 1024
 
-/** Text of the first element with this tag. Keys are requested in URL encoding, so only names and tokens are read here. */
+/**
+ * Text of the first element with this tag. Keys are requested in URL encoding, so this function reads only names and tokens.
+ */
 const textIn = (xml: string, tag: string): string | undefined => {
   const found = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(xml)?.[1]
   const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }

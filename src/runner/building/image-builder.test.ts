@@ -100,7 +100,7 @@ suite('an image built from a definition with RUN', { skip }, () => {
       const { output } = await box.run(sandboxId, 'cat /root/made /open/where; stat -c %u /srv/app')
       assert.deepEqual(output.split('\n'), ['1 yes', '/srv/app', '1000', '0'])
     }
-    // The size of a new image on the disk is measured a little later, so it is not compared here.
+    // Do not compare the size of a new image, because its size on the disk is measured a little later.
     assert.deepEqual({ ...(await bring(wanted('built', lines))), sizeBytes: 0 }, { ...known, sizeBytes: 0 })
 
     assert.equal(await images.remove('built'), false, 'sandboxes need it')

@@ -62,7 +62,7 @@ export const parseLayout = (mountinfo: string): CgroupLayout => {
 
 export const readLayout = (): CgroupLayout => parseLayout(readFileSync('/proc/self/mountinfo', 'utf8'))
 
-/** Path of `cgroup.procs` of this process's own cgroup in one hierarchy; undefined if it is not visible here. */
+/** Path of `cgroup.procs` of this process's own cgroup in one hierarchy; undefined if this process cannot see it. */
 export const ownProcsFile = (
   layout: CgroupLayout,
   own = readFileSync('/proc/self/cgroup', 'utf8'),

@@ -130,7 +130,9 @@ export class BlobsOfOrigin {
     }
   }
 
-  /** Returns the layers that are not stored here. Removes a stored file whose length is wrong, as after a power cut. */
+  /**
+   * Returns the layers that are not stored in this origin. Removes a stored file whose length is wrong, as after a power cut.
+   */
   async missing<Layer extends { digest: string; size: number }>(layers: readonly Layer[]): Promise<Layer[]> {
     const isHere = layers.map(async ({ digest, size }) => {
       const stats = await lstat(this.#path(digest)).catch(() => undefined)
@@ -146,7 +148,9 @@ export class BlobsOfOrigin {
     await ignoring(['ENOENT'], rename(other.#path(digest), this.#path(digest)))
   }
 
-  /** Links a layer of `other` into this origin. No error if `other` does not have the layer, or if it is here already. */
+  /**
+   * Links a layer of `other` into this origin. No error if `other` does not have the layer, or if this origin already has it.
+   */
   async linkFrom(other: BlobsOfOrigin, digest: string): Promise<void> {
     await ignoring(['ENOENT', 'EEXIST'], link(other.#path(digest), this.#path(digest)))
   }

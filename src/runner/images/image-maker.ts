@@ -219,7 +219,7 @@ export class ImageMaker {
     let found = this.#treeMaker.find(origin, diffIds, hold.tree)
     if (found === undefined) {
       const fetched = await fetch()
-      // The layers as they are stored here; some may have been recompressed during the download.
+      // The layers as they are stored on this host; some may have been recompressed during the download.
       layers = fetched.layers.map(({ digest }) => digest)
       const of = { origin, layers: fetched.layers.map((layer, at) => ({ ...layer, diffId: diffIds[at] as string })) }
       found = await this.#unpacking.run(() => {

@@ -119,7 +119,7 @@ export const fetchRepository = async (
     },
   })
   const cause = lastWords(outcome.stderr)
-  // Git may have refused an incomplete pack before the next check, so check the number of objects here.
+  // Git may have refused an incomplete pack before the next check, so the objects are counted again.
   if (outcome.exitCode !== 0) await checkObjects(place)
   switch (outcome.exitCode) {
     case 0:

@@ -81,8 +81,8 @@ export class VerbLanes {
   }
 
   /**
-   * Starts the preparation of a verb, such as the copy of a parent's disk; undefined if the verb needs none. Never rejects: an
-   * error here occurs again in the verb itself, which reports it.
+   * Starts the preparation of a verb, such as the copy of a parent's disk; undefined if the verb needs none. Never rejects:
+   * an error of the preparation occurs again in the verb itself, which reports it.
    */
   #comesFirst(verb: Verb, assignment: Assignment, isWanted: () => boolean): Promise<unknown> | undefined {
     const { sandboxId } = assignment

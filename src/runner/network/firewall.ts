@@ -1,5 +1,5 @@
-// The nft table of one instance, with the rules of each slot. The kernel keeps the table across restarts of the runner. The copy
-// here makes each change one small transaction, and restores the table if the host's rules are flushed.
+// The nft table of one instance, with the rules of each slot. The kernel keeps the table across restarts of the runner. The
+// runner's copy makes each change one small transaction, and restores the table if the host's rules are flushed.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'

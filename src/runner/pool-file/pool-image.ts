@@ -34,7 +34,7 @@ export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }:
     await runCommand(['mount', '-o', `loop,noatime,discard=${discard}`, image, place])
     return place
   } catch (error) {
-    // If an earlier try unmounted the image here, sandboxes may still hold its file system.
+    // If an earlier try unmounted the image from this path, sandboxes may still hold its file system.
     if (!isMounted && !(await isHeld(image))) throw error
     throw new Error(`${place} ${readOnlySince}`, { cause: error })
   }

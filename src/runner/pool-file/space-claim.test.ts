@@ -45,7 +45,7 @@ suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, 
   afterEach(async () => {
     await spaceClaim.close()
     execFileSync('umount', [place])
-    // A sandbox that starts elsewhere may hold the mount for a moment, so the unmount is lazy.
+    // Another sandbox that is starting may hold the mount for a moment, so the unmount is lazy.
     execFileSync('umount', ['--lazy', directory])
     rmSync(directory, { recursive: true })
   })

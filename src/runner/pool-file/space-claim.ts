@@ -79,7 +79,7 @@ export class SpaceClaim {
 
   async #look() {
     const { image, place, keepFreeBytes } = this.#parts
-    // If the pool is no longer mounted here, the claiming file would take the host's own space.
+    // If the pool is no longer mounted at this path, the claiming file would take the host's own space.
     if (!(await isBtrfs(place)) || !(await this.#isWritable())) return
     const [{ size, blocks }, poolFree, hostFree, held] = await Promise.all([
       stat(image),

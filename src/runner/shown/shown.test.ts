@@ -137,7 +137,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     const assignment = later(larger, { memoryGiB: 0.125 })
     await box.host.start(assignment)
     // The kernel kills any other process before the first one. But data in /dev/shm belongs to no process and stays when
-    // processes are killed. Its usual limit is half of the memory; here it may fill all of it.
+    // processes are killed. Its usual limit is half of the memory; in this test it may fill all of the memory.
     await runSteps(builtLauncher(), [step.sharedMemory(box.pidOf(sandboxId), 512 * 1024 ** 2)])
     const ranOut = ends(sandboxId)
     let hasEnded = false

@@ -44,9 +44,9 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     if (found.isAlive) return found.adopted
 
     const cause = found.cause ?? (await causeOfEnd(machine, spec.assignment.memoryGiB, run))
-    // The network is not released here: a later call of `sweep` releases it together with other unused networks.
+    // Does not release the network: a later call of `sweep` releases it together with other unused networks.
     await clearSandbox(machine, sandboxId, undefined)
-    // The disk of an archived sandbox is in the archive. A disk that is still here was not removed yet, or was only half
+    // The disk of an archived sandbox is in the archive. A disk that still exists was not removed yet, or was only half
     // restored.
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }

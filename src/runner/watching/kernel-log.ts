@@ -5,7 +5,7 @@ import type { Init } from '#src/runner/machine/processes.ts'
 
 type KernelWord = 'out of memory' | 'crashed'
 
-/** Clock ticks of `/proc/{pid}/stat` in a second; the same on every Linux that we run on (proc(5), USER_HZ). */
+/** Clock ticks of `/proc/{pid}/stat` in a second; the same on every Linux on which Alcove runs (proc(5), USER_HZ). */
 const ticksPerSecond = 100
 
 /**

@@ -8,7 +8,7 @@ import { AwsV4Signer } from 'aws4fetch'
 import { request } from 'undici'
 import type { S3Address } from '#src/kit/store-address.ts'
 
-/** Why these tests cannot run here; false if they can. `./alcove test` installs the needed package. */
+/** Why these tests cannot run on this machine; false if they can. `./alcove test` installs the needed package. */
 export const withoutS3 = existsSync('/usr/lib/python3/dist-packages/swift/__init__.py') ? false : 'needs python3-swift'
 
 const accessKey = 'alcove:tests'

@@ -80,7 +80,7 @@ const flagInto = (copy: CopyStep['copy'], at: Required<At>, flag: string, { orig
   else if (key === 'checksum' && name === 'ADD') copy.checksum = value ?? ''
   else if (key === 'exclude' && value) copy.excludes.push(value)
   else if (key === 'parents' && name === 'COPY') copy.keepsParents = isSwitchedOn(value)
-  // `--link` has no effect: it is about layers, and builds here have no layers. `repositoryIn` reads `--keep-git-dir`.
+  // `--link` has no effect: it is about layers, and Alcove's builds have no layers. `repositoryIn` reads `--keep-git-dir`.
   else if (key !== 'link' && !(key === 'keep-git-dir' && name === 'ADD'))
     refuse(at, `--${key.slice(0, 40)} is not supported`, flagInstead(name, key))
 }

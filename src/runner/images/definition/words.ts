@@ -161,8 +161,8 @@ class WordReader {
       case '+':
         return isThere ? word : ''
       case '?':
-        // A shell ignores this error in a word that is not used, for example in `${A:-${B:?text}}` if A is set. We do not
-        // support this rare case: the build fails.
+        // A shell ignores this error in a word that is not used, for example in `${A:-${B:?text}}` if A is set. Alcove does
+        // not support this rare case: the build fails.
         if (!isThere) throw new WordError(`${name}: ${word || 'it is not set'}`, `write ARG ${name}=VALUE before`)
         return value as string
       case '#':
