@@ -1,8 +1,8 @@
-// Kept lines: disks as they were after a line of a definition. A build continues from the last line that has not changed. A kept
-// line is a template over its own base image. The template's name holds the organization and the key, so no other record is
-// needed: a template gets its name once it is complete and synced.
+// Cached lines: disks as they were after a line of a definition. A build continues from the last line that has not changed. A
+// cached line is a template over its own base image. The template's name holds the organization and the key, so no other record
+// is needed: a template gets its name once it is complete and synced.
 //
-// Kept lines only save time. Only builds of the same organization use them. They are evicted by age, at their limits, and when
+// Cached lines only save time. Only builds of the same organization use them. They are evicted by age, at their limits, and when
 // the disks of sandboxes need the space.
 import { createHash } from 'node:crypto'
 import type { Logger } from '#src/kit/log.ts'

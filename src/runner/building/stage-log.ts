@@ -23,7 +23,7 @@ export class StageLog {
     }
   }
 
-  /** Writes the rest of an unfinished line, before the next instruction. */
+  /** Writes the remaining part of an unfinished line, before the next instruction. */
   end(): void {
     if (this.#line !== '') this.#say(this.#line)
     this.#line = ''

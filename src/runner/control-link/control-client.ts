@@ -63,7 +63,9 @@ export class ControlClient implements AsyncDisposable {
     this.#onAnswer = onAnswer
   }
 
-  /** Fetches all pages. Changes that control makes meanwhile may be missing; control pushes those over the link as well. */
+  /**
+   * Fetches all pages. Changes that control makes meanwhile may be missing; control also sends such changes over the link.
+   */
   async list(): Promise<(ListedSandbox | UnreadableSandbox)[]> {
     const all: (ListedSandbox | UnreadableSandbox)[] = []
     for (let after = ''; ; after = idOf(all.at(-1)!)) {
@@ -104,7 +106,9 @@ export class ControlClient implements AsyncDisposable {
     return volumes.filter(isVolumeAssignment)
   }
 
-  /** Reads the secrets that sandboxes of this host use. Throws if the answer is unreadable: those that are known stay. */
+  /**
+   * Reads the secrets that sandboxes of this host use. Throws if the answer is unreadable: the secrets that are known stay.
+   */
   async listSecrets(): Promise<SecretsOfRunner> {
     const answer = await this.#get('/api/runners/secrets')
     if (!isSecretsOfRunner(answer)) throw new Error('control answered secrets that cannot be read')

@@ -180,7 +180,7 @@ export class BlobsOfOrigin {
     const found = (await realpath(path).catch(() => undefined)) === path ? await lstat(path) : undefined
     if (!found?.isFile() || found.nlink !== 1)
       throw new ImageFailed('corrupted', `The image is damaged: a part of it is missing (${digest}).`)
-    // The temporary name belongs to this call only: another image may bring the same layer at this moment.
+    // The temporary name belongs to this call only: another image may download the same layer at this moment.
     const unchecked = `${kept}.${randomUUID()}.new`
     await rename(path, unchecked)
     try {

@@ -1,4 +1,4 @@
-// Removes what no image uses: trees of files at once, and kept layers when the host needs the space.
+// Removes what no image uses: trees of files immediately, and kept layers when the host needs the space.
 import { freeBytes } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { type Blobs, keptNameOf } from './blobs.ts'

@@ -160,7 +160,10 @@ const heard = (from: Readable, keep: 'first' | 'last') => {
   return () => text
 }
 
-/** Runs the job and returns how it ended. Throws if this process ended the job: at its timeout, by its signal, or because `watch` threw. `scratch` is a directory that belongs to root, on any file system. */
+/**
+ * Runs the job and returns how it ended. Throws if this process ended the job: at its timeout, by its signal, or because
+ * `watch` threw. `scratch` is a directory that belongs to root, on any file system.
+ */
 export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   const system = systemDirectories()
   const views = [...system.views, { from: filterProgram, at: filterAt }, ...job.views]

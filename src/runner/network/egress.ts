@@ -27,7 +27,7 @@ export class Egress {
   readonly #secrets = new SecretStore()
   /** The sandboxes with secrets, by address. */
   readonly #sandboxes = new Map<string, string>()
-  /** What the running process was told last, by address. */
+  /** What the running process was last told about a sandbox, by the sandbox's address. */
   readonly #told = new Map<string, string>()
   #child: ChildProcess | undefined
   #serving: Promise<void> | undefined

@@ -35,7 +35,7 @@ export class SecretStore {
     for (const id of this.#secrets.keys()) if (!inUse.has(id)) this.#secrets.delete(id)
   }
 
-  /** What a sandbox may use. Undefined: control has not said. */
+  /** Secrets that a sandbox may use. Undefined: control has not sent them yet. */
   of(sandboxId: string): KnownSecret[] | undefined {
     return this.#uses.get(sandboxId)?.secretIds.flatMap((id) => {
       const secret = this.#secrets.get(id)

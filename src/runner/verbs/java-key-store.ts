@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 const magic = 0xfeedfeed
 const version = 2
 const trustedCertificate = 2
-/** The password of the checksum. Java checks it only if it is told the password. */
+/** The password of the checksum. Java verifies the checksum only if it gets the password. */
 const password = 'changeit'
 
 const number = (value: number) => {
