@@ -209,8 +209,14 @@ class Supervisor:
         for each in self.all.values():
             each.note_end()
             if each.start_at is not None and each.start_at <= time.monotonic():
-                each.start()
+                self.launch(each)
         return any(one in readable for one in more)
+
+    def launch(self, each):
+        each.start()
+        # Programs find the accessibility bus by a property of the display, so a new display needs a new start of it.
+        if each.name == "xvfb" and "at-spi" in self.all:
+            self.all["at-spi"].send(signal.SIGTERM)
 
     def wait(self, done, seconds):
         until = time.monotonic() + seconds
@@ -220,7 +226,7 @@ class Supervisor:
 
     def start_one(self, each):
         each.ends = []
-        each.start()
+        self.launch(each)
         # A program that ends immediately was not started, even if `ready` is true.
         if self.wait(lambda: each.process is None or each.ready(), READY_SECONDS) and each.process is not None:
             return None
