@@ -238,6 +238,14 @@ Gtk.main()
     const before = await pidOf()
     await run(`kill -9 ${before}`)
     await until('it runs again', async () => ![undefined, before].includes(await pidOf()))
+    await run('pkill -f supervisor.py')
+    await until('it is inactive', async () => (await computerUse.getStatus()).status === 'inactive')
+    await until('it is started again', () =>
+      computerUse.start().then(
+        () => true,
+        () => false,
+      ),
+    )
     assert.match((await computerUse.getProcessErrors('x11vnc')).errors ?? '', /VNC desktop is/)
     assert.equal(typeof (await computerUse.getProcessLogs('novnc')).logs, 'string')
     assert.equal((await computerUse.restartProcess('xvfb')).processName, 'xvfb')

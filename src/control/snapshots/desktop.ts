@@ -5,18 +5,21 @@ import type { Definition } from '#src/wire/runner-link.ts'
 import type { Snapshot } from './store.ts'
 
 /**
- * `xterm` is the terminal, `gir1.2-gtk-3.0` lets Python programs have windows, `python3-gi` reads the accessibility tree.
+ * `xterm` is the terminal, `gir1.2-gtk-3.0` lets Python programs have windows, `python3-gi` reads the accessibility tree. Without
+ * `dbus-x11`, apt would choose systemd for the session bus.
  */
 const packages = [
-  ...['xvfb', 'openbox', 'xterm', 'x11vnc', 'novnc', 'xdotool', 'wmctrl', 'scrot', 'ffmpeg'],
-  ...['dbus', 'at-spi2-core', 'python3-gi', 'gir1.2-gtk-3.0'],
+  ...['xvfb', 'openbox', 'xterm', 'x11vnc', 'websockify', 'xdotool', 'wmctrl', 'scrot', 'ffmpeg'],
+  ...['dbus-x11', 'at-spi2-core', 'python3-gi', 'gir1.2-gtk-3.0'],
 ]
 
-// The build is discarded if it is interrupted, so dpkg need not sync each file.
+// Of noVNC only the files are installed, because its package depends on 40 packages of OpenStack. The build is discarded if it is
+// interrupted, so dpkg need not sync each file.
 const dockerfile = `FROM default
 USER root
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \\
     --option Dpkg::Options::=--force-unsafe-io ${packages.join(' ')} \\
+  && cd /tmp && apt-get download novnc && dpkg-deb --extract novnc_*.deb / && rm novnc_*.deb \\
   && apt-get clean && rm -rf /var/lib/apt/lists/*
 ENV DISPLAY=:0
 USER daytona

@@ -117,6 +117,11 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
     const type = async (body: object) => (await call('post', 'keyboard/type', body, null)).asked[1] as { delay: number }
     assert.equal((await type({ text: 'echo "a"\n' })).delay, 4)
     assert.equal((await type({ text: 'ü', delay: 100 })).delay, 100)
+    const typed = await call('post', 'keyboard/type', { text: 'a\r\nb\r\tc' }, null)
+    assert.equal((typed.asked[1] as { text: string }).text, 'a\nb\n\tc')
+    for (const text of ['\0', '\u001b[A', '\ud800', '\u007f']) {
+      assert.equal((await box.post('/computeruse/keyboard/type', { text })).status, 400, JSON.stringify(text))
+    }
     const slow = await box.post('/computeruse/keyboard/type', { text: 'x'.repeat(61), delay: 1000 })
     assert.equal(slow.status, 400)
     assert.match(slow.body.message, /more than 60 s/)

@@ -97,13 +97,20 @@ const processCall = <Answer extends TSchema>(call: string, name: string, answer:
   return { of: 'desktop', call, given: { name }, answer, seconds } as const
 }
 
-const typeCall = ({ text, delay }: Static<typeof TypeRequest>) => {
+/** Line ends and tabs are the only control characters that have a key. */
+const untypable = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/
+
+const typeCall = ({ text: given, delay }: Static<typeof TypeRequest>) => {
+  const text = given.replace(/\r\n?/g, '\n')
+  if (untypable.test(text) || !text.isWellFormed()) {
+    throw new Problem('bad_request', 'text must not hold control characters; press keys for them')
+  }
   const pause = delay ?? 4
   if (text.length * pause > typingSeconds * 1000) {
     throw new Problem('bad_request', `Typing this would take more than ${typingSeconds} s: give less text or delay.`)
   }
-  const given = { text, delay: pause, seconds: typingSeconds + 15 }
-  return { of: 'screen', call: 'type_text', given, answer: Nothing, seconds: typingSeconds + 30 } as const
+  const asked = { text, delay: pause, seconds: typingSeconds + 15 }
+  return { of: 'screen', call: 'type_text', given: asked, answer: Nothing, seconds: typingSeconds + 30 } as const
 }
 
 const scopeOf = (scope: FindRequest['scope'], pid: FindRequest['pid']) => {

@@ -1,6 +1,6 @@
 # The programs of the desktop. A supervisor starts them, restarts those that end, and keeps the end of their output. It is the
 # only long-lived process of computer use. It ends with `stop` or with the sandbox, and does not depend on the gate.
-import fcntl, re, select
+import ctypes, fcntl, re, select
 
 READY_SECONDS = 20
 END_SECONDS = 5
@@ -64,6 +64,14 @@ def window_manager():
     return Program("openbox", [*argv, "--config-file", STATE + "/openbox.xml"], before=one_desktop)
 
 
+libc = ctypes.CDLL(None)
+
+
+def die_with_supervisor():
+    """Runs in a new process: the kernel sends it SIGTERM when the supervisor ends (PR_SET_PDEATHSIG)."""
+    libc.prctl(1, signal.SIGTERM)
+
+
 def always():
     return True
 
@@ -88,6 +96,7 @@ class Program:
             env=ENVIRONMENT,
             cwd=os.path.expanduser("~"),
             start_new_session=True,
+            preexec_fn=die_with_supervisor,
         )
         for stream, kind in ((self.process.stdout, "logs"), (self.process.stderr, "errors")):
             os.set_blocking(stream.fileno(), False)

@@ -9,12 +9,8 @@ MOST_BYTES = 1024 ** 3
 RECORD_BYTES = 4096
 
 
-def now():
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".%03dZ" % (time.time() % 1 * 1000)
-
-
-def seconds_of(text):
-    return time.mktime(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")) + float("0" + text[19:-1])
+def moment(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%03dZ" % (seconds % 1 * 1000)
 
 
 def record_path(id):
@@ -28,11 +24,13 @@ def read(id):
     try:
         with open(record_path(id)) as file:
             record = json.loads(file.read(RECORD_BYTES))
-        video = os.path.join(DIRECTORY, os.path.basename(record["fileName"]))
-        if record["id"] != id or not isinstance(record["startTime"], str):
+        # The sandbox's user may have written the record.
+        name, pid, began = record["fileName"], int(record["pid"]), float(record["began"])
+        is_sound = re.fullmatch(r"[A-Za-z0-9-]{1,64}_%s\.mp4" % id, name) and pid > 1 and 0 <= began <= 2 ** 40
+        if record["id"] != id or not is_sound:
             raise ValueError
-        return record, video
-    except (OSError, ValueError, KeyError, TypeError):
+        return {"id": id, "fileName": name, "pid": pid, "began": began}, os.path.join(DIRECTORY, name)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         raise Refusal("unknown", "There is no such recording.")
 
 
@@ -48,13 +46,12 @@ def runs(record, video):
     try:
         with open("/proc/%d/cmdline" % record["pid"], "rb") as file:
             return os.fsencode(video) in file.read().split(b"\0")
-    except (OSError, KeyError, TypeError):
+    except OSError:
         return False
 
 
 def view(record, video):
-    known = {key: record[key] for key in ("id", "fileName", "startTime")}
-    known["filePath"] = video
+    known = {"id": record["id"], "fileName": record["fileName"], "filePath": video, "startTime": moment(record["began"])}
     try:
         info = os.stat(video)
     except OSError:
@@ -63,9 +60,8 @@ def view(record, video):
     if runs(record, video):
         return dict(known, status="recording", durationSeconds=max(0, time.time() - record["began"]))
     ended = max(info.st_mtime, record["began"])
-    moment = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(ended))
     status = "completed" if info.st_size > 0 else "failed"
-    return dict(known, status=status, endTime=moment, durationSeconds=ended - record["began"])
+    return dict(known, status=status, endTime=moment(ended), durationSeconds=ended - record["began"])
 
 
 def all_recordings():
@@ -120,7 +116,7 @@ def start_recording(label):
             process.kill()
             errors.seek(0)
             raise Refusal("failed", "ffmpeg could not record: %s" % last_words(errors.read(65536)))
-    record = {"id": id, "fileName": name, "startTime": now(), "began": time.time(), "pid": process.pid}
+    record = {"id": id, "fileName": name, "began": time.time(), "pid": process.pid}
     write(record)
     return view(record, video)
 
