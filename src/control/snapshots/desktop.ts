@@ -13,7 +13,7 @@ const packages = [
   ...['dbus-x11', 'at-spi2-core', 'python3-gi', 'gir1.2-gtk-3.0'],
 ]
 
-// Of noVNC only the files are installed, because its package depends on 40 packages of OpenStack. The build is discarded if it is
+// Debian's package of noVNC depends on 40 packages of OpenStack, so only its files are installed. The build is discarded if it is
 // interrupted, so dpkg need not sync each file.
 const dockerfile = `FROM default
 USER root
