@@ -1,5 +1,6 @@
 // The program ssh-gateway: lets SSH clients into sandboxes. It asks control about tokens, and the gate for everything inside.
 
+import { flushCompileCache } from 'node:module'
 import { createLog, logWholeProcess } from '#src/kit/log.ts'
 import { openTelemetry } from '#src/kit/telemetry/open.ts'
 import { loadConfig } from '#src/ssh-gateway/config.ts'
@@ -17,4 +18,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.exit(0)
   })
 }
+// A program that is killed leaves its compiled code to its next start, as one that ends by itself does.
+flushCompileCache()
 process.send?.({ type: 'ready' })

@@ -8,6 +8,7 @@ import { requiredPackages } from '#src/doctor/packages.ts'
 import { buildNativePrograms } from '#src/up/native-programs.ts'
 import { ensurePackages, hostNeeding } from '#src/up/system-packages.ts'
 import { describe, runRing } from '#test/faults/ring.ts'
+import { platform } from '#test/sandboxes/harness.ts'
 import { purgeBelow } from './test-server.ts'
 
 process.chdir(resolve(import.meta.dirname, '..'))
@@ -32,7 +33,8 @@ const servers = mkdtempSync(join(tmpdir(), 'alcove-faults-'))
 process.env['ALCOVE_TEST_SERVERS'] = servers
 let failed = 1
 try {
-  const outcome = await runRing({ seed, count, say: (line) => console.log(line) })
+  await using alcove = await platform({ own: true, image: 'small' })
+  const outcome = await runRing(alcove, { seed, count, say: (line) => console.log(line) })
   console.log(describe(outcome))
   failed = outcome.complaints.length > 0 ? 1 : 0
 } finally {

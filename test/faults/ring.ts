@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Platform, type Program, platform } from '../sandboxes/harness.ts'
+import type { Platform, Program } from '../sandboxes/harness.ts'
 import { Client } from './client.ts'
 import { type Random, randomFrom } from './random.ts'
 import { Steady } from './steady.ts'
@@ -33,20 +33,20 @@ const workers = 4
 /** Time in ms within which the host must be clean after the last delete. */
 const goneWithinMs = 60_000
 
-export const runRing = async ({
-  seed,
-  count,
-  only = victims.map(([, victim]) => victim),
-  say,
-}: {
+type RingOptions = {
   seed: number
   count: number
   /** Programs that may be killed. Default: all. */
   only?: readonly Victim[]
   say: (line: string) => void
-}): Promise<Outcome> => {
+}
+
+/** Runs the ring on a server of its own. At the end the server has no sandbox. */
+export const runRing = async (
+  alcove: Platform,
+  { seed, count, only = victims.map(([, victim]) => victim), say }: RingOptions,
+): Promise<Outcome> => {
   const began = performance.now()
-  await using alcove = await platform({ own: true, image: 'small' })
   const random = randomFrom(seed)
   const client = new Client(alcove)
   const verbs: Tally = new Map()

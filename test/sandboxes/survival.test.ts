@@ -4,6 +4,9 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, PtyHandle, Sandbox } from '@daytona/sdk'
+import { isAlive } from '#src/kit/process-identity.ts'
+import { dataDirectoryAt } from '#src/up/data-directory.ts'
+import { findUpState } from '#src/up/state-file.ts'
 import { type Box, boxOf, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { Screen } from './screen.ts'
@@ -233,19 +236,27 @@ suite('kill -9', () => {
     )
   }
 
+  const programs = () => findUpState(dataDirectoryAt(alcove.data).stateFile)?.programs ?? []
+  type Running = ReturnType<typeof programs>[number]
+
   for (const program of ['control', 'gate', 'runner', 'postgres'] as const) {
     test(`if ${program} is killed, it is restarted, and a sandbox’s processes continue`, async () => {
       const before = Number(await ask('cat /tmp/counter'))
       assert.ok(before > 0)
+      const killed = await alcove.pidOf(program)
       await alcove.kill(program)
       await countsOn(before)
+      const isReady = ({ name, state, pid }: Running) => name === program && state === 'ready' && pid !== killed
+      await until(`${program} is ready again`, () => programs().some((now) => isReady(now) && isAlive(now)), 60)
     })
   }
 
-  test('if `up` is killed, the next `up` serves the same sandbox, and its processes continue', async () => {
+  test('if `up` is killed, its programs end; the next `up` serves the same sandbox, which never stopped', async () => {
     const before = Number(await ask('cat /tmp/counter'))
     assert.ok(before > 0)
+    const ending = programs().filter(({ name }) => name !== 'postgres')
     await alcove.kill('up')
+    await until('its programs are gone', () => !ending.some((program) => isAlive(program)))
     await alcove.start()
     await countsOn(before)
   })

@@ -1,5 +1,5 @@
-// Tests `./alcove up` as an operator uses it: started twice, started on a port that is in use, stopped, killed, and started
-// again.
+// Tests `./alcove up` as an operator uses it: started twice, started on a port that is in use, stopped, and started again.
+// survival.test.ts kills it and its programs.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -10,7 +10,6 @@ import { after, before, suite, test } from 'node:test'
 import { isAlive } from '#src/kit/process-identity.ts'
 import { dataDirectoryAt } from '#src/up/data-directory.ts'
 import { findUpState } from '#src/up/state-file.ts'
-import { until } from './box.ts'
 import { freePorts } from './free-ports.ts'
 import { type Platform, platform } from './harness.ts'
 
@@ -81,7 +80,7 @@ suite('alcove up', () => {
     assert.equal(code, 0)
     assert.deepEqual(
       status.programs.map(({ name, state, alive }) => [name, state, alive]),
-      ['postgres', 'control', 'gate', 'runner'].map((name) => [name, 'ready', true]),
+      ['postgres', 'control', 'gate', 'runner', 'ssh-gateway'].map((name) => [name, 'ready', true]),
     )
     assert.deepEqual(status.sandboxes, {})
   })
@@ -91,26 +90,6 @@ suite('alcove up', () => {
     for (const word of [/kernel/i, /cgroup/i, /user namespaces/i, /overlay/i, /crun/i, /kvm/i])
       assert.match(stdout, word)
   })
-
-  for (const name of ['control', 'gate', 'runner', 'postgres'] as const) {
-    test(`if ${name} is killed, it is started again, and the API answers`, async () => {
-      const before = programs().find((program) => program.name === name)
-      assert.ok(before)
-      await server.kill(name)
-      await until(
-        `${name} is ready again`,
-        () =>
-          programs().some(
-            (now) => now.name === name && now.state === 'ready' && now.pid !== before.pid && isAlive(now),
-          ),
-        60,
-      )
-      await until('the API answers', async () => {
-        const reply = await server.api('GET', '/sandbox').catch(() => undefined)
-        return reply?.status === 200
-      })
-    })
-  }
 
   test('of the programs that `up` starts, only the runner is root; all others have no capabilities', async () => {
     const users = programs().map(({ name, pid }) => {
@@ -122,6 +101,7 @@ suite('alcove up', () => {
       ['control', 61002, true],
       ['gate', 61003, true],
       ['runner', 0, false],
+      ['ssh-gateway', 61008, true],
     ])
   })
 
@@ -135,20 +115,6 @@ suite('alcove up', () => {
     )
     assert.equal((await alcove('status', '--data', server.data)).code, 3)
     assert.match((await alcove('down', '--data', server.data)).stdout, /Nothing serves/)
-    await server.start()
-    assert.equal((await server.api('GET', '/sandbox')).status, 200)
-  })
-
-  test('if `up` is killed, its programs end by themselves, and the next `up` works', async () => {
-    const running = programs().filter(({ name }) => name !== 'postgres')
-    await server.kill('up')
-    await until('its programs are gone', () => !running.some((program) => isAlive(program)))
-    await server.start()
-    assert.equal((await server.api('GET', '/sandbox')).status, 200)
-  })
-
-  test('if all programs are killed at the same time, the next `up` works', async () => {
-    await server.killAll()
     await server.start()
     assert.equal((await server.api('GET', '/sandbox')).status, 200)
   })
