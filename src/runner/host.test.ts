@@ -163,14 +163,17 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     const { sandboxId } = assignment
     await box.run(
       sandboxId,
-      `(trap 'echo tidy > /home/daytona/end; exit' TERM; while :; do sleep 0.1; done) >/dev/null 2>&1 &`,
+      `(trap 'echo tidy > /home/daytona/end; exit' TERM; echo > /traps; while :; do sleep 0.1; done) >/dev/null 2>&1 &
+      until [ -e /traps ]; do sleep 0.02; done; rm /traps`,
     )
-    await box.run(sandboxId, 'while [ ! -e /proc/3 ] && [ ! -e /proc/4 ]; do :; done', 'root')
     await box.host.stop(assignment)
     await box.host.start(assignment)
     assert.equal((await box.run(sandboxId, 'cat /home/daytona/end')).output, 'tidy')
 
-    await box.run(sandboxId, `(trap '' TERM; exec sleep 1000) >/dev/null 2>&1 &`)
+    await box.run(
+      sandboxId,
+      `(trap '' TERM; echo > /traps; exec sleep 1000) >/dev/null 2>&1 & until [ -e /traps ]; do sleep 0.02; done`,
+    )
     const polite = box.host.stop(assignment)
     const began = performance.now()
     await box.host.stop({ ...assignment, signal: 'SIGKILL' })

@@ -32,8 +32,8 @@ suite('the life of a sandbox', () => {
 
   test('stop sends SIGTERM first; a forced stop does not', async () => {
     await using box = await createBox(alcove)
-    const trap =
-      'setsid bash -c \'trap "echo asked > ~/asked; exit 0" TERM; while :; do sleep 0.1; done\' >/dev/null 2>&1 & sleep 0.3'
+    const program = 'trap "echo asked > ~/asked; exit 0" TERM; touch ~/traps; while :; do sleep 0.1; done'
+    const trap = `rm -f ~/traps; setsid bash -c '${program}' >/dev/null 2>&1 & until [ -e ~/traps ]; do sleep 0.05; done`
     await box.run(trap)
     await alcove.api('POST', `/sandbox/${box.id}/stop`)
     await becomes(box.id, 'stopped')

@@ -170,10 +170,11 @@ suite('the targets of outbound calls', () => {
         const { send } = createOutbound({ allowed: noNetworks, resolve, evenMilliseconds })
         const error = await send({ method: 'POST', url: 'http://db.corp.test:22/' }).catch((thrown: unknown) => thrown)
         assert.ok(error instanceof OutboundError)
-        return [error.reason, error.message, Math.floor((performance.now() - begun + 1) / evenMilliseconds)]
+        // A busy machine may take longer, so only the least time is compared.
+        return [error.reason, error.message, performance.now() - begun + 1 >= evenMilliseconds]
       }),
     )
-    const alike = ['not_public', 'The host db.corp.test is not on the public Internet.', 1]
+    const alike = ['not_public', 'The host db.corp.test is not on the public Internet.', true]
     assert.deepEqual(told, Array(6).fill(alike))
   })
 
