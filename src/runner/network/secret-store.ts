@@ -9,8 +9,8 @@ export class SecretStore {
   readonly #uses = new Map<string, Use>()
 
   /**
-   * Takes what control says. An older version of a secret, or older news of a sandbox, changes nothing. `askedAt`: this is control's
-   * whole list, as it was at that time, so a sandbox that it does not name has no secrets any more.
+   * Stores secrets that control has sent. Ignores an older version of a secret, and an older generation of a sandbox. `askedAt`:
+   * the time at which control's whole list was requested. A sandbox that is missing in this list no longer has secrets.
    */
   take({ secrets, sandboxes }: SecretsOfRunner, askedAt?: number, now = Date.now()): void {
     for (const secret of secrets) {
@@ -22,7 +22,7 @@ export class SecretStore {
       const known = this.#uses.get(use.sandboxId)
       if (known !== undefined && known.generation > use.generation) continue
       this.#uses.set(use.sandboxId, { ...use, toldAt: now })
-      // A secret that a sandbox has and control does not tell was deleted, or has no hosts any more.
+      // A secret of this sandbox that control does not send was deleted, or has no hosts any more.
       for (const id of use.secretIds) if (!told.has(id)) this.#secrets.delete(id)
     }
     if (askedAt !== undefined) this.#keepOnly(new Set(sandboxes.map(({ sandboxId }) => sandboxId)), askedAt)

@@ -86,7 +86,7 @@ const withForms = (row: Forbidden): Forbidden => ({ ...row, calls: row.calls.fla
 
 export const forbidden32: readonly Forbidden[] = [...forbiddenArguments.map(withForms), ...conditional, ...multiplexed]
 
-/** The error number that each refused call gets, whatever its arguments. 0 means that the kernel decides. */
+/** The error number for each 32-bit call, whatever its arguments. 0 means that the filter allows the call. */
 const errnoOf = (): ReadonlyMap<string, number> => {
   const refused = [
     ...refusals.map(({ calls, answer }) => ({ calls, errno: answer === 'EPERM' ? EPERM : ENOSYS })),
