@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import type { FastifyReply } from 'fastify'
 import Type, { type Static, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
-import Value from 'typebox/value'
 import { findTooMuch } from '#src/http/json-text.ts'
+import { closed } from '#src/http/validate.ts'
 import { Budget } from '#src/kit/budget.ts'
 import { Problem, type ProblemCode } from '#src/problems.ts'
 import { StartFailed } from '../agent/agent.ts'
@@ -41,7 +41,8 @@ const running = new Budget({ each: mostCalls })
 
 const answerBytes = 16 * 1024 * 1024
 const complaintBytes = 16 * 1024
-const mostValues = 200_000
+const mostValues = 100_000
+const mostEscapes = 200_000
 const standardSeconds = 30
 
 /** The kinds of refusals in `inside/`, and the problems that callers get. */
@@ -75,7 +76,7 @@ const validators = new WeakMap<TSchema, Validator>()
 const validatorOf = (schema: TSchema): Validator => {
   const known = validators.get(schema)
   if (known !== undefined) return known
-  const made = Compile(Type.Object({ result: schema }))
+  const made = Compile(closed(JSON.parse(JSON.stringify(Type.Object({ result: schema })))) as TSchema)
   validators.set(schema, made)
   return made
 }
@@ -83,14 +84,21 @@ const validatorOf = (schema: TSchema): Validator => {
 const malformed = (cause?: unknown) =>
   new Problem('unprocessable', 'The programs of the desktop gave no answer that can be read.', { cause })
 
-/** Reads an answer. Fields that the schema does not name are dropped. */
+/** Whether a text has so many escapes that parsing it would block this process. A picture, the longest text, has none. */
+const hasManyEscapes = (text: string): boolean => {
+  let count = 0
+  for (let at = text.indexOf('\\'); at !== -1 && count <= mostEscapes; at = text.indexOf('\\', at + 1)) count += 1
+  return count > mostEscapes
+}
+
+/** Reads an answer, which must have exactly the fields of the schema. */
 export const readAnswer = <S extends TSchema>(text: string, schema: S): Static<S> => {
-  if (findTooMuch(text, mostValues) !== undefined) throw malformed()
+  if (hasManyEscapes(text) || findTooMuch(text, mostValues) !== undefined) throw malformed()
   try {
     const said: unknown = JSON.parse(text)
     if (isRefusal.Check(said)) throw refusalOf(said)
     if (!validatorOf(schema).Check(said)) throw malformed()
-    return (Value.Clean(Type.Object({ result: schema }), said) as { result: Static<S> }).result
+    return (said as { result: Static<S> }).result
   } catch (error) {
     throw error instanceof Problem ? error : malformed(error)
   }

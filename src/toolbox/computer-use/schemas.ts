@@ -120,7 +120,7 @@ const node = {
 const Node = Type.Object(node)
 /** The nodes of a tree, parents first. `parent`: index of the parent. */
 export const TreeRows = Type.Object({
-  rows: Type.Array(Type.Object({ ...node, parent: Type.Union([Whole, Type.Null()]) })),
+  rows: Type.Array(Type.Object({ ...node, parent: Type.Union([Whole, Type.Null()]) }), { maxItems: 2000 }),
   truncated: Flag,
 })
 export type TreeRows = Type.Static<typeof TreeRows>

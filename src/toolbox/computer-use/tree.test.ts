@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readAnswer } from './ask.ts'
-import { Nodes, Point, Windows } from './schemas.ts'
+import { Nodes, Point, Screenshot, Windows } from './schemas.ts'
 import { treeOf } from './tree.ts'
 
 const row = (id: string, parent: number | null) => ({
@@ -20,12 +20,13 @@ suite('the accessibility tree of a sandbox’s desktop', () => {
     assert.deepEqual(treeOf({ rows: [], truncated: false }), { truncated: false })
   })
 
-  test('`treeOf` throws 422 for rows in a circle, with two roots or without a root', () => {
+  test('`treeOf` throws 422 for rows in a circle, with two roots, without a root or too deep', () => {
     for (const rows of [
       [row('a', 0)],
       [row('a', null), row('b', 2), row('c', 1)],
       [row('a', null), row('b', null)],
       [row('a', null), row('b', -1)],
+      Array.from({ length: 200 }, (_, at) => row('a', at === 0 ? null : at - 1)),
     ]) {
       assert.throws(() => treeOf({ rows, truncated: false }), { status: 422 })
     }
@@ -35,8 +36,17 @@ suite('the accessibility tree of a sandbox’s desktop', () => {
 suite('the answer of a sandbox to a computer use call', () => {
   const answer = (value: unknown) => JSON.stringify(value)
 
-  test('`readAnswer` drops fields that the schema does not name', () => {
-    assert.deepEqual(readAnswer(answer({ result: { x: 1, y: 2, z: 3 }, more: 1 }), Point), { x: 1, y: 2 })
+  test('`readAnswer` returns the result, and throws 422 for a field that the schema does not name', () => {
+    assert.deepEqual(readAnswer(answer({ result: { x: 1, y: 2 } }), Point), { x: 1, y: 2 })
+    assert.throws(() => readAnswer(answer({ result: { x: 1, y: 2, z: 3 } }), Point), { status: 422 })
+    assert.throws(() => readAnswer(answer({ result: { x: 1, y: 2 }, more: 1 }), Point), { status: 422 })
+  })
+
+  test('`readAnswer` throws 422 for a text of many escapes, and returns a picture of the same length', () => {
+    const picture = (screenshot: string) =>
+      readAnswer(answer({ result: { screenshot, cursorPosition: { x: 1, y: 1 }, sizeBytes: 1 } }), Screenshot)
+    assert.equal(picture('A'.repeat(600_000)).screenshot.length, 600_000)
+    assert.throws(() => picture('"'.repeat(300_000)), { status: 422 })
   })
 
   test('`readAnswer` returns the title of a window unchanged, whatever characters it has', () => {

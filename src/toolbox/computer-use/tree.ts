@@ -2,15 +2,22 @@
 import { Problem } from '#src/problems.ts'
 import type { TreeNode, TreeRows } from './schemas.ts'
 
-/** Throws a 422 if a node comes before its parent, because such a list could contain a cycle. */
+/** Most levels of a tree. The program in the sandbox stops earlier. */
+const deepest = 100
+
+/** Throws a 422 if a node comes before its parent, because such a list could contain a cycle, or if the tree is too deep. */
 export const treeOf = ({ rows, truncated }: TreeRows): { root?: TreeNode; truncated: boolean } => {
   const nodes: TreeNode[] = []
+  const depths: number[] = []
   for (const [at, { parent, ...row }] of rows.entries()) {
     const node: TreeNode = row
     nodes.push(node)
+    const depth = parent === null ? 0 : (depths[parent] ?? 0) + 1
+    depths.push(depth)
     if (at === 0 && parent === null) continue
     const above = parent === null || parent >= at ? undefined : nodes[parent]
-    if (above === undefined) throw new Problem('unprocessable', 'The accessibility tree has no order.')
+    if (above === undefined || depth > deepest)
+      throw new Problem('unprocessable', 'The accessibility tree has no order, or is too deep.')
     above.children ??= []
     above.children.push(node)
   }
