@@ -8,7 +8,7 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, suite, test } from 'node:test'
-import { connect as connectTls, setDefaultCACertificates } from 'node:tls'
+import { connect as connectTls, createServer as createTlsServer, setDefaultCACertificates } from 'node:tls'
 import { WebSocket } from 'ws'
 import { makeAuthority, makeServerCertificate } from '#src/control/secrets/certificate.ts'
 import type { KnownSecret } from '#src/wire/secrets.ts'
@@ -252,6 +252,46 @@ suite('the proxy that puts in secrets', () => {
     }
     greeter.close()
   })
+
+  for (const [name, { protocol, reply }] of Object.entries({
+    'a status that does not exist': { protocol: 'http/1.1', reply: 'HTTP/1.1 099 X\r\ncontent-length: 0\r\n\r\n' },
+    'interim answers without end': {
+      protocol: 'http/1.1',
+      reply: 'HTTP/1.1 103 X\r\nlink: \u00ff<\r\n\r\n'.repeat(50),
+    },
+    'trailers that are none': {
+      protocol: 'http/1.1',
+      reply: 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: a\r\n\r\n0\r\ncontent-length: 5\r\n\r\n',
+    },
+    'a changed protocol that nobody asked for': {
+      protocol: 'http/1.1',
+      reply: 'HTTP/1.1 101 X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
+    },
+    'an endless head': { protocol: 'http/1.1', reply: `HTTP/1.1 200 OK\r\n${'x-a: b\r\n'.repeat(50_000)}` },
+    'no HTTP at all': { protocol: 'http/1.1', reply: '\0\xff\r\n'.repeat(100) },
+    'no HTTP/2 at all': { protocol: 'h2', reply: 'HTTP/1.1 200 OK\r\n\r\n' },
+    'an early end': { protocol: 'h2', reply: '' },
+  }))
+    test(`a server that answers ${name} ends its own connection, and the proxy serves the next one`, async () => {
+      const { certificate: cert, privateKey: key } = makeServerCertificate(
+        { name: 'The world', ...world },
+        ['api.test'],
+        span,
+      )
+      const hostile = createTlsServer({ cert, key, ALPNProtocols: [protocol] }, (socket) => {
+        socket.on('error', () => {})
+        socket.once('data', () => socket.end(reply, 'latin1'))
+      })
+      await once(hostile.listen(0, '127.0.0.1'), 'listening')
+      destination = { address: '127.0.0.1', port: (hostile.address() as AddressInfo).port }
+      await curl(...trusting('ours'), '--max-time', '5', 'https://api.test/').catch(() => '')
+      hostile.close()
+      destination = { address: '127.0.0.1', port: far.port }
+      assert.equal(
+        headerOf(await get('https://api.test/', ...auth(api.placeholder)), 'authorization'),
+        `Bearer ${api.value}`,
+      )
+    })
 
   test('431 if the values would make the head of a request too large', async () => {
     secrets = [{ ...api, value: 'x'.repeat(8192) }]

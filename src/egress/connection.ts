@@ -8,6 +8,7 @@ import { connect, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, getCACertificates, type SecureContext, TLSSocket } from 'node:tls'
 import { isAllowedHost, type KnownSecret } from '#src/wire/secrets.ts'
 import { type ClientHello, mostHelloBytes, readClientHello } from './client-hello.ts'
+import { guarded } from './guarded.ts'
 import { serveHttp1 } from './http1.ts'
 import { serveHttp2 } from './http2.ts'
 import { joinStreams } from './join.ts'
@@ -179,8 +180,8 @@ const openUp = async (
     near.off('error', refused)
     near.on('error', () => {})
     const opened: Opened = { serverName, secrets: secretsFor, server }
-    if (protocol === 'h2') serveHttp2(near, opened)
-    else serveHttp1(near, opened)
+    const serve = protocol === 'h2' ? serveHttp2 : serveHttp1
+    guarded(serve, () => near.destroy())(near, opened)
   })
 }
 

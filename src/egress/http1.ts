@@ -3,6 +3,7 @@
 import { Agent, createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
+import { guarded } from './guarded.ts'
 import { joinStreams } from './join.ts'
 import { bodyOf, isFor, leadsAway, type Opened, type OwnAnswer, ownAnswers } from './opened.ts'
 import { checkHead, HeadTooLarge, inHeader, inTarget, mostHeadBytes } from './replace.ts'
@@ -115,23 +116,33 @@ const answerOwn = (response: ServerResponse, answer: OwnAnswer) => {
 const forward = (side: Side, message: IncomingMessage, response: ServerResponse): void => {
   const outgoing = requestTo(side, message)
   response.sendDate = false
-  outgoing.on('continue', () => response.writeContinue())
-  outgoing.on('information', ({ statusCode, headers }) => {
-    if (statusCode === 103 && headers['link'] !== undefined) response.writeEarlyHints({ link: headers['link'] })
-  })
-  outgoing.on('response', (answer) => {
+  const give = (answer: IncomingMessage) => {
     response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answersOf(answer))
     response.flushHeaders()
-    answer.on('end', () => response.addTrailers(pairsOf(answer.rawTrailers)))
-    answer.on('error', () => response.destroy())
+    const broken = () => void response.destroy()
+    answer.on(
+      'end',
+      guarded(() => response.addTrailers(pairsOf(answer.rawTrailers)), broken),
+    )
+    answer.on('error', broken)
     answer.pipe(response)
-  })
-  outgoing.on('error', () => answerOwn(response, ownAnswers.lost))
+  }
+  const lost = () => {
+    answerOwn(response, ownAnswers.lost)
+    outgoing.destroy()
+  }
+  outgoing.on('continue', () => response.writeContinue())
+  // Other interim answers are not passed on: clients need none of them.
+  outgoing.on('response', guarded(give, lost))
+  outgoing.on('error', lost)
   response.on('close', () => {
     if (!response.writableFinished) outgoing.destroy()
   })
   message.on('error', () => outgoing.destroy())
-  message.on('end', () => outgoing.addTrailers(pairsOf(message.rawTrailers)))
+  message.on(
+    'end',
+    guarded(() => outgoing.addTrailers(pairsOf(message.rawTrailers)), lost),
+  )
   message.pipe(outgoing)
   outgoing.flushHeaders()
 }

@@ -12,6 +12,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
+import { guarded } from './guarded.ts'
 import { bodyOf, isFor, leadsAway, type Opened, type OwnAnswer, ownAnswers } from './opened.ts'
 import { checkHead, HeadTooLarge, inHeader, inTarget, mostHeadBytes } from './replace.ts'
 
@@ -65,7 +66,13 @@ const passTrailers = (from: ServerHttp2Stream | ClientHttp2Stream, to: ServerHtt
   from.on('trailers', (found) => {
     trailers = found
   })
-  to.on('wantTrailers', () => to.sendTrailers(withoutAltSvc(trailers)))
+  to.on(
+    'wantTrailers',
+    guarded(
+      () => to.sendTrailers(withoutAltSvc(trailers)),
+      () => to.close(constants.NGHTTP2_INTERNAL_ERROR),
+    ),
+  )
 }
 
 const forward = (
@@ -77,16 +84,22 @@ const forward = (
   const outgoing = far.request(headers, { endStream: hasEnded, waitForTrailers: !hasEnded })
   passTrailers(stream, outgoing)
   passTrailers(outgoing, stream)
-  outgoing.on('headers', (information) => {
-    if (!stream.destroyed && !stream.headersSent) stream.additionalHeaders(information)
-  })
-  outgoing.on('response', (answer, flags) => {
+  const lost = () => {
+    answerOwn(stream, ownAnswers.lost)
+    outgoing.close(constants.NGHTTP2_CANCEL)
+  }
+  const inform = (information: IncomingHttpHeaders) => {
+    if (!stream.destroyed && !stream.headersSent) stream.additionalHeaders(withoutAltSvc(information))
+  }
+  const give = (answer: IncomingHttpHeaders, flags: number) => {
     if (stream.destroyed || stream.closed) return
     const endStream = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
     stream.respond(withoutAltSvc(answer), { endStream, waitForTrailers: !endStream })
     if (!endStream) outgoing.pipe(stream)
-  })
-  outgoing.on('error', () => answerOwn(stream, ownAnswers.lost))
+  }
+  outgoing.on('headers', guarded(inform, lost))
+  outgoing.on('response', guarded(give, lost))
+  outgoing.on('error', lost)
   outgoing.on('close', () => {
     if (outgoing.rstCode !== constants.NGHTTP2_NO_ERROR && !stream.destroyed && stream.headersSent)
       stream.close(outgoing.rstCode)
@@ -129,6 +142,7 @@ export const serveHttp2 = (socket: TLSSocket, opened: Opened): void => {
     const filled = rewritten(opened, headers)
     if (isOwn(filled)) return answerOwn(stream, filled)
     if (far === undefined || far.closed || far.destroyed) return void stream.close(constants.NGHTTP2_REFUSED_STREAM)
-    forward(far, stream, filled, (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0)
+    const hasEnded = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
+    guarded(forward, () => answerOwn(stream, ownAnswers.lost))(far, stream, filled, hasEnded)
   })
 }

@@ -30,6 +30,11 @@ const places: Record<string, { type: string; body: string }> = {
       },
     }),
   },
+  '/v2/': { type: 'application/json', body: '{}' },
+  '/v2/pkg/manifests/1': {
+    type: 'application/vnd.oci.image.manifest.v1+json',
+    body: JSON.stringify({ schemaVersion: 2, mediaType: 'application/vnd.oci.image.manifest.v1+json' }),
+  },
   '/simple/pkg/': { type: 'text/html', body: '<a href="/pkg-1.2.3-py3-none-any.whl">pkg-1.2.3-py3-none-any.whl</a>' },
 }
 const accepted = ['Bearer the-real-value', `Basic ${Buffer.from('me:the-real-value').toString('base64')}`]
