@@ -7,6 +7,7 @@ export const boundaries = [
   'sandbox → resources',
   'sandbox → network',
   'sandbox → runner',
+  'sandbox → values of its secrets',
   'Internet → API',
   'API → host',
   'toolbox caller → toolbox',

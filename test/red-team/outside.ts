@@ -149,6 +149,37 @@ export const attacksFromOutside: readonly Attack[] = [
     },
   },
   {
+    name: 'the value of a secret, inside as root and by every call that knows the secret',
+    boundary: 'sandbox → values of its secrets',
+    try: async ({ platform, root }) => {
+      // The value is joined here, so that no command line holds it.
+      const value = ['red', 'team', 'value', process.pid].join('-')
+      const secret = { name: `red-team-${process.pid}`, value, hosts: ['secret.invalid'] }
+      const { status, body } = await platform.api('POST', '/secret', secret)
+      if (status !== 201) throw new Error(`no secret: ${status}`)
+      const id = String(body['id'])
+      try {
+        const mount = { secrets: [{ RED_TEAM: secret.name }] }
+        const mounted = await platform.api('PUT', `/sandbox/${root.id}/secrets`, mount)
+        if (mounted.status !== 200) throw new Error(`not mounted: ${mounted.status}`)
+        const paths = ['/secret', '/secret/paginated', `/secret/${id}`, `/sandbox/${root.id}`]
+        const refused = ['/runners/secrets', '/sandbox/for-runner', `/sandbox/${root.id}/secrets`]
+        const answers = await Promise.all([...paths, ...refused].map((path) => platform.api('GET', path)))
+        const told = answers.filter((answer) => JSON.stringify(answer.body).includes(value)).length
+        const search = `n=team-value; env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'; grep -rs "red-$n" /etc /run /tmp /root /home`
+        const { result } = await root.try(search)
+        if (!result.includes('RED_TEAM=alcove_secret_')) throw new Error('the placeholder is not inside')
+        const found = [
+          ...(result.includes(value) ? ['the value is inside'] : []),
+          ...(told > 0 ? ['it is answered'] : []),
+        ]
+        return unless(found, 'the sandbox has a placeholder, and no call answers the value')
+      } finally {
+        await platform.api('DELETE', `/secret/${id}`)
+      }
+    },
+  },
+  {
     name: 'a private preview without its token, and the token inside',
     boundary: 'preview visitor → server inside',
     try: async ({ platform, box }) => {

@@ -12,6 +12,7 @@ import { makeAuthority, makeServerCertificate } from '#src/control/secrets/certi
 import { runCommand } from '#src/kit/run-command.ts'
 import { type NameServer, nameServerIn } from '#src/runner/network/testing/name-server.ts'
 import { isPrivateHost, preparePrivateHost, runOnPrivateHost } from '#src/runner/network/testing/private-host.ts'
+import { trustFiles } from '#src/wire/secrets.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
@@ -141,6 +142,29 @@ if (!isPrivateHost) {
       test(`${name} trusts the proxy and is let in`, async () => {
         assert.match(await say(command), expected)
       })
+
+    test('clients that the image lacks trust the files that it has: requests, httpx, and Go’s in skopeo', async () => {
+      const bundle = join(scratch, 'bundle.pem')
+      await writeFile(bundle, await sandbox.fs.downloadFile(trustFiles.bundle))
+      await writeFile(join(scratch, 'authorities.jks'), await sandbox.fs.downloadFile(trustFiles.keyStore))
+      const ask =
+        "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.connect(('198.51.100.7', 9)); print(s.getsockname()[0])"
+      const [, , third = 0, fourth = 0] = (await say(`python3 -c "${ask}"`)).split('.').map(Number)
+      const slot = (third % 16) * 256 + fourth - 1
+      const names = await runCommand(['ip', 'netns', 'list'])
+      const [netns = ''] = new RegExp(`alcove-\\w+-${slot}\\b`).exec(names) ?? []
+      const inside = async (command: string) =>
+        await runCommand(['ip', 'netns', 'exec', netns, 'sh', '-c', command], {
+          env: { SSL_CERT_FILE: bundle, REQUESTS_CA_BUNDLE: bundle, TOKEN: placeholder, HOME: scratch },
+        })
+      const headers = `headers={'Authorization': 'Bearer '+os.environ['TOKEN']}`
+      for (const client of ['requests', 'httpx']) {
+        const script = `import os, ${client}; print(${client}.get('https://api.test/', ${headers}).text)`
+        assert.match(await inside(`/usr/bin/python3 -c "${script}"`), /Bearer the-real-value/, client)
+      }
+      const inspect = 'skopeo inspect --raw --creds me:$TOKEN docker://api.test/pkg:1'
+      assert.match(await inside(inspect), /schemaVersion/)
+    })
 
     test('a host without the secret gets the placeholder, by its own certificate', async () => {
       const { text, exitCode } = await run('curl -sS https://other.test/ -H "Authorization: Bearer $TOKEN"')
