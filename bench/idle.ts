@@ -12,7 +12,7 @@ const [count = 1000, seconds = 60] = process.argv
   .filter((word) => word !== 'wait')
   .map(Number)
 const callers = 4
-const programs = ['control', 'gate', 'runner', 'postgres'] as const
+const programs = ['control', 'gate', 'runner', 'postgres', 'ssh-gateway'] as const
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 

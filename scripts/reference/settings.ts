@@ -81,7 +81,7 @@ export const settingsPage = () => {
     ...section('ssh-gateway', loadSshGateway),
     `Each program also reads ${code('ALCOVE_LOG_LEVEL')}. ${meanings['ALCOVE_LOG_LEVEL']}`,
     '## Telemetry',
-    'Control, gate and runner read these as the specification of OpenTelemetry says. `up` passes every `OTEL_…` on to them. A value that cannot be used is a warning in the log, and has no effect.',
+    'Control, gate, runner and ssh-gateway read these as the specification of OpenTelemetry says. `up` passes every `OTEL_…` on to them. A value that cannot be used is a warning in the log, and has no effect.',
     telemetryTable(),
   )
 }

@@ -15,7 +15,7 @@ export const telemetryMeanings: Record<string, string> = {
   OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE:
     'cumulative, delta or lowmemory. Default: cumulative. What /metrics shows is always cumulative.',
   OTEL_SERVICE_NAME:
-    'Name of the service; `up` adds the name of the program. Default: alcove-control, alcove-gate and alcove-runner.',
+    'Name of the service; `up` adds the name of the program. Default: alcove-control, alcove-gate, alcove-runner and alcove-ssh-gateway.',
   OTEL_RESOURCE_ATTRIBUTES: 'Attributes of every program, as name=value separated by commas. Default: none.',
   OTEL_TRACES_SAMPLER:
     'always_on, always_off, traceidratio, or one of them with parentbased_ in front. Default: parentbased_always_on.',

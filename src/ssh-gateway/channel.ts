@@ -45,7 +45,8 @@ export class ChannelOut {
 
   /** Does something behind everything that was written. */
   after(work: () => Promise<void> | void): Promise<void> {
-    this.#last = this.#last.then(work)
+    // A failed write means that the channel has closed, which is told elsewhere.
+    this.#last = this.#last.then(work).catch(() => undefined)
     return this.#last
   }
 }

@@ -86,13 +86,13 @@ export class ClientConnection {
   #watch(): void {
     const { log } = this.#parts
     const about = { sandboxId: this.#sandboxId, address: this.#peer.socket.remoteAddress }
-    log.info(about, 'an SSH client has signed in')
+    log.debug(about, 'an SSH client has signed in')
     const ask = async () => {
       const end = await this.#findEnd()
       if (this.#peer.isGone) return
       if (end === undefined) schedule()
       else {
-        log.info({ ...about, cause: end }, 'an SSH connection was ended')
+        log.debug({ ...about, cause: end }, 'an SSH connection was ended')
         this.end(end)
       }
     }
@@ -102,7 +102,7 @@ export class ClientConnection {
 
   async #findEnd(): Promise<string | undefined> {
     try {
-      const opened = await this.#parts.tokens.find(this.#token)
+      const opened = await this.#parts.tokens.find(this.#token, { mayBeKept: true })
       if (opened === undefined) return 'The SSH token was revoked or has expired.'
       return opened.isOver ? `The sandbox is not started: it is ${opened.state}.` : undefined
     } catch (error) {

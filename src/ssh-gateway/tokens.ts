@@ -1,4 +1,4 @@
-// Asks control about tokens. An answer is kept for a second, so that many connections with one token cause one question.
+// Asks control about tokens. Connections that stay with one token share an answer for a second; a sign-in never takes an old one.
 import { hash } from 'node:crypto'
 import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
@@ -45,7 +45,7 @@ const readAnswer = (text: string): Opened | undefined => {
 export class Tokens implements AsyncDisposable {
   readonly #control: Pool
   readonly #key: string
-  readonly #kept = new Map<string, { at: number; answer: Promise<Opened | undefined> }>()
+  readonly #kept = new Map<string, { at: number; isPending: boolean; answer: Promise<Opened | undefined> }>()
   #questions = 0
 
   constructor({ controlUrl, key }: { controlUrl: URL; key: string }) {
@@ -53,19 +53,25 @@ export class Tokens implements AsyncDisposable {
     this.#key = key
   }
 
-  /** Finds what a token opens. Undefined: nothing. Throws ControlAway if control does not answer. */
-  async find(token: string): Promise<Opened | undefined> {
+  /**
+   * Finds what a token opens. Undefined: nothing. `mayBeKept`: an answer of the last second will do. Throws ControlAway if control
+   * does not answer.
+   */
+  async find(token: string, { mayBeKept = false } = {}): Promise<Opened | undefined> {
     if (!sshToken.test(token)) return undefined
     const name = hash('sha256', token, 'base64')
     const now = performance.now()
     const kept = this.#kept.get(name)
-    if (kept !== undefined && now - kept.at < keptMs) return await kept.answer
-    const answer = this.#ask(token)
-    answer.catch(() => undefined)
+    if (kept?.isPending || (mayBeKept && kept !== undefined && now - kept.at < keptMs)) return await kept.answer
+    const asked = { at: now, isPending: true, answer: this.#ask(token) }
+    const settle = () => {
+      asked.isPending = false
+    }
+    asked.answer.then(settle, settle)
     this.#kept.delete(name)
-    this.#kept.set(name, { at: now, answer })
+    this.#kept.set(name, asked)
     if (this.#kept.size > mostKept) this.#kept.delete(this.#kept.keys().next().value!)
-    return await answer
+    return await asked.answer
   }
 
   async #ask(token: string): Promise<Opened | undefined> {

@@ -11,6 +11,7 @@ export const boundaries = [
   'Internet → API',
   'API → host',
   'toolbox caller → toolbox',
+  'SSH client → sandbox',
   'whoever builds an image → host',
   'preview visitor → server inside',
 ] as const

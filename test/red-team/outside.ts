@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { createServer } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import ssh2 from 'ssh2'
 import { users } from '#src/kit/confined.ts'
 import type { Platform } from '../sandboxes/harness.ts'
 import { type Attack, notHeld, unless } from './attack.ts'
@@ -66,6 +67,19 @@ export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string
   ]
 }
 
+/** Signs in to the SSH gateway. Returns the client, or undefined if it was refused. */
+const signIn = (port: number, username: string) =>
+  new Promise<ssh2.Client | undefined>((resolve) => {
+    const client = new ssh2.Client()
+    client.once('ready', () => resolve(client)).on('error', () => resolve(undefined))
+    client.connect({ host: '127.0.0.1', port, username, readyTimeout: 15_000 })
+  })
+
+const reaches = (client: ssh2.Client, host: string, port: number) =>
+  new Promise<boolean>((resolve) => {
+    client.forwardOut('127.0.0.1', 1, host, port, (error) => resolve(!error))
+  })
+
 const programs = ['postgres', 'control', 'gate', 'ssh-gateway'] as const
 
 const confinements = (platform: Platform): Promise<Confinement[]> =>
@@ -122,6 +136,42 @@ export const attacksFromOutside: readonly Attack[] = [
         authorization: `Bearer ${platform.key}`,
       })
       return unless([...got, ...(other.status === 404 ? [] : [`an answer ${other.status}`])], 'all are refused')
+    },
+  },
+  {
+    name: 'SSH without a token, and a token for what it does not open',
+    boundary: 'SSH client → sandbox',
+    try: async ({ platform, box, root }) => {
+      const port = Number(new URL(platform.url).port) + 2
+      const made = await platform.api('POST', `/sandbox/${box.id}/ssh-access`)
+      if (made.status !== 200) throw new Error(`no token: ${made.status}`)
+      const token = String(made.body['token'])
+      const owner = await signIn(port, token)
+      if (owner === undefined) throw new Error('not even the token opens the sandbox')
+      const beyond = await Promise.all(['198.51.100.1', '0.0.0.0'].map((host) => reaches(owner, host, 22)))
+      owner.destroy()
+      const names = ['root', '', platform.key, box.id, `ssh_${'0'.repeat(32)}`, `${token}0`]
+      const strangers = await Promise.all(names.map((name) => signIn(port, name)))
+      const gate = `http://127.0.0.1:${Number(new URL(platform.url).port) + 1}/toolbox`
+      const bearer = { authorization: `Bearer ${token}` }
+      const calls = await Promise.all([
+        ask(`${gate}/${root.id}/ssh/command`, bearer),
+        ask(`${gate}/${box.id}/process/pty`, bearer),
+        ask(`${platform.url}/api/sandbox`, bearer),
+        ask(`${gate}/${box.id}/ssh/command`, { authorization: `Bearer ${platform.key}` }),
+      ])
+      await platform.api('DELETE', `/sandbox/${box.id}/ssh-access`)
+      const late = await signIn(port, token)
+      for (const client of [...strangers, late]) client?.destroy()
+      return unless(
+        [
+          ...strangers.flatMap((client, index) => (client ? [`the name ${names[index]}`] : [])),
+          ...(late ? ['a revoked token'] : []),
+          ...beyond.flatMap((isReached) => (isReached ? ['a host beyond the sandbox'] : [])),
+          ...calls.filter(({ status }) => status !== 401).map(({ status }) => `an answer ${status}`),
+        ],
+        'a token opens its own sandbox, and nothing else opens one',
+      )
     },
   },
   {

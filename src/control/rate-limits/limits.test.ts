@@ -116,6 +116,9 @@ suite('rate limits', () => {
       )
     }
     assert.equal((await app.with(keys.runner).get('/sandbox/for-runner')).status, 200)
+    const validate = '/sandbox/ssh-access/validate?token=x'
+    assert.equal((await app.as('ssh-gateway').get(validate)).status, 200)
+    for (const caller of [app.as('owner'), app.with('wrong')]) assert.equal((await caller.get(validate)).status, 429)
     assert.equal((await app.as('nobody').get('/config')).status, 200)
   })
 

@@ -113,11 +113,16 @@ export const createLimits = (standard: RateLimits): Limits => {
         if (!isProbe(route)) await anonymous(request)
         return await guard(request, route)
       }
-      // Alcove's own programs are not refused because of failures by others at their address.
-      if (route.needs !== 'proxy' && route.needs !== 'runner') await checkFailures(request)
+      // Alcove's own programs are not refused because of failures by others at their address. Only the guard can tell an SSH
+      // gateway from a person.
+      const mayBeGateway = route.needs === 'member or ssh-gateway'
+      if (route.needs !== 'proxy' && route.needs !== 'runner' && !mayBeGateway) await checkFailures(request)
       try {
-        return await guard(request, route)
+        const context = await guard(request, route)
+        if (mayBeGateway && callerOf(request) !== undefined) await checkFailures(request)
+        return context
       } catch (error) {
+        if (mayBeGateway) await checkFailures(request)
         if (error instanceof Problem && error.status === 401) await countFailure(request)
         throw error
       } finally {

@@ -99,9 +99,12 @@ export const startTestGateway = async (bounds: SshGatewayBounds = {}): Promise<T
     asked,
     connect: async (username = token, config = {}) => {
       const client = new ssh2.Client()
-      const ready = once(client, 'ready')
-      client.connect({ host: '127.0.0.1', port, username, ...config })
-      await ready
+      const ready = Promise.withResolvers<void>()
+      client.once('ready', () => ready.resolve())
+      client.once('error', (error) => ready.reject(error))
+      client.once('close', () => ready.reject(new Error('the gateway closed the connection')))
+      client.connect({ host: '127.0.0.1', port, username, readyTimeout: 60_000, ...config })
+      await ready.promise
       return clientOf(client)
     },
     [Symbol.asyncDispose]: async () => {

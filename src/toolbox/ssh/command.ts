@@ -3,7 +3,7 @@ import { constants } from 'node:os'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { RawData, WebSocket } from 'ws'
-import { bytesOf, closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
+import { bytesOf, closeWith, sendWhole } from '#src/http/socket.ts'
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import {
@@ -159,8 +159,11 @@ class Conversation {
   }
 }
 
+/**
+ * Serves one command. No pings are sent: a gateway whose client does not read for an hour answers none, and its command must
+ * wait.
+ */
 export const serveCommand = async (socket: WebSocket, sandbox: ToolboxSandbox): Promise<void> => {
-  keepAlive(socket)
   const conversation = new Conversation(socket, sandbox)
   await conversation.serve().catch((error) => conversation.fail(error))
 }

@@ -1,7 +1,7 @@
 // Passes the bytes of a connection to a port on the sandbox's own loopback. Each direction ends by itself.
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
-import { bytesOf, closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
+import { bytesOf, closeWith, sendWhole } from '#src/http/socket.ts'
 import { notStarted, Problem } from '#src/problems.ts'
 import { beforeDeadline, deadlineOf } from '#src/toolbox/running/deadline.ts'
 import { AgentRefused } from '../agent/agent.ts'
@@ -28,8 +28,8 @@ export const dialPort = async ({ agent }: ToolboxSandbox, port: number): Promise
   }
 }
 
+/** Passes the bytes. No pings are sent, because a gateway whose client does not read answers none. */
 export const servePort = async (socket: WebSocket, connection: Duplex): Promise<void> => {
-  keepAlive(socket)
   socket.on('message', (data, isBinary) => {
     if (!isBinary) return void connection.end()
     if (connection.write(bytesOf(data)) || connection.destroyed) return
