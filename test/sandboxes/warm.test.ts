@@ -33,6 +33,7 @@ suite('a warm sandbox', () => {
   }
 
   test('a warm sandbox that a create claims gets all settings of the create, including limits and network', async () => {
+    await alcove.api('POST', '/secret', { name: 'key', value: 'its-value', hosts: ['api.example.com'] })
     await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool: 1 })
     const id = await ready()
     await using box = await createBox(alcove, {
@@ -42,8 +43,15 @@ suite('a warm sandbox', () => {
       memory: 2,
       disk: 2,
       networkBlockAll: true,
+      secrets: [{ TOKEN: 'key' }],
     })
     assert.equal(box.id, id)
+    assert.match(await box.run('echo $TOKEN'), /^alcove_secret_/)
+    // The sandbox trusts the authority of its secrets, as one does that is made for its create.
+    assert.match(
+      await box.run('grep -c "Alcove: for secrets" $SSL_CERT_FILE /etc/ssl/certs/ca-certificates.crt'),
+      /:1\n.*:1$/,
+    )
     assert.equal(await box.run('echo $COLOUR'), 'blue')
     const { status } = await box.toolbox('POST', '/env', { set: { COLOUR: 'red' }, unset: ['IS_SANDBOX'] })
     assert.deepEqual([status, await box.run('echo $COLOUR,$IS_SANDBOX')], [200, 'red,'])
