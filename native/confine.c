@@ -152,8 +152,8 @@ static void show_own_process(void) {
 static void make_view(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("a mount namespace");
-  // Make the mounts private, so that they are invisible outside. A mount that is removed outside stays busy here only until
-  // `enter`.
+  // Make the mounts private, so that they are invisible outside. This namespace also has copies of all the host's mounts, which
+  // would keep unmounted file systems busy; the word `enter` removes them.
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
   // Mount the new root now, while /sys still exists: the new root covers it.
   mount_tmpfs(place, "mode=755,size=1m");
@@ -177,7 +177,7 @@ static void make_view(char **arg) {
 static void show_etc(char **arg) {
   (void)arg;
   show("/etc", "/etc", MS_REC, closed);
-  // Directories that links in /etc point to on most hosts.
+  // Show the directories below /run that links in /etc, such as resolv.conf, point to on most hosts.
   for (const char *const *path = (const char *const[]){"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager",
                                                        "/run/connman", NULL};
        *path; path++)
@@ -218,7 +218,8 @@ static void change_root(void) {
   if (syscall(SYS_pivot_root, ".", ".") == 0) {
     if (umount2(".", MNT_DETACH) < 0) fail("the host's root");
   } else {
-    // The root of an initial RAM disk cannot be exchanged. Without capabilities a chroot has no way back either.
+    // pivot_root cannot replace the root of an initial RAM disk, so use chroot there. A program without capabilities cannot leave
+    // a chroot.
     if (mount(".", "/", NULL, MS_MOVE, NULL) < 0) fail("the new root");
     if (chroot(".") < 0) fail("the new root");
   }

@@ -58,7 +58,7 @@ void limit_subvolume(char **arg) {
   close(fd);
 }
 
-// delete-subvolume PATH: invisible at once; the kernel frees the space in the background.
+// delete-subvolume PATH: removes a subvolume. It disappears immediately; the kernel frees its space in the background.
 void delete_subvolume(char **arg) {
   const char *name;
   struct btrfs_ioctl_vol_args args;
@@ -75,15 +75,16 @@ void delete_subvolume(char **arg) {
   name_subvolume(&args, name);
   if (ioctl(parent, BTRFS_IOC_SNAP_DESTROY, &args) < 0 && errno != ENOENT) fail(arg[0]);
   if (known) {
-    // Removes the quota group. A newer kernel has removed the group already; the error is ignored. An older kernel would keep the
-    // group forever.
+    // Removes the subvolume's quota group, which an older kernel would never remove. A newer kernel has removed the group
+    // already, so the error is ignored.
     struct btrfs_ioctl_qgroup_create_args group = {.create = 0, .qgroupid = info.treeid};
     (void)ioctl(parent, BTRFS_IOC_QGROUP_CREATE, &group);
   }
   close(parent);
 }
 
-// snapshot FROM TO: a subvolume with the current content of another one. Its time does not depend on the size.
+// snapshot FROM TO: a subvolume with the current content of another one. Making the snapshot takes no longer for a large
+// subvolume.
 void make_snapshot(char **arg) {
   const char *name;
   struct btrfs_ioctl_vol_args_v2 args;

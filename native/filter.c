@@ -1,9 +1,9 @@
 // The system call filter of programs without privileges. It lists forbidden calls: parts of the kernel that a server or a
-// decompressor never needs, and that were often used to gain rights. For all other calls the kernel checks the user and its
-// capabilities, of which there are none.
+// decompressor never needs, and that were often used to gain rights. For all other calls the kernel's usual checks suffice,
+// because the program's user has no capabilities.
 //
 //   SOCKETS    none: no socket at all. unix: unix sockets. internet: also IPv4, IPv6, and netlink to list interfaces.
-//   PROCESSES  alone: may start threads but no process, and signal only itself. many: no such limit.
+//   PROCESSES  alone: may start threads but no process, and signal only itself. many: may start processes and signal them.
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

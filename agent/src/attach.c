@@ -1,4 +1,4 @@
-/* ATTACH: sends a job's output from an offset on, then new output as it comes, then how the job ended. */
+/* ATTACH: sends a job's stored output from an offset on, then new output as it arrives, then the job's exit status. */
 #include <errno.h>
 
 #include "job.h"

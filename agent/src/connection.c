@@ -97,7 +97,7 @@ bool connection_send_pipe(struct connection *connection, int pipe, size_t size) 
   for (; moved > 0 && (size_t)sent < size; sent += moved > 0 ? moved : 0)
     moved = splice(pipe, NULL, connection->socket.fd, NULL, size - (size_t)sent, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if ((size_t)sent == size) return true;
-  /* Buffer the bytes that the socket did not accept. If the socket has failed, the next send reports the error. */
+  /* Read the bytes that the socket did not accept into the buffer. If the socket has failed, the next send reports the error. */
   ssize_t left = read(pipe, connection->out, size - (size_t)sent);
   if (sent + left == (ssize_t)size) {
     connection->out_end = (size_t)left;

@@ -42,13 +42,13 @@ void connection_send(struct connection *, uint8_t kind, const void *payload, uin
 /* Prepares a short frame that is sent with the next frame or by `connection_flush`. Only one frame can wait at a time. */
 void connection_hold(struct connection *, uint8_t kind, const void *payload, uint32_t size);
 void connection_flush(struct connection *);
-/* Sends FAILED, and ends the connection when that is written. */
+/* Sends a FAILED frame, and ends the connection when that frame is written. */
 void connection_fail(struct connection *, enum stage, int error_number);
 /* Ends the connection when everything is written. */
 void connection_end(struct connection *);
 void connection_close(struct connection *);
 
-/* Returns true if everything earlier was sent, so that a chunk may be written. */
+/* Returns true if all frames written so far were sent, so that a chunk may be written. */
 bool connection_is_drained(const struct connection *);
 /* Allows chunks of LONG_CHUNK bytes from now on, if there is memory. Returns the allowed size. */
 size_t connection_widen(struct connection *);
@@ -59,8 +59,8 @@ size_t connection_widen(struct connection *);
 uint8_t *connection_chunk(struct connection *);
 void connection_send_chunk(struct connection *, uint8_t kind, uint32_t size);
 /*
- * Sends a frame that is completely in a pipe, and empties the pipe. Only allowed when everything earlier was sent and the frame
- * fits. Returns false if the pipe contained less than `size` bytes; the connection then ends.
+ * Sends a frame that is completely in a pipe, and empties the pipe. Only allowed when all frames written so far were sent and
+ * this frame fits into the socket. Returns false if the pipe contained less than `size` bytes; the connection then ends.
  */
 bool connection_send_pipe(struct connection *, int pipe, size_t size);
 

@@ -20,7 +20,7 @@ struct process_mark *descendants_find(pid_t root, const struct process_mark *kno
 struct process_mark process_mark_of(pid_t);
 bool process_lives(const struct process_mark *);
 
-/* Signals all descendants of `root` and all members of its session, but not `root` itself. */
+/* Sends a signal to all descendants of `root` and to all members of its session, but not to `root` itself. */
 void descendants_signal(pid_t root, int signal_number);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * DIAL: connects to a port inside the sandbox, then relays raw bytes in both directions. Each direction ends separately. At
- * most the bytes of one read are buffered, if the other side does not accept them at once.
+ * DIAL: connects to a port inside the sandbox, then relays raw bytes in both directions. Each direction ends separately. If one
+ * side does not accept bytes immediately, at most the bytes of one read are buffered.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -116,8 +116,8 @@ static void watch(struct tunnel *tunnel) {
     if (!tunnel->from[i].ended && !is_waiting(&tunnel->from[i])) events |= EPOLLIN;
     if (is_waiting(&tunnel->from[!i])) events |= EPOLLOUT;
     /*
-     * Go on watching an end that has sent everything, because it may still close completely. Epoll always reports errors and
-     * hang-ups.
+     * Continue to watch an end that has finished sending, because its other direction may still close. Epoll reports errors and
+     * hang-ups even if no other event is wanted.
      */
     if (!events && tunnel->from[i].ended) events = EPOLLERR;
     source_watch(&tunnel->end[i], events);

@@ -1,13 +1,13 @@
 /*
- * EXEC: one command that lives with its connection. Output is read only as fast as the peer takes it. Input is accepted only
- * within the credit that the peer was given.
+ * EXEC: runs one command, which is killed if its connection closes. Output is read only as fast as the peer receives it. The peer
+ * may send only as many bytes of input as it has credit for.
  *
  * After the first process has ended, the agent sends what is left in the pipes, then EXIT. Background children continue to run.
- * If the connection closes first, the process group is killed.
+ * If the connection closes before the first process ends, the process group is killed.
  *
- * Most commands end at once, so each wake-up of the agent or the peer is a large part of their cost. Therefore the agent keeps a
- * writing end of each output pipe, and the end of a program is one event instead of three. OK waits a few milliseconds to be sent
- * with other frames, unless input follows.
+ * Most commands end after a few milliseconds, so each wake-up of the agent or the peer is a large part of their cost. Therefore
+ * the agent keeps a writing end of each output pipe, and the end of a program is one event instead of three. The OK frame waits a
+ * few milliseconds to be sent with other frames, unless the peer will send input.
  */
 #include <errno.h>
 #include <signal.h>

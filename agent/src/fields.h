@@ -1,7 +1,7 @@
 /*
- * Reads the fields of a request and writes those of an answer. A reader never reads past the end of the request. After an
- * invalid field it is marked `bad`, and all later reads return zeros. So the caller checks only once, after the last field,
- * whether everything was valid.
+ * Reads the fields of a request and writes those of an answer. A reader never reads past the end of the request. After an invalid
+ * field the reader is marked `bad`, and all later reads return zeros. So the caller checks only once, after the last field,
+ * whether all fields were valid.
  */
 #ifndef ALCOVE_FIELDS_H
 #define ALCOVE_FIELDS_H

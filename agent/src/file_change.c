@@ -93,7 +93,7 @@ static void serve_move(struct fields *request) {
   struct stat there;
   long moved = overwrite ? rename(from, to) : syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
   if (moved < 0 && !overwrite && (errno == EINVAL || errno == ENOSYS)) {
-    /* This file system has no atomic "do not replace", so the target is checked first. */
+    /* This file system cannot rename atomically without replacing the target, so check first whether the target exists. */
     if (fstatat(AT_FDCWD, to, &there, AT_SYMLINK_NOFOLLOW) == 0) peer_fail(STAGE_FILE, EEXIST);
     moved = rename(from, to);
   }
@@ -111,7 +111,7 @@ static void note_error(void) {
 
 static void remove_tree(int at, const char *name, int depth);
 
-/* Removes the contents of a directory in one pass, as far as possible. */
+/* Reads a directory once and removes each entry. An entry that cannot be removed is left, and its error noted. */
 static void remove_contents(int fd, int depth) {
   DIR *directory = fdopendir(fd);
   if (!directory) {

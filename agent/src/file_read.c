@@ -122,7 +122,7 @@ static void say_length(uint64_t size, uint64_t length) {
   peer_flush();
 }
 
-/* Sends the contents. The peer notices if they are shorter than announced. */
+/* Sends the contents of the file. The peer detects contents that are shorter than the announced length. */
 static void send_contents(int fd, off_t offset, uint64_t length) {
   static uint8_t bytes[CHUNK];
   while (length > 0) {

@@ -17,16 +17,16 @@ void file_server_start(struct connection *, struct fields *, void (*serve)(struc
 
 /* ---- for `serve`; each call ends the process if the peer is gone ---- */
 
-/* Buffers a frame. Buffered frames are sent when enough is gathered, before a read, and at the end. */
+/* Buffers a frame. Buffered frames are sent when the buffer is full, before a read, and before the process ends. */
 void peer_send(uint8_t kind, const void *payload, uint32_t size);
 void peer_flush(void);
 /* Writes raw bytes after the buffered frames. */
 void peer_write(const void *bytes, size_t size);
 /* Sends FAILED and ends the process. */
 _Noreturn void peer_fail(enum stage, int error_number);
-/* Ends the process once the peer has received everything. */
+/* Ends the process after the peer has received all frames. */
 _Noreturn void peer_done(void);
-/* Reads a part of the next bytes, at least one. */
+/* Waits for the next bytes of the peer and reads at least one of them. */
 size_t peer_read(void *into, size_t size);
 /* Sets a function that runs before the process ends in any way except by SIGKILL. NULL: no function. */
 void peer_at_end(void (*clear)(void));

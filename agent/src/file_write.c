@@ -1,10 +1,9 @@
 /*
  * FILE_WRITE: receives a whole file before anything is changed. The data goes into a file without a name, which the kernel
- * removes if the peer disconnects.
- * A new file then gets its name. An existing file is written in place, as a shell would do: it keeps its inode, its other names
- * and its watchers. It is opened with the user's rights and without following a link, so that exchanging it meanwhile gains
- * nothing. If the file system supports it, the old file takes over the new contents at once (FICLONE). Otherwise they are copied,
- * after space was reserved.
+ * removes if the peer disconnects. A new file then gets its name. An existing file is written in place, as a shell would do: it
+ * keeps its inode, its other names and its watchers. The existing file is opened with the user's rights and without following a
+ * link. So a user who replaces it by a link meanwhile gains nothing. If the file system can share blocks (FICLONE), the old file
+ * gets the new contents in one step. Otherwise the agent reserves space and copies the contents.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +32,8 @@
 
 static struct {
   /*
-   * Directory of the path; and another directory for the file without a name, so that watchers of the path's directory see
-   * nothing of it.
+   * `directory`: the directory of the path. `elsewhere`: where the file without a name is made, so that watchers of `directory`
+   * get no event for that file.
    */
   int directory, elsewhere, fd;
   bool has_name;
@@ -82,8 +81,8 @@ static void find_place(char *path, bool makes_parents) {
 }
 
 /*
- * Whether a file may be a trap. In a sticky directory such as /tmp, another user may create the file first, to receive the data
- * that the caller writes. Many kernels refuse such writes as well (fs.protected_regular).
+ * Whether another user may have planted the file. In a sticky directory such as /tmp, another user can create the file first, to
+ * read the data that the caller writes. Many kernels refuse such writes as well (fs.protected_regular).
  */
 static bool is_trap(const struct stat *old) {
   struct stat directory;
@@ -166,7 +165,7 @@ static void read_whole(uint8_t *into, size_t size) {
 
 /*
  * Starts writing the received data to the disk, so that the final sync takes less time. On an overlay sync_file_range() has no
- * effect. Data that is not on the disk yet stays in memory.
+ * effect. This call (POSIX_FADV_DONTNEED) drops no data that is not on the disk yet.
  */
 static void begin_writing(off_t from, off_t to) { posix_fadvise(file.fd, from, to - from, POSIX_FADV_DONTNEED); }
 
@@ -254,7 +253,8 @@ static void replace_program(const struct stat *old, uint32_t mode) {
   sync_directory();
 }
 
-/* Reserves space, so that a full disk is noticed before the copy. If the file system cannot reserve, the copy is simply tried. */
+/* Reserves space, so that a full disk is noticed before the copy. If the file system cannot reserve space, the data is copied
+ * without a reservation. */
 static void keep_room(int fd, off_t size, off_t old_size) {
   if (size == 0 || fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size) == 0) return;
   int reason = errno;
@@ -303,9 +303,9 @@ static void write_in_place(uint32_t mode) {
   if (size < 0 || fstat(fd, &there) < 0) peer_fail(STAGE_FILE, errno);
   if (mode != KEEP_MODE && mode != (there.st_mode & 07777) && fchmod(fd, mode) < 0) peer_fail(STAGE_FILE, errno);
   if (!share_contents(fd, size, there.st_size)) copy_contents(fd, size, there.st_size);
-  /* EINVAL: this file is not stored on a disk at all. */
+  /* fsync fails with EINVAL if the file is not stored on a disk. */
   if (ftruncate(fd, size) < 0 || (fsync(fd) < 0 && errno != EINVAL)) peer_fail(STAGE_FILE, errno);
-  close(fd); /* close before the answer, so that watchers see the close first */
+  close(fd); /* close before the answer is sent, so that watchers get the close event before the caller continues */
 }
 
 static void serve_write(struct fields *request) {

@@ -59,7 +59,8 @@ static void on_stderr(struct source *source, uint32_t events) {
   if (collect(job, 1, CHUNK)) record_wake(&job->record);
 }
 
-/* Collects the output that the first process left in the pipe. A background child may write on, so the amount is limited. */
+/* Collects the output that the first process left in the pipe. A background child may still write to the pipe, so the amount is
+ * limited to what is there now. */
 static void collect_last(struct job *job, int which) {
   int waiting = 0;
   if (job->output[which].fd < 0) return;

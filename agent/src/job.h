@@ -1,6 +1,6 @@
 /*
  * Jobs: processes that outlive their connection and the runner. A job's output is stored in a ring until the job is removed. This
- * file declares the table of jobs, their life, and what operations on jobs share.
+ * file declares the table of jobs, and the functions that start, find, continue and free a job.
  */
 #ifndef ALCOVE_JOB_H
 #define ALCOVE_JOB_H
@@ -49,10 +49,11 @@ bool jobs_are_full(void);
 /* Sends SIGHUP to the shells of all terminals, as when a terminal is closed: interactive shells ignore TERM. */
 void jobs_hang_up(void);
 void job_enlist(struct job *);
-/* Takes over the process and its descriptors (see launch.h) and watches them from now on. */
+/* Makes the job the owner of a started process and of its descriptors (see launch.h), and starts watching them. */
 void job_started(struct job *, pid_t, uint32_t ring_bytes, bool keeps_beginning, const int ours[3], int report);
 
-/* Continues queued inputs (input.c). Called when the job's input accepts bytes again, or when it never will (`errno`). */
+/* Continues queued inputs (input.c). Called when the job's input accepts bytes again. `inputs_fail` is for an input that never
+ * will. */
 void inputs_continue(struct job *);
 void inputs_fail(struct job *, int error_number);
 /* Continues the requests to remove the job (remove.c). Called when the job's first process has been reaped. */

@@ -1,6 +1,6 @@
 /*
- * The order in the new process matters: session and descriptors first, then the user. The working directory and the program
- * follow, with that user's rights only.
+ * Starts a program in a new process. The order of the steps there matters: the session and the descriptors are set first, then
+ * the user. The working directory and the program are opened after that, with only that user's rights.
  */
 #include "launch.h"
 

@@ -1,6 +1,4 @@
-/*
- * Wakes followers at every piece of output. Each follower gets as much as its peer has room for.
- */
+/* Wakes followers whenever output arrives. Each follower gets as many bytes as its peer accepts. */
 #include "record.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * The output and the end of a process, with their followers. A follower is only an offset. If it is too slow, the ring overtakes
- * it, and the follower is told how much it missed.
+ * The stored output and the exit of a process, and the connections that follow them. A follower stores only its offset in the
+ * output. If it is too slow, the ring overwrites what it has not read yet. The follower then gets the number of missed bytes.
  */
 #ifndef ALCOVE_RECORD_H
 #define ALCOVE_RECORD_H

@@ -61,7 +61,7 @@ void remove_start(struct connection *connection, struct fields *request) {
   job->removing = true;
   connection->operation = &remove_operation;
   connection->state = job;
-  /* Stop the group first, so that the leader starts no new process during the search. */
+  /* Stop the group first, so that its leader starts no new process while /proc is searched for the job's processes. */
   child_signal_group(&job->child, job->group, SIGSTOP);
   /* If the leader has ended, its pid may now belong to another process that the agent started. That process's session does not
    * belong to this job. */

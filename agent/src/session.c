@@ -92,7 +92,7 @@ static void write_line(struct session *session) {
 
 bool session_say(struct session *session, uint8_t *line, size_t size) {
   size_t unsaid = session->line_size - session->line_at;
-  if (unsaid) { /* another process has answered in place of the shell */
+  if (unsaid) { /* the shell has not read all of the text before: another process forged the end of a command */
     uint8_t *both = malloc(unsaid + size);
     if (both) {
       memcpy(both, session->line + session->line_at, unsaid);

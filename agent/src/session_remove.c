@@ -40,8 +40,8 @@ static void signal_tree(const struct session *session, int number) {
 }
 
 /*
- * Kills all processes of the session. Stops all of them first, so that none starts a new process or loses its parent during the
- * search.
+ * Kills all processes of the session. Stops all of them first. Otherwise one could start a new process, or lose its parent, while
+ * /proc is searched.
  */
 static void kill_tree(struct session *session) {
   for (int round = 0; round < ROUNDS; round++) {

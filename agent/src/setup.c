@@ -1,4 +1,5 @@
-/* Sets the agent up. It is not dumpable, so the sandbox's root can neither trace it nor read /proc/<agent>/{mem,fd,environ,…}. */
+/* Sets the agent up. The agent's process is not dumpable, so the sandbox's root can neither trace it nor read
+ * /proc/<agent>/{mem,fd,environ,…}. */
 #include "setup.h"
 
 #include <fcntl.h>

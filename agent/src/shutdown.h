@@ -1,6 +1,6 @@
 /*
- * The orderly shutdown: TERM to all processes, a grace period, KILL, then the agent exits. Commands that end meanwhile are
- * reported as usual.
+ * The orderly shutdown: TERM to all processes, a grace period, KILL, then the agent exits. Commands that end during the grace
+ * period are reported as usual.
  */
 #ifndef ALCOVE_SHUTDOWN_H
 #define ALCOVE_SHUTDOWN_H

@@ -1,7 +1,7 @@
 /*
- * The program that a user of the sandbox starts as `sudo`. It has no rights of its own. It passes its descriptors, directory
- * and environment to the agent. While the command runs, this program represents it. The program passes on signals and terminal
- * input, and stops and ends when the command does.
+ * The program that a user of the sandbox starts as `sudo`. It has no rights of its own. It passes its descriptors, directory and
+ * environment to the agent. While the command runs, this program passes signals and terminal input on to it. This program stops
+ * when the command stops, and ends when the command ends.
  */
 #include <errno.h>
 #include <fcntl.h>

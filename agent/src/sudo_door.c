@@ -57,7 +57,7 @@ static void on_ended(struct child *child, int status) {
 
 _Noreturn static void become_server(int fd, const struct ucred *who) {
   setup_child();
-  servers = NULL; /* the pids in this list may soon belong to other processes */
+  servers = NULL; /* this process cannot see when servers end, so pids in its copy of the list would become wrong */
   /* The command must not inherit this socket: a process that has it could send messages to the client in the agent's name. */
   if (fd != PEER_FD && dup3(fd, PEER_FD, O_CLOEXEC) < 0) _exit(1);
   close_from(PEER_FD + 1);

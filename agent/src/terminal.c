@@ -1,4 +1,5 @@
-/* The slave is opened through the master (TIOCGPTPEER) and not by a path, because /dev belongs to the sandbox. */
+/* Opens and resizes pseudo-terminals. The slave is opened through the master (TIOCGPTPEER) and not by a path, because the sandbox
+ * can change /dev. */
 #include "terminal.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-// Asks control whether a caller may reach a sandbox and where the sandbox is. If control has just pushed the answer,
-// the gate does not ask. Positive answers are cached for at most a second, so that many calls at once cause one
-// question. Refusals are never cached. The cache holds no credential in readable form.
+// Asks control whether a caller may reach a sandbox and where the sandbox is. The gate does not ask if control has sent the
+// answer before the call. Positive answers are cached for at most a second, so that many calls at the same time cause one
+// question. Refusals are never cached. The cache contains only hashes of credentials.
 import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
@@ -49,8 +49,8 @@ const isAhead = (said: Partial<AccessAhead> | null): said is AccessAhead =>
   isAccess(said.access ?? null)
 
 /**
- * Allowed difference between control's clock and ours, in ms. The gate ignores a pushed answer with a larger difference, and asks
- * control.
+ * Allowed difference between control's clock and ours, in ms. If control sends an answer ahead whose time differs more, the gate
+ * ignores it and asks control.
  */
 const clockSkewMs = 50
 
@@ -104,8 +104,8 @@ export class AccessDesk implements AsyncDisposable {
   }
 
   /**
-   * Accepts an answer that control pushed. An answer that is too old or malformed is ignored, and the gate asks control
-   * itself.
+   * Caches an answer that control sends ahead, before a call needs it. An answer that is too old or malformed is ignored, and the
+   * gate asks control itself.
    */
   hear(text: string): Access | undefined {
     const said = parsed(text) as Partial<AccessAhead> | null

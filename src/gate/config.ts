@@ -7,7 +7,10 @@ export type GateConfig = {
   proxyKey: string
   /** The public address of the gate, by which clients call it. */
   publicUrl: URL
-  /** Socket of this host's runner. Absent: the gate only asks the runners that control names. */
+  /**
+   * Socket of this host's runner. Absent: this host has no runner, and the gate connects only to runners whose address control
+   * returns.
+   */
   runnerSocket: string | undefined
   /** Timeout in seconds of an `execute` call that has no timeout and does not come from an SDK. 0: no timeout. */
   executeTimeoutSeconds: number

@@ -78,7 +78,8 @@ suite('limits of connections to the gate', () => {
       assert.equal((await visit('large')).reply.statusCode, 503)
       assert.equal((await visit('small')).reply.statusCode, 200)
       await first?.gone
-      // Both owners have two connections now. So a call with a key evicts a visitor of the previews of its own owner.
+      // Both owners have two connections now. So a new call with an API key closes a preview connection of the same organization,
+      // not one of the other organization.
       assert.equal((await visit('small', 'bearer')).reply.statusCode, 200)
       await small.gone
       assert.ok(others.every(({ reply }) => !reply.destroyed))

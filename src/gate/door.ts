@@ -8,7 +8,7 @@ export type Entering = AdmittedSandbox & Pick<Access, 'ticket'>
 
 export type Door = { enter: (entering: Entering, need: NeedInside) => Promise<SandboxPlace> }
 
-/** What a ticket must allow: a call to the toolbox, or a connection to a port. `Entering` says for which sandbox. */
+/** What a ticket must allow: a call to the toolbox, or a connection to a port. The sandbox is named in `Entering`. */
 type NeedInside = { method: string; path: string } | { port: number }
 
 export const createDoor = (sandboxes: Pick<Sandboxes, 'find'>, tickets: Pick<TicketChecks, 'check'>): Door => ({
@@ -19,8 +19,8 @@ export const createDoor = (sandboxes: Pick<Sandboxes, 'find'>, tickets: Pick<Tic
       ...need,
     } satisfies Need)
     const found = await sandboxes.find(entering)
-    // A claimed warm sandbox changes its owner. Its runner reports the new owner together with the generation that
-    // control's answer named.
+    // A claimed warm sandbox gets a new owner and a new generation. The runner reports both together, so the owner of this
+    // generation is known here.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

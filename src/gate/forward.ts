@@ -66,7 +66,7 @@ const answerWith = (answer: IncomingMessage, { request, response, destination }:
     process.nextTick(passBody, answer, length, response)
     return
   }
-  // An answer without a length may be a stream whose first piece comes late, so its head is sent at once.
+  // An answer without a length may be a stream whose first bytes come late, so its head is sent immediately.
   if (answer.headers['content-length'] === undefined) response.flushHeaders()
   answer.once('error', () => response.destroy())
   pour(answer, response, () => {

@@ -403,7 +403,7 @@ suite('how the toolbox receives a call from the gate', () => {
       await once(socket, 'readable')
       await stuck.promise
       const before = written
-      // Other calls pass meanwhile. They give the gate every chance to buffer too much of the stuck answer.
+      // Make other calls meanwhile. During them the gate would have time to buffer too much of the answer that nobody reads.
       for (let i = 0; i < 20; i++) {
         const other = await fetch(`${sides.url}/toolbox/box/y`, { method: 'OPTIONS' })
         await other.arrayBuffer()
@@ -414,7 +414,7 @@ suite('how the toolbox receives a call from the gate', () => {
   }
 
   test('a caller that reads nothing is disconnected after a while; a slow reader is not', async () => {
-    // The time is so long that an active reader takes some bytes in it, even on a busy machine.
+    // This idle timeout is long enough that an active reader reads some bytes within it, even on a busy machine.
     const idleMs = 1500
     await using sides = await startSides({ idleMs })
     const left = Promise.withResolvers<void>()

@@ -37,7 +37,7 @@ export type FrontBounds = {
   presenceMs?: number
   /** Maximum of open calls of one organization. */
   openOfOne?: number
-  /** A toolbox answer is cut off if its reader takes nothing for this long. */
+  /** A toolbox answer is cut off if the caller reads none of it for this many milliseconds. */
   idleMs?: number
   /** How long a connection stays open after its last answer. */
   lingerMs?: number

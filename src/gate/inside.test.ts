@@ -114,7 +114,7 @@ suite('a connection to a port inside a sandbox', () => {
       socket.on('data', (bytes) => {
         said += bytes
       })
-      // A reset and an end of the connection are both accepted. The bytes before the end must have arrived.
+      // The connection may end by a reset or by an end of file. All bytes that were sent before must have arrived.
       const closed = new Promise((resolve) => socket.once('close', resolve).once('end', () => socket.destroy()))
       const sending = setInterval(() => socket.write(Buffer.alloc(300_000)), 1)
       await closed

@@ -58,7 +58,7 @@ export class Inside {
       setDefaultHeaders: false,
       maxHeaderSize: answerHeadBytes,
     })
-    // 1xx answers are not passed on, so the speed of the reader does not limit their number. This counter does.
+    // 1xx answers are not passed on to the caller, so a slow caller does not slow them down. This counter limits their number.
     let interim = 0
     outgoing.on('information', () => {
       interim += 1

@@ -4,8 +4,8 @@ import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
 /**
- * Interval of the questions to control, short enough for the shortest auto-stop (a minute), despite cached answers and delayed
- * writes.
+ * Milliseconds between two questions to control. The shortest auto-stop is a minute; cached answers and delayed writes of the
+ * activity must fit into it too.
  */
 const presenceMs = 20_000
 /** Interval of the questions while control cannot be reached. */

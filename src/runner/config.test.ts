@@ -32,7 +32,7 @@ suite('settings of the runner', () => {
     ALCOVE_RUNNER_SOCKET_GID: '7',
   }
 
-  test('archives lie in the data directory by default; the S3 key comes from settings of its own', () => {
+  test('archives are stored in the data directory by default; the S3 key and secret have their own settings', () => {
     assert.deepEqual(loadConfig(told).archiveStore, { kind: 'directory', path: '/nowhere/data/archive' })
     const elsewhere = loadConfig({ ...told, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
     assert.deepEqual(elsewhere.archiveStore, { kind: 'directory', path: '/srv/archives' })

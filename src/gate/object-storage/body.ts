@@ -1,5 +1,5 @@
-// Checks upload bodies while they pass: the stream ends without an error only if it is the signed body. Clients send bodies
-// plain, or in `aws-chunked` chunks with signatures or checksums between and after them.
+// Checks upload bodies while they are passed on: the stream ends without an error only if its bytes are those that the caller
+// signed. Clients send bodies plain, or in `aws-chunked` chunks with signatures or checksums between and after them.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { crc32 } from 'node:zlib'
@@ -55,7 +55,7 @@ async function* plain(pieces: Pieces, expected: Map<string, string>): AsyncGener
   checks.check()
 }
 
-/** Reads lines and bytes from pieces that are cut anywhere. */
+/** Reads lines and bytes from buffers, where a line may begin in one buffer and end in the next. */
 class ChunkReader {
   readonly #pieces: AsyncIterator<Buffer>
   #held: Buffer = Buffer.alloc(0)
@@ -88,7 +88,7 @@ class ChunkReader {
     }
   }
 
-  /** Releases the pieces, so that other code can drain the rest of a refused body. */
+  /** Stops reading, so that other code can drain the rest of a refused body. */
   async close(): Promise<void> {
     await this.#pieces.return?.()
   }

@@ -1,4 +1,4 @@
-// Refusals in the codes of S3, on which its clients decide.
+// Refusals with the error codes of S3. S3 clients decide by these codes, for example whether to retry.
 import { Problem } from '#src/problems.ts'
 
 const statuses = {

@@ -17,7 +17,7 @@ export type SignedCall = {
   payload: string
 }
 
-/** The key that signs the chunks of a body, and the signature that the first chunk continues from. */
+/** The key that signs the chunks of a body, and the signature of the call, which enters into the signature of the first chunk. */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 
 const shape =

@@ -138,8 +138,8 @@ const locationOf = (location: string, address: PreviewAddress, access: Access): 
 }
 
 /**
- * Headers for previews by path, which share the gate's origin. Their pages must not have that origin: a page could read all
- * previews that its visitor may see.
+ * Headers that remove the origin of a page. Previews by path share the gate's origin, so without these headers a page could read
+ * all previews that its visitor may see.
  */
 const ofNoOrigin = [
   'Content-Security-Policy',

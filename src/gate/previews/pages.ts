@@ -9,8 +9,8 @@ import { acceptKey, type PreviewAddress, visibleUrl } from './address.ts'
 export type Page = { body: string; headers: string[] }
 
 /**
- * Repeats the request until the answer changes, at growing intervals, and only while the page is visible. These
- * requests are no activity, so an open page does not keep the sandbox running.
+ * A script of the page: it repeats the request at growing intervals until the answer changes, and only while the page is visible.
+ * These requests do not count as activity, so an open page does not keep the sandbox running.
  */
 const lookAgain = `
 const status = Number(document.body.dataset.status)

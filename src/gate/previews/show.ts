@@ -12,7 +12,7 @@ import { isForPerson, isFramedElsewhere, isNavigation, protocolOf } from './visi
 
 type Show = Visit & {
   response: ServerResponse
-  /** Called before the first byte of a body is read. */
+  /** Called before the first byte of the request body is read. */
   onForward: () => void
 }
 

@@ -37,8 +37,8 @@ export type FileContents = {
 }
 
 /**
- * File operations of one user. Every refusal is an `AgentRefused` with stage `file` and the kernel's errno. EINVAL: the path is
- * neither a file nor a directory.
+ * File operations of one user. Every failure is an `AgentRefused` whose `stage` is `file` and whose errno is the kernel's. EINVAL
+ * means that the path is neither a file nor a directory.
  */
 export interface Files {
   /** Returns the absolute path of the directory where relative paths start. */

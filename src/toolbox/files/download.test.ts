@@ -115,7 +115,7 @@ suite('POST /files/bulk-download', () => {
     const stream = Readable.from([Buffer.from('x')])
     const files = { read: async () => ({ length: 1, stream }) } as unknown as Files
     const reply = { header: () => reply } as unknown as FastifyReply
-    // This file name alone is longer than the bytes that the answer reads ahead.
+    // The answer's stream buffers less than 200,000 bytes. So it stops within this file name, before it reads the file itself.
     const answer = bulkDownload(files, ['x'.repeat(200_000)], {} as FastifyRequest, reply)
     await once(answer, 'readable')
     await once(answer.destroy(), 'close')
