@@ -3,6 +3,7 @@
 import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
+import { checkMade } from './awaiting.ts'
 import { isBuiltPerOrganization } from './desktop.ts'
 import { findSnapshotByIdOrName } from './store.ts'
 
@@ -39,6 +40,8 @@ export const withSnapshots = async (sql: Sql, organizationId: string, definition
   for (const { name, isArg } of namesIn(definition.dockerfile)) {
     const snapshot = await findSnapshotByIdOrName(sql, organizationId, name)
     if (snapshot === undefined || (isArg && snapshot.state !== 'active')) continue
+    // The built-in image is made at the first start of a server: callers try again.
+    if (snapshot.general) checkMade(snapshot)
     if (snapshot.state !== 'active')
       throw new Problem('bad_request', `FROM ${name}: the snapshot is ${snapshot.state}, and not active.`)
     if (isBuiltPerOrganization(snapshot)) {

@@ -64,6 +64,14 @@ suite('POST /sandbox with the snapshot "desktop"', () => {
 })
 
 suite('the snapshot "desktop"', () => {
+  test('POST /sandbox answers 503 with Retry-After while the default image below it is still being made', async () => {
+    await using app = await startControl()
+    await app.database.sql`update snapshots set state = 'pulling' where name = 'default'`
+    const { status, body, headers } = await app.as('owner').post('/sandbox', { snapshot: 'desktop' })
+    assert.deepEqual([status, headers['retry-after']], [503, '5'])
+    assert.match(body.message, /The default image is being made/)
+  })
+
   test('GET /snapshots/desktop returns the definition; the snapshot is active although no runner has its image', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
