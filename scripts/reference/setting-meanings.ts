@@ -14,7 +14,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_PUBLIC_URL:
     'Public base URL of the API where a reverse proxy is in front of it, such as https://alcove.example.com. Set it together with ALCOVE_PROXY_URL.',
   ALCOVE_PROXY_URL:
-    'Public base URL of toolboxes and previews, such as https://sandboxes.example.net. Previews use subdomains of it, so proxy *.sandboxes.example.net too.',
+    'Public base URL of the gate (formerly called the proxy), which serves toolboxes and previews, such as https://sandboxes.example.net. Previews use subdomains of it, so proxy *.sandboxes.example.net too.',
   ALCOVE_LOG_LEVEL: 'Lowest level that is logged: trace, debug, info, warn, error, fatal or silent. Default: info.',
   ALCOVE_FIRST_KEY:
     'API key of the first administrator. Control creates it only while there is no user. Default: none.',

@@ -1,6 +1,6 @@
 /** Meanings of OpenTelemetry's settings. Settings that differ only by the signal share a row; `*` is the signal. */
 export const telemetryMeanings: Record<string, string> = {
-  OTEL_SDK_DISABLED: 'true: nothing is sent. Default: false.',
+  OTEL_SDK_DISABLED: 'If true, no traces, metrics and logs are sent to any receiver of telemetry. Default: false.',
   'OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_*_ENDPOINT':
     'URL of the receiver of all signals, to which /v1/traces, /v1/metrics or /v1/logs is added. Or the complete URL for one signal. Default: nothing is sent.',
   'OTEL_*_EXPORTER': 'otlp or none, for each of TRACES, METRICS and LOGS. Default: otlp where there is an endpoint.',

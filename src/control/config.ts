@@ -196,8 +196,15 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
     telemetry: readTelemetry(environment, 'alcove-control'),
     settings: {
       publicUrl: origin(url('ALCOVE_PUBLIC_URL', 'where clients reach control; the API is below /api')),
-      proxyUrl: origin(url('ALCOVE_PROXY_URL', 'where clients reach the gate; toolboxes are below /toolbox')),
-      proxyKeyHash: hashKey(text('ALCOVE_PROXY_KEY', 'the key with which the gate proves itself to control')),
+      proxyUrl: origin(
+        url(
+          'ALCOVE_PROXY_URL',
+          'where clients reach the gate (formerly called the proxy); toolboxes are below /toolbox',
+        ),
+      ),
+      proxyKeyHash: hashKey(
+        text('ALCOVE_PROXY_KEY', 'the key with which the gate (formerly called the proxy) proves itself to control'),
+      ),
       runnerKeyHash: hashKey(text('ALCOVE_RUNNER_KEY', 'the key with which the local runner proves itself to control')),
       collectorKeyHash: readCollectorKey(optional('ALCOVE_COLLECTOR_KEY'), complain),
       sshGateway: readSshGateway(

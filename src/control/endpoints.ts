@@ -56,8 +56,8 @@ export type EndpointParts = GateParts &
   }
 
 /**
- * The parts for modules that mostly query one sandbox or runner. Their database plans each query once (`keyed`).
- * Listings use the other pool, which plans for the given values.
+ * Returns the parts for modules that mostly query one sandbox or one runner. They use the pool `keyed`, which plans
+ * each query only once. Listings use the other pool, in which PostgreSQL plans a query for its values.
  */
 const byKey = <P extends { database: Database }>(parts: P): P => ({
   ...parts,

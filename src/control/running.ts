@@ -11,7 +11,8 @@ export type RunningOptions = {
    */
   createWaitSeconds: number
   /**
-   * Milliseconds for which a pause or a resume waits until it is done. Nearly all of them are done within this time.
+   * Milliseconds for which a pause or a resume waits until it is done. Nearly every pause and resume is done within
+   * this time.
    */
   momentMilliseconds: number
   /**

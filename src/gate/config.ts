@@ -21,8 +21,14 @@ export const loadConfig = (environment = process.env): GateConfig =>
   readSettings(environment, ({ address, url, text, optional, complain }) => ({
     listen: address('ALCOVE_LISTEN', 'host:port that the gate serves on'),
     controlUrl: url('ALCOVE_CONTROL_URL', 'where control serves, such as http://127.0.0.1:3000'),
-    proxyKey: text('ALCOVE_PROXY_KEY', "the gate's own key for control"),
-    publicUrl: url('ALCOVE_PROXY_URL', 'where clients reach the gate; that name itself is no preview'),
+    proxyKey: text(
+      'ALCOVE_PROXY_KEY',
+      'the key with which the gate (formerly called the proxy) proves itself to control',
+    ),
+    publicUrl: url(
+      'ALCOVE_PROXY_URL',
+      'where clients reach the gate (formerly called the proxy); that name itself is no preview',
+    ),
     runnerSocket: optional('ALCOVE_RUNNER_SOCKET'),
     executeTimeoutSeconds: readExecuteTimeout(optional('ALCOVE_EXECUTE_TIMEOUT_SECONDS'), complain),
     telemetry: readTelemetry(environment, 'alcove-gate'),

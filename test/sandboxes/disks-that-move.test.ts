@@ -1,5 +1,6 @@
-// Tests disks that move, if there is no room or no store: a full pool, an archive store that is unreachable, full or damaged, and
-// two runners under one control. All tests use the API and real sandboxes.
+// Tests archive, restore, fork and snapshot, which copy a sandbox's disk, while the copy cannot be made: the runner's pool is
+// full, or the archive store is unreachable, full or damaged. Some tests have two runners under one control, and move a
+// sandbox from one runner to the other. All tests use the API and real sandboxes.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {

@@ -73,8 +73,8 @@ const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxR
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
 /**
- * The time against which expiry is checked. Undefined for a call that was admitted before: it may go on after its
- * credential has expired.
+ * The time against which expiry is checked. Undefined for a call that was admitted before: such a call may continue
+ * after its credential has expired.
  */
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
@@ -232,8 +232,8 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
     socket: (socket, { proxyRegionId }) => {
-      // The key of a region's proxy can be revoked while its link is open. So such a proxy gets no answers ahead, and
-      // must ask for each call.
+      // The key of a region's own proxy can be revoked while its link is open. Such a proxy therefore gets no access
+      // answers in advance, and must ask for each call.
       if (proxyRegionId === undefined) parts.gates.add(socket)
     },
   }),

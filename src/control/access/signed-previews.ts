@@ -47,7 +47,7 @@ export const findSigned = async (
   return row
 }
 
-/** Deletes the URL, so that its open connections end too. Returns whether the URL existed. */
+/** Deletes a signed URL. Its open connections then end too. Returns whether the URL existed. */
 export const expireSignedPreview = async (
   sql: Sql,
   tokenHash: string,

@@ -15,8 +15,9 @@ const readTime = (name: string, text: unknown): Date => {
 }
 
 /**
- * SQL condition for rows whose call has one of these words. Calls that are not in the table have the words `other` and
- * `update`. For these words, the condition excludes all calls of the table.
+ * SQL condition for audit rows whose call has one of `values` as its action or target type. A call that scenarios.ts
+ * does not list has the action `update` and the type `other`. If `values` has one of these two words, the condition
+ * excludes all listed calls that have other words.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])

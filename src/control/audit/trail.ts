@@ -32,7 +32,10 @@ export type Trail = {
  */
 export const tellThemselves: ReadonlySet<string> = new Set(['POST /sandbox', 'POST /sandbox/:sandboxIdOrName/fork'])
 
-/** Calls that may read while their audit row is written. They await `told` before they write anything. */
+/**
+ * Calls that may read while their audit row is written. Before they write anything, they await `told`, which resolves
+ * when the row is written.
+ */
 export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/pause',
   'POST /sandbox/:sandboxIdOrName/start',

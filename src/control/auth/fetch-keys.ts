@@ -1,4 +1,5 @@
-// Asks an issuer for its keys: discovery, then the key set. Both have limits of time and size, and redirects are not followed.
+// Fetches the public keys of an issuer: first its discovery document, then the key set that the document names. Each
+// request has limits of time and size, and follows no redirects.
 import { errors } from 'jose'
 import { isIssuerUrl } from '#src/control/settings/identity.ts'
 import { readWhole } from '#src/kit/read-whole.ts'

@@ -1,6 +1,7 @@
-// Queues work: in order within an organization, concurrently between organizations. The number of places is limited. An
-// organization may use a ninth of the places that are free: a tenth of all places if it is alone, and fewer if others
-// use some. An organization without queued work gets a place whenever one is free.
+// Queues work: in order within an organization, concurrently between organizations. Each task takes a place from when it is
+// queued until it is done, and the number of places is limited. An organization may use a ninth of the places that are
+// free: a tenth of all places if it is alone, fewer otherwise. An organization without queued work gets a
+// place whenever one is free.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
@@ -8,7 +9,7 @@ import { FairQueue } from '#src/kit/queue.ts'
 export type TakeTurn = (organizationId: string, work: () => Promise<void>) => boolean
 
 export const createTurns = (all: number): TakeTurn => {
-  /** Places of running and waiting work together. */
+  /** The places, which running tasks and queued tasks take. */
   const places = new Budget({ all, ofFree: 1 / 9 })
   const queue = new FairQueue({ ofOne: 1 })
   return (organizationId, work) => {

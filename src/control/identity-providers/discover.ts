@@ -63,7 +63,7 @@ const readDocument = (body: Buffer): Record<string, unknown> => {
     const document: unknown = JSON.parse(body.toString())
     if (typeof document === 'object' && document !== null && !Array.isArray(document)) return { ...document }
   } catch {
-    // Text that is not JSON ends in the error after this block.
+    // For a text that is not JSON, the statement after this block throws.
   }
   throw new DiscoveryFailed('The discovery document is not a JSON object.')
 }

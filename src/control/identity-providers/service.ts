@@ -30,7 +30,7 @@ export type IdentityProviderParts = Pick<Parts, 'database' | 'clock' | 'encrypti
   outbound: Outbound
 }
 
-/** The manager of the providers, and the organization. */
+/** The caller who manages identity providers, and the organization whose providers these are. */
 type Manager = { caller: Caller; organization: Organization }
 
 const providersPerOrganization = 20

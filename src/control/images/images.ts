@@ -1,8 +1,7 @@
-// Assigns images to the runners that should have them, and removes images that are not needed any more.
-// `runner-link/image-reports.ts` handles the runners' reports about images.
-//
-// Images work like sandboxes: rows have the desired state, and runners read them with `GET /runners/images`. The link
-// only tells runners of changes sooner. Every message may be repeated without harm.
+// Assigns images to the runners that should have them, and removes images that are not needed any more. Reports of runners
+// about images are handled in `runner-link/image-reports.ts`. The assignment of an image works like that of a sandbox: the
+// database has the desired state, which runners read with `GET /runners/images`. A message over a runner's link only makes
+// a change known sooner. Every message may be repeated without harm.
 
 import { statesKeepingImage } from '#src/control/snapshots/lifecycle.ts'
 import type { Transaction } from '#src/control/storage/database.ts'

@@ -1,4 +1,5 @@
-// Invitations that can no longer be accepted are kept for a while, so that a late visitor learns why. Then they are deleted.
+// Deletes old invitations. An invitation that can no longer be accepted is kept for a while, so that an invited user who
+// comes too late learns why.
 import type { Parts } from '../parts.ts'
 import { deleteSettledBefore } from './store.ts'
 

@@ -70,8 +70,8 @@ export const createSignInAttempts = (): SignInAttempts => {
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // Uses the network and not the slot of its address: strangers who share a slot must not share the attempts for a
-    // name.
+    // The pair is made from the caller's network, not from the number of the network's counter. Strangers whose networks
+    // share a counter must not share the attempts for a name.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
     // The count of the site grows only after the source has passed, so that one busy source cannot use up its
     // neighbours' tries.

@@ -9,7 +9,7 @@ type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 type ToolboxCall = {
   query?: Record<string, string>
   body?: unknown
-  /** A body that is sent as it is. */
+  /** A body that is sent unchanged, instead of a JSON object. */
   text?: string
   headers?: Record<string, string>
   timeoutSeconds?: number

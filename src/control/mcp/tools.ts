@@ -6,7 +6,7 @@ export type Tool = {
   name: string
   description: string
   input: TObject
-  /** Whether the tool changes nothing, or removes something that cannot be brought back. */
+  /** `reads`: the tool changes nothing. `destroys`: the tool removes something that cannot be restored. */
   effect?: 'reads' | 'destroys'
   /** Returns the text that the model reads. */
   run: (api: OwnApi, input: never) => Promise<string>

@@ -1,4 +1,5 @@
-// The metrics of this process. The gauges of the whole server are read from the database at a scrape.
+// The metrics of this process. The gauges of the whole server are read from the database when Prometheus requests the
+// metrics.
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { Parts } from '#src/control/parts.ts'
@@ -8,7 +9,7 @@ import { adoptMetrics } from '#src/kit/telemetry/telemetry.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { registerGauges } from './gauges.ts'
 
-/** Milliseconds for which later scrapes reuse the last values from the database. */
+/** Milliseconds for which later requests for metrics get the last values from the database. */
 const freshMilliseconds = 5_000
 
 const requestBuckets = [0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30]
@@ -69,7 +70,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
 
   const stopHearing = changes.hear((change) => {
     const { from, to, row } = change
-    // A change without a row was made by another process, which counts the change itself.
+    // Another process made a change that comes without a row. That process counts the change.
     if (row === undefined) return
     const source = sourceOf(change)
     if (source !== undefined) creates.inc({ source })
@@ -87,7 +88,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
     if (asked === undefined || at - asked.at > freshMilliseconds) {
       const asking = { at, done: refresh(database.sql, clock.now()) }
       asked = asking
-      // After a failed query, the next scrape asks the database again.
+      // After a failed query, the next request for metrics asks the database again.
       asking.done.catch(() => {
         if (asked === asking) asked = undefined
       })

@@ -37,7 +37,7 @@ export type Outbound = {
 type OutboundParts = {
   /** Networks that may be called in addition to the public Internet. */
   allowed: Networks
-  /** Reads the networks of this host, which no call may reach. Called again for each call. */
+  /** Reads the networks of this host, which no call may reach. This function is called before each outbound call. */
   readOwn?: () => Networks
   resolve?: Resolve
   /** Maximum number of concurrent calls; a call above it fails immediately. Default: 64. */
@@ -117,7 +117,7 @@ const exchange = async (
   }
 }
 
-/** Outbound calls that count for the organization which gave the URL. */
+/** Returns a client whose calls count for one organization: the organization that gave the URL. */
 export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound => ({
   send: (request) => send({ ...request, organizationId }),
 })

@@ -5,7 +5,10 @@ import { closeSync, openSync, readSync } from 'node:fs'
 
 export type NextNetwork = { address: string; bits: number }
 
-/** Maximum bytes read. A router can have the routes of the whole Internet, but its default route is among the first. */
+/**
+ * Maximum number of bytes that are read from the file. A router can have the routes of the whole Internet, but its
+ * default route is among the first.
+ */
 const mostRead = 256 * 1024
 
 const readBeginning = (path: string): string => {

@@ -104,13 +104,16 @@ export const readOrganization = (row: OrganizationRow): Organization => ({
   updatedAt: row.updated_at,
 })
 
-/** Whether the organization is suspended now. A suspension with an end is over by itself after that date. */
+/** Whether the organization is suspended now. A suspension with an end date ends by itself on that date. */
 export const isSuspended = (
   { suspended, suspendedUntil }: Pick<Organization, 'suspended' | 'suspendedUntil'>,
   now: Date,
 ): boolean => suspended && (suspendedUntil === null || suspendedUntil > now)
 
-/** Throws for a suspended organization. It can still read, stop and delete, but start nothing. */
+/**
+ * Throws for a suspended organization. Such an organization can still read, stop and delete sandboxes, but start
+ * nothing.
+ */
 export const checkNotSuspended = (
   { clock }: { clock: Clock },
   { organization }: { organization: Organization },

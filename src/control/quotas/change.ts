@@ -9,8 +9,8 @@ import { holdRegion, writeRegionQuota } from './store.ts'
 type QuotaParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 /**
- * Fields in which the value 0 removes the limit. null cannot remove a limit, because it keeps the present value. A real
- * limit of 0 would make no sense.
+ * Fields in which the value 0 removes the limit. The value null cannot remove a limit, because it leaves the field
+ * unchanged. A real limit of 0 would make no sense.
  */
 const takenAwayByZero = new Set<string>([
   'authenticatedRateLimit',

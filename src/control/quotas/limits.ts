@@ -62,7 +62,9 @@ export const checkLimits = ({ cpu, memoryGiB, diskGiB }: Size, { most }: Pick<Qu
   if (said.length > 0) throw new Problem('quota_exceeded', said.join(', '))
 }
 
-/** Throws for a larger disk than a stopped sandbox may keep, unless the sandbox is deleted as soon as it stops. */
+/**
+ * Throws if the disk is larger than a stopped sandbox may keep. Exception: the sandbox is deleted as soon as it stops.
+ */
 export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKeptGiB }: Quota): void => {
   if (autoDeleteInterval === 0 || mostKeptGiB === null || diskGiB <= mostKeptGiB) return
   throw new Problem(

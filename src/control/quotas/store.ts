@@ -42,8 +42,8 @@ export const findRegionQuota = async (
 }
 
 /**
- * Whether this organization can get a quota in the region: the region is shared or its own. Blocks deletes until
- * commit.
+ * Whether this organization can get a quota in the region: the region is shared or belongs to the organization. The
+ * region cannot be deleted until the transaction ends.
  */
 export const holdRegion = async (
   transaction: Transaction,

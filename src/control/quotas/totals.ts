@@ -1,5 +1,5 @@
-// The resources that an organization's sandboxes use, computed from their states by the lifecycle tables. The only
-// rule: a transaction that increases this sum commits within the quota, or fails.
+// The resources that an organization's sandboxes use, computed from their states by the lifecycle tables. A transaction
+// that increases this sum commits only if the sum stays within the quota. Otherwise the transaction fails.
 
 import type { Size } from '#src/control/sandboxes/record/columns.ts'
 import {
@@ -51,7 +51,9 @@ const add = (one: Held, other: Held): Held => ({
   diskGiB: one.diskGiB + other.diskGiB,
 })
 
-/** The resources of a sandbox: those of its state, and those of the state that its move leads to. */
+/**
+ * The resources that a sandbox uses of the quota: those of its state, and those of the state to which its move leads.
+ */
 const heldIn = (
   { cpu, memory_gib, disk_gib }: Pick<HeldRow, 'cpu' | 'memory_gib' | 'disk_gib'>,
   { state, desired_state: desired }: Pick<HeldRow, 'state' | 'desired_state'>,
@@ -101,8 +103,8 @@ export const mayGrow = (sandbox: SandboxRow, { to }: Pick<Move, 'to'>): boolean 
   isMore(heldIn(sandbox, { state: to, desired_state: to }), heldIn(sandbox, sandbox))
 
 /**
- * Throws if the organization would exceed its quota in a region. Must be last in its transaction: the holder of the lock then
- * waits only for its own commit, so waits are short and cannot deadlock.
+ * Throws if the organization would exceed its quota in a region. Call this last in the transaction. Other transactions
+ * then wait for the quota's lock only while this transaction commits, and cannot deadlock.
  */
 export const checkTotals = async (
   transaction: Transaction,

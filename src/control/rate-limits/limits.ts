@@ -19,8 +19,8 @@ export type Limits = {
   /** Counts a call that has no route in the table, by its address. Throws if the address is over the limit. */
   anonymous: (request: FastifyRequest) => Promise<void>
   /**
-   * Finds the holder of a credential where a call does not pass the guard, for example an event socket. `find` returns
-   * the holder. If it returns none, the call counts as a failure.
+   * Finds the user of a credential for a call that does not pass the guard, for example an event socket. If `find`
+   * returns no user, the call counts as a failure.
    */
   tryCredential: <Holder>(
     request: FastifyRequest,

@@ -1,5 +1,6 @@
-// Regions that an organization makes for itself, and the credentials of their services: a proxy, an SSH gateway, a snapshot
-// manager. A credential exists as long as its service has a URL. It is shown once, and a new one replaces it.
+// Regions that an organization makes for itself, and the credentials of a region's services: a proxy, an SSH gateway and a
+// snapshot manager. A service has a credential as long as it has a URL. A credential is shown only once, and a new
+// credential replaces the old one.
 import { randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'

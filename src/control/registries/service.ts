@@ -1,5 +1,5 @@
-// The registries of an organization. An account is tested when it is saved, is encrypted at rest, and is used only for
-// images of that organization.
+// The image registries of an organization. The username and password for a registry are tested when they are saved, and
+// encrypted at rest. They are used only for images of that organization.
 import { randomUUID } from 'node:crypto'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import { everyNetwork, noNetworks } from '#src/kit/networks.ts'
@@ -29,8 +29,8 @@ import {
 export const mostRegistries = 50
 
 /**
- * Connections to registries. `own` reaches the registries that the operator has named. `open` reaches public addresses
- * only.
+ * The two clients with which control calls image registries. `own` may call any address, and is for registries that the
+ * operator has named. `open` may call public addresses only.
  */
 export type RegistryParts = Parts & { registryOutbound: { own: Outbound; open: Outbound } }
 
@@ -48,7 +48,10 @@ const trustLikeTheHost = (): (() => SecureContext) => {
   }
 }
 
-/** Adds the connections to registries. The runner uses the same rules (runner/images/skopeo.ts). */
+/**
+ * Adds the clients that call image registries to the parts of control. Runners pull images by equal rules
+ * (runner/images/skopeo.ts): only a registry that the operator has named may be at a private address.
+ */
 export const withRegistryOutbound = <P extends Parts>(parts: P): P & RegistryParts => {
   const secureContext = trustLikeTheHost()
   return {

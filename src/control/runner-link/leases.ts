@@ -11,6 +11,7 @@ export const sweepLeases = async (parts: RunningParts): Promise<void> => {
   for (const runnerId of await markUnresponsive(database.sql, silentBefore(parts), now)) {
     log.warn({ runnerId, leaseSeconds: options.leaseSeconds }, 'a runner has missed its heartbeats')
   }
-  // Sandboxes that changed at the moment when their runner was removed still name that runner. End them now.
+  // A sandbox that changed at the moment when its runner was removed can still name that runner. Such sandboxes are ended
+  // now.
   for (const runnerId of await listGoneWithSandboxes(database.sql)) await endOnRunner(parts, runnerId)
 }

@@ -22,7 +22,10 @@ import type { RunningParts } from '../running.ts'
 
 const newToken = () => `alr_${randomBytes(32).toString('hex')}`
 
-/** Registers a runner. It gets sandboxes once a runner has connected with its token. */
+/**
+ * Registers a runner and returns its token. The runner gets sandboxes only after a program has connected with that
+ * token.
+ */
 export const addRunner = async (parts: RunningParts, { name: id, regionId = 'local' }: CreateRunner) => {
   const { database, clock } = parts
   if (!/^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(id)) {
@@ -110,7 +113,7 @@ export const removeRunner = async (parts: RunningParts, id: string, isForced: bo
     )
   }
   await database.transaction(async (transaction) => {
-    // Volumes are locked before runners, as for a new sandbox.
+    // Volumes are locked before runners, as in the create of a sandbox. The equal order prevents deadlocks.
     const volumes = await holdVolumesOn(transaction, id)
     if (!(await lockRunner(transaction, id))) throw noSuchRunner()
     const count = isForced ? 0 : await countOn(transaction, id)

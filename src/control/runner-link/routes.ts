@@ -1,5 +1,5 @@
-// The routes that runners call: two endpoints of the public API, and the link, which carries the same messages sooner.
-// The operator's routes for runners are here too.
+// The routes that runners call: two endpoints of the public API, and the link, which carries the same information sooner.
+// The operator's routes for runners are in this file too.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { listForRunner as listImages } from '#src/control/images/images.ts'
@@ -32,7 +32,7 @@ import { addRunner, removeRunner, scheduleRunner, viewRunner, viewRunnerOf, view
 const isReportable = (state: string): state is (typeof reportable)[number] =>
   (reportable as readonly string[]).includes(state)
 
-/** The assignment is read by our runners only, so its shape stands in `wire/runner-link.ts`. */
+/** Only our own runners read the assignment. Its shape is therefore defined in `wire/runner-link.ts` and not here. */
 const AssignedSandbox = Type.Object({
   ...SandboxRecord.properties,
   assignment: Type.Object({}, { additionalProperties: true }),

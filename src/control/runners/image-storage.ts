@@ -1,5 +1,5 @@
-// A runner's report about the disk of its images. Kinds and reasons that this control does not know (from a newer
-// runner) are left out, so that no runner chooses labels of our metrics.
+// A runner's report about the disk space of its images. Kinds and reasons that this version of control does not know, for
+// example from a newer runner, are left out. Otherwise a runner could choose labels of our metrics.
 import Type, { type TNumber, type TOptional } from 'typebox'
 import { givenBackReasons, type ImageStorage, imageKinds } from '#src/wire/image-storage.ts'
 

@@ -11,7 +11,10 @@ export const takeFromRunner = async (sql: Sql, runnerId: string, name: string): 
     update runners set images = array_remove(images, ${name}) where id = ${runnerId} and ${name} = any(images)`
 }
 
-/** Removes the image from the lists of images that runners have, until they report it again. */
+/**
+ * Removes the image from every runner's list of images. A runner that still has the image adds it again with its next
+ * report.
+ */
 export const takeFromRunners = async (sql: Sql, name: string): Promise<void> => {
   await sql`update runners set images = array_remove(images, ${name}) where ${name} = any(images)`
 }

@@ -194,8 +194,8 @@ export const checkRoom = async (
   transaction: Transaction,
   runnerId: string | null,
   /**
-   * The sandbox whose present load is not counted, because `wanted` replaces it. `null`: the sandbox has no load there
-   * yet.
+   * The sandbox whose present size is not counted, because `wanted` replaces that size. `null`: the sandbox uses
+   * nothing on the runner yet.
    */
   sandboxId: string | null,
   wanted: RequestedSize,

@@ -1,4 +1,5 @@
-// The authority of an organization, and the certificates of its secrets' hosts that it signs. Its private key never leaves control.
+// The certificate authority of an organization. It signs certificates for the hosts at which the organization's secrets may
+// be used. The authority's private key never leaves control.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql } from '../storage/database.ts'
@@ -7,7 +8,7 @@ import { type Authority, findAuthorities, insertAuthority, type Secret } from '.
 
 const dayMs = 86_400_000
 const authorityDays = 3650
-/** Validity of a certificate for hosts. It is made anew when half of that is over. */
+/** Validity in days of a certificate for hosts. A new certificate is made when half of this time is over. */
 const certificateDays = 14
 /** Most certificates that are kept in memory; making one takes a millisecond. */
 const mostKept = 5000
@@ -15,7 +16,10 @@ const mostKept = 5000
 const purposeOf = (organizationId: string) => `secret-authority:${organizationId}`
 const nameOf = (organizationId: string) => `Alcove secrets of ${organizationId}`
 
-/** The time of the kernel, which clients compare certificates with. A day earlier, for clocks that are slow. */
+/**
+ * The time span in which a certificate is valid. It uses the kernel's clock, like the clients that check it. It begins
+ * a day earlier, because a client's clock may be slow.
+ */
 const spanOf = (days: number) => ({
   notBefore: new Date(Date.now() - dayMs),
   notAfter: new Date(Date.now() + days * dayMs),
@@ -40,7 +44,10 @@ export const ensureAuthority = async (
 
 const kept = new Map<string, Certified & { until: number }>()
 
-/** The certificate for the hosts of a secret: the one that was made before, if half of its time is left. */
+/**
+ * Returns a certificate for the hosts of a secret. Reuses the last certificate while at least half of its validity is
+ * left.
+ */
 export const certify = (
   { encryption }: Pick<Parts, 'encryption'>,
   { organizationId, certificate, sealedKey }: Authority,

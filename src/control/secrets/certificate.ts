@@ -49,7 +49,7 @@ const extension = (id: string, isCritical: boolean, value: Uint8Array) =>
 
 const publicPart = (key: KeyObject): Buffer => createPublicKey(key as never).export({ type: 'spki', format: 'der' })
 
-/** Identifies a key in certificates; any value that is its own will do (RFC 5280 §4.2.1.2). */
+/** Identifies a key in certificates. RFC 5280 §4.2.1.2 allows any value that is unique for the key. */
 const keyId = (key: KeyObject) => createHash('sha256').update(publicPart(key)).digest().subarray(0, 20)
 
 const newKey = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey

@@ -25,7 +25,7 @@ export const readSecrets = (given: readonly Readonly<Record<string, string>>[]):
 
 export type HeldSecrets = { secrets: MountedSecret[]; secret_authority: string | null }
 
-/** Locks the secrets, so that none of them is deleted before the transaction ends. Throws 400 for an unknown one. */
+/** Locks the secrets, so that none of them is deleted before the transaction ends. Throws 400 for an unknown secret. */
 export const mountSecrets = async (
   parts: Pick<Parts, 'encryption' | 'clock'>,
   transaction: Transaction,

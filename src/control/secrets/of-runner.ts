@@ -1,4 +1,4 @@
-// What a runner is told of secrets: the values that its sandboxes may use, and which sandbox may use which.
+// The secrets that control sends to a runner: the values that its sandboxes may use, and which sandbox may use which value.
 
 import type { SecretsOfRunner } from '#src/wire/secrets.ts'
 import type { Parts } from '../parts.ts'
@@ -11,7 +11,10 @@ import { findAuthorities, listSecretsById, type Secret } from './store.ts'
 
 type Row = Pick<SandboxRow, 'id' | 'organization_id' | 'generation' | 'secrets'>
 
-/** The secrets of these sandboxes. One that cannot be read, or that has no hosts, is left out: its placeholder stays. */
+/**
+ * Returns the secrets of these sandboxes. A secret that cannot be decrypted, or that has no hosts, is left out.
+ * Requests then contain its placeholder instead of its value.
+ */
 const secretsOf = async (
   { database: { sql }, encryption, log }: Pick<Parts, 'database' | 'encryption' | 'log'>,
   rows: readonly Row[],
@@ -48,7 +51,7 @@ const asSandbox = ({ id, generation, secrets }: Row) => ({
 export const listForRunner = async (parts: Pick<Parts, 'database' | 'encryption' | 'log'>, runnerId: string) =>
   secretsOf(parts, await listWithSecretsOn(parts.database.sql, runnerId))
 
-/** Tells a runner the secrets of one sandbox. A runner that does not hear it finds them in its list. */
+/** Sends a runner the secrets of one sandbox. If the message is lost, the runner finds the secrets in its next list. */
 export const pushSecrets = async (parts: RunningParts, runnerId: string, row: Row): Promise<void> => {
   try {
     parts.links.say(runnerId, { type: 'secrets', secrets: await secretsOf(parts, [row]) })

@@ -1,5 +1,5 @@
-// The secrets of an organization. A value is encrypted at rest, is never answered, and leaves control only for runners that have a
-// sandbox with the secret.
+// The secrets of an organization. A value is encrypted at rest and is never shown in an answer. It leaves control only for
+// runners that have a sandbox with the secret.
 import { randomUUID } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import type { Actor } from '../auth/actor.ts'
@@ -25,7 +25,7 @@ import {
   writeSecret,
 } from './store.ts'
 
-/** Most secrets that the listing without pages answers. */
+/** Maximum number of secrets in an answer of the listing without pages. */
 const mostListed = 1500
 
 export const purposeOf = ({ id }: Pick<Secret, 'id'>) => `secret:${id}`

@@ -1,4 +1,4 @@
-// The wait of a create whose snapshot is still being made, for example at the first start of a server.
+// Lets a create wait while its snapshot is still being made, for example at the first start of a server.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { Budget } from '#src/kit/budget.ts'

@@ -21,8 +21,8 @@ const getOwn = async ({ database }: RunningParts, { organization }: Actor, idOrN
 }
 
 /**
- * Deletes a snapshot; its name is free immediately. Sandboxes made from the snapshot continue to exist, and so do its
- * files on runners, as long as these sandboxes need them.
+ * Deletes a snapshot. Its name can be used again immediately. Sandboxes that were made from the snapshot continue to
+ * exist. Runners keep the snapshot's image as long as such a sandbox needs it.
  */
 export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts

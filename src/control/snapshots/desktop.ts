@@ -1,6 +1,6 @@
-// The general snapshot `desktop`: the default image with a graphical desktop for computer use. It is a definition without an
-// image. The first create of an organization builds its image, like that of any definition, and later creates use it. So a
-// server that nobody asks for a desktop never builds one.
+// The general snapshot `desktop`: the default image with a graphical desktop for computer use. It is a definition without
+// an image. The first create of an organization builds the image, and the organization's later creates use it. A server on
+// which nobody asks for a desktop therefore never builds one.
 import type { Definition } from '#src/wire/runner-link.ts'
 import type { Snapshot } from './store.ts'
 
@@ -33,6 +33,6 @@ export const isBuiltPerOrganization = ({
   dockerfile: of,
 }: Pick<Snapshot, 'general' | 'dockerfile'>): boolean => general && of !== null
 
-/** The definition of such a snapshot; undefined for any other snapshot. */
+/** Returns the definition of a snapshot whose image each organization builds; undefined for any other snapshot. */
 export const definitionOf = (snapshot: Pick<Snapshot, 'general' | 'dockerfile'>): Definition | undefined =>
   isBuiltPerOrganization(snapshot) ? { kind: 'definition', dockerfile: snapshot.dockerfile as string } : undefined

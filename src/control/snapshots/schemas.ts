@@ -1,4 +1,5 @@
-// The request and reply schemas of `/snapshots`. The record says `mem` where everything else says `memory`.
+// The request and reply schemas of `/snapshots`. The record has the field `mem` for memory; every other endpoint calls it
+// `memory`.
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 import { BuildInfo, CreateBuildInfo } from '../build-info.ts'

@@ -69,8 +69,8 @@ const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }:
 }
 
 /**
- * Admits a provider's account that has no link yet. Returns its user. If the account's owner must confirm first, stores
- * a pending link and returns `undefined`.
+ * Decides about an account at the provider that has no link yet. Returns the user, if the person may sign in now. If
+ * the owner of an existing account must confirm first, stores a pending link and returns `undefined`.
  */
 const admit = async (
   sql: Transaction,
@@ -82,7 +82,7 @@ const admit = async (
   const made = await admitUser(sql, { email, name, emailVerified: true, emailVerifiedBy: 'sso' })
   const user = made ?? (await takeBack(sql, provider, person))
   const owner = user ?? (await findUserByEmail(sql, email))
-  // The user was deleted in the meantime. The person can sign in again.
+  // The user was deleted in the meantime. The caller gets a 503, and can sign in again.
   if (owner === undefined) throw new Problem('unavailable')
   if (user === undefined) checkMayBeLinked(owner)
   const expiresAt = new Date(now.getTime() + pendingDays * 86_400_000)

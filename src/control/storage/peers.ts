@@ -1,8 +1,7 @@
-// The other control processes of this database, and the news that this process sends them.
-//
-// Usually there is no other process, and nothing is sent. PostgreSQL commits transactions with a NOTIFY one after the
-// other. A NOTIFY in every write would therefore make each write wait for the disk, so news is sent after the commit. A
-// process that dies in between sends no news. Receivers must therefore check the tables too.
+// Sends news of this control process to the other control processes of the same database. Usually there is no other
+// process, and nothing is sent. PostgreSQL commits transactions with a NOTIFY one after the other. A NOTIFY in every write
+// would therefore make each write wait for the disk, so news is sent after the commit. A process that dies in between sends
+// no news. Receivers must therefore check the tables too.
 import { randomUUID } from 'node:crypto'
 import Type from 'typebox'
 import Value from 'typebox/value'
@@ -11,7 +10,10 @@ import type { Database } from './database.ts'
 
 const PeerMessage = Type.Object({ from: Type.String(), news: Type.Array(Type.Unknown()) })
 
-/** Milliseconds between two hello messages of a process. `thereFor`: how long a process counts as present after one. */
+/**
+ * Milliseconds between two hello messages, with which a process tells the others that it exists. `thereFor`: how long a
+ * process counts as present after its last message.
+ */
 const helloEvery = 10_000
 const thereFor = 35_000
 
@@ -47,7 +49,7 @@ export class Peers<News extends object> {
    */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)
-    // After a start, or after a gap, this process cannot know yet that it is alone.
+    // After a start, or after a lost connection, this process does not know yet whether other processes exist.
     const begin = () => {
       peers.#heardAt.set('somebody', performance.now())
       return hello()

@@ -53,7 +53,7 @@ export const linkAccount = async (
     return await linkIdentity(transaction, { issuer, subject }, caller.user.id)
   })
   parts.callers.forget()
-  // The message gives no reason, because a reason would reveal whether somebody has an account at that issuer.
+  // The message gives no reason. A reason would reveal whether somebody has an account at that issuer.
   if (!isLinked) {
     throw new Problem(
       'bad_request',

@@ -109,7 +109,7 @@ export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): 
   return row === undefined ? user : readUser(row)
 }
 
-/** Lists the issuers by which this user can sign in. */
+/** Lists the issuers by which this user can sign in, each only once. */
 export const listLinked = async (sql: Sql, userId: string): Promise<string[]> => {
   const rows = await sql<{ issuer: string }[]>`select distinct issuer from user_identities where user_id = ${userId}`
   return rows.map(({ issuer }) => issuer)

@@ -1,4 +1,4 @@
-// The list of volumes to remove for runners, and the runners' reports about volumes. Runners make a volume by
+// Tells runners which volumes to remove, and applies the runners' reports about volumes. Runners make a volume by
 // themselves when a sandbox mounts it.
 import { listRemovers } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'

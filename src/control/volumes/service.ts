@@ -54,8 +54,8 @@ const checkVolumeName = (given: string): string => {
 }
 
 /**
- * Checks the quota. Call this after the volume is inserted, so that the volume itself is counted. For example, of two
- * simultaneous creates the second one counts the first. A volume counts until its runner has removed it.
+ * Checks the quota. Call this after the volume is inserted, so that the new volume is counted too. Of two simultaneous
+ * creates, the second one then counts both volumes. A deleted volume counts until its runner has removed its files.
  */
 const checkQuota = async (transaction: Transaction, organizationId: string): Promise<void> => {
   // Sends two statements together. The first waits for a lock; the second then sees what other transactions committed
@@ -111,7 +111,7 @@ export const viewVolumeByName = async ({ database }: VolumeParts, organizationId
 export const deleteVolume = async (parts: RunningParts, { organization }: Actor, id: string): Promise<void> => {
   const { database, clock } = parts
   const moved = await database.transaction(async (transaction) => {
-    // The lock comes first. After it, the next query sees any sandbox that a concurrent create made with this volume.
+    // The volume is locked first. The next query therefore sees any sandbox that a concurrent create made with this volume.
     const volume = (await holdVolumes(transaction, organization.id, [id])).find((row) => row.id === id)
     if (volume === undefined) throw noVolume(id)
     const mounting = await findMounting(transaction, volume)

@@ -104,8 +104,8 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
 type Next = { made?: SandboxRow | undefined; refused?: Problem; surplus: SandboxRow[] }
 
 /**
- * Returns a Problem as a value: it means that no runner has room, and that nothing was written. Throws every other
- * error.
+ * Returns a Problem instead of throwing it. A Problem means that no runner has room, and that nothing was written.
+ * Throws every other error.
  */
 const asRefusal = (error: unknown): Problem => {
   if (error instanceof Problem) return error
@@ -196,7 +196,7 @@ const fillAll = async (parts: FillParts): Promise<void> => {
 
 /**
  * Milliseconds between a claim and the refill of the pool, so that the refill does not slow down the new owner's first
- * calls. `longestBreathMs` is the limit.
+ * calls. `longestBreathMs`: the longest delay, even if further claims follow.
  */
 const breathMs = 300
 const longestBreathMs = 2000

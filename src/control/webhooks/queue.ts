@@ -1,6 +1,7 @@
-// The queue of deliveries, shared by all control processes. A message waits until it is marked as dispatched; there is no
-// watermark, so a message whose transaction commits late is found late. Claims are leases: deliveries claimed by a dead
-// process are due again when the lease is over. Within a lane only the first waiting delivery has a `due_at`.
+// The queue of webhook deliveries, shared by all control processes. A message waits until it is marked as dispatched, so a
+// message whose transaction commits late is found too. A process claims deliveries for a limited time. If the process dies,
+// its deliveries are due again after that time. The deliveries for one endpoint form a lane; only the first waiting
+// delivery of a lane has a `due_at`.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { deleteBeyond } from '#src/control/storage/history.ts'
 import type { Delivery, Outcome } from './delivery.ts'

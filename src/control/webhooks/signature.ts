@@ -1,4 +1,5 @@
-// Signatures of Standard Webhooks 1.0. Receivers can verify them with any of its libraries, or with those of Svix.
+// Signs webhook messages by Standard Webhooks 1.0. Receivers can verify the signatures with any library for that standard,
+// or with those of Svix.
 import { randomBytes } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 

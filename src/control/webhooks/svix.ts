@@ -28,7 +28,10 @@ export const createSvix = (parts: SvixParts, { url, token }: SvixAccess): Webhoo
     return data.length > 0
   }
 
-  /** Whether the application has endpoints. The result may be a minute old. True if Svix cannot be reached. */
+  /**
+   * Whether the application has endpoints. The result may be a minute old. If Svix cannot be reached, the result is
+   * true.
+   */
   const isHeard = async (applicationId: string, organizationId: string): Promise<boolean> => {
     const { database, clock } = parts
     const known = await findApplication(database.sql, organizationId)

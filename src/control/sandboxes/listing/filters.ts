@@ -1,6 +1,6 @@
-// The filters of listings, as SQL conditions that indexes can answer. Numbers and times outside the database's range are
+// The filters of listings, as SQL conditions that indexes can answer. A number outside the database's range is replaced by
+// the nearest number in the range. A time outside the database's range is refused.
 
-// moved into the range, or refused if they mean nothing.
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { ListQuery, PageQuery } from '../record/schemas.ts'

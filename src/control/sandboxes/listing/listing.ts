@@ -139,8 +139,8 @@ const isSigned = (sql: Sql, labels: Labels): Piece => {
 }
 
 /**
- * The condition for the labels themselves. A subquery instead of a join, so that labels are read one sandbox at a time,
- * and only until the page is full.
+ * The condition for the labels themselves. It is a subquery instead of a join. PostgreSQL then reads labels one sandbox
+ * at a time, and only until the page is full.
  */
 const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`

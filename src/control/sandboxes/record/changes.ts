@@ -85,7 +85,10 @@ export class ChangeFeed {
     return () => this.#emitter.off('mishap', listener)
   }
 
-  /** Makes the runner's assignment be sent again, by the control process to which the runner is linked. */
+  /**
+   * Requests that the sandbox's assignment is sent to its runner again, by the control process to which the runner is
+   * linked.
+   */
   renew(row: SandboxRow): void {
     const { id: sandboxId, runner_id: runnerId } = row
     this.#forget(sandboxId)
@@ -140,8 +143,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Waits until the runner has applied the sandbox's current generation. If the sandbox changes first, the result is
-   * the row of that change. The wait ends after `timeoutMs`.
+   * Waits until the runner has applied the sandbox's current generation, at most `timeoutMs`. If the sandbox changes
+   * first, returns its new row.
    */
   async taken(sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow | undefined> {
     const event = takenBy(sandbox.runner_id ?? '', sandbox.id, sandbox.generation)

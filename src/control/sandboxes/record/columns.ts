@@ -136,7 +136,7 @@ export const columns = {
     shown: inLists('runnerId', Type.Optional(Text)),
   }),
   spot_evicted_at: column<Date | null>()({ ...later, shown: inLists('spotEvictedAt', Type.Optional(DateTime)) }),
-  // Columns that no request sets directly: the kind of a pause, the kind of a fork, and the progress of slow
+  // The next columns are set by no request directly: the kind of a pause, the kind of a fork, and the progress of slow
   // work.
   pause_kind: column<'memory' | null>()({ ...later, shown: inLists('pauseKind', Type.Optional(oneOf(['memory']))) }),
   fork_kind: column<'disk' | null>()({
@@ -281,7 +281,7 @@ export const askedShapes = Object.fromEntries(
   askedColumns.map((name) => [columns[name].shown.name, Type.Optional(columns[name].asked.shape)]),
 ) as AskedShapes
 
-/** The columns for the fields of the create's body that are stored unchanged. */
+/** Returns the columns for those fields of the create's body that are stored unchanged. */
 export const askedOf = (body: Partial<Record<string, unknown>>): Pick<ColumnValues, AskedColumn> =>
   Object.fromEntries(
     askedColumns.map((name) => [name, body[columns[name].shown.name] ?? columns[name].asked.otherwise]),

@@ -208,7 +208,7 @@ export const findMove = (on: Verb, from: SandboxState | null): Move | undefined 
 export const isAlreadyDone = (on: Verb, state: SandboxState): boolean =>
   alreadyDone.some(([verb, done]) => verb === on && done === state)
 
-/** Returns a move that must be in the table. */
+/** Returns the move of a verb from a state. Throws if the table has no such move. */
 export const moveFrom = (on: Verb, from: SandboxState | null): Move => {
   const move = findMove(on, from)
   if (!move) throw new Error(`there is no ${on} from ${from}`)

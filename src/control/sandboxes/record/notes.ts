@@ -27,7 +27,7 @@ export const writeImageProgress = async (sql: Sql, image: string, { progress, st
     where image = ${image} and state in ${sql(statesAwaitingImage)}`
 }
 
-/** Stores the time at which a sandbox counts as stuck, if no progress is reported until then. */
+/** Stores the time from which the sandbox counts as stuck, if its runner reports no progress before. */
 export const writeStuckAt = async (sql: Sql, { id, version }: VersionedId, stuckAt: Date): Promise<void> => {
   await sql`update sandboxes set stuck_at = ${stuckAt} where id = ${id} and version = ${version}`
 }
@@ -124,7 +124,10 @@ export const listWithSecretsOn = (sql: Sql, runnerId: string): Promise<SandboxRo
     where runner_id = ${runnerId} and secrets <> '[]' and gone_at is null
       and (desired_state in ('started', 'paused') or state in ('started', 'paused'))`
 
-/** How much the generation of a sandbox grows by a change for its runner: see `writeNetwork`. */
+/**
+ * SQL expression for the number that is added to a sandbox's generation after a change for its runner. The rule is that
+ * of `writeNetwork`: 0 in `error` and before a destroy, otherwise 1.
+ */
 const anewFor = (sql: Sql): Piece => sql`case when state <> 'error' and desired_state <> 'destroyed' then 1 else 0 end`
 
 /** Takes a deleted secret from all sandboxes that have it. Rows are locked in the order of ids, as everywhere. */
@@ -145,8 +148,9 @@ export const dropSecret = async (
 }
 
 /**
- * Writes the mounted secrets of a sandbox whose row is locked. As for variables, calls into the sandbox wait until its runner has
- * them, and the generation grows by the rule of `writeNetwork`. A variable that had been removed is there again.
+ * Writes the mounted secrets of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the
+ * secrets. The generation grows by the rule of `writeNetwork`. If the owner had removed the variable of a secret, the
+ * sandbox has that variable again.
  */
 export const writeSecrets = async (
   transaction: Transaction,

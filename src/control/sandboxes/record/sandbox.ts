@@ -41,8 +41,8 @@ export type SandboxRow = ColumnValues & {
 export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at'>
 
 /**
- * The reason that callers see. If the runner is silent, the state that callers see is the last reported one, and the
- * reason tells this.
+ * The reason that callers see. The state of a sandbox on a silent runner is only the last reported one, and the reason
+ * says so.
  */
 const reasonOf = (row: ListedRow): string | null => {
   if (!row.runner_is_silent || row.state === 'destroyed') return row.error_reason
@@ -179,7 +179,10 @@ const languageOf = ({ labels }: SandboxRow): string => {
   return /^[a-z]{1,32}$/.test(language) ? language : 'python'
 }
 
-/** The sandbox's variables, with those for its secrets. What the sandbox's owner has set or removed stays so. */
+/**
+ * The sandbox's variables, including the variables for its secrets. A variable that the sandbox's owner has set or
+ * removed stays as the owner wants it.
+ */
 const envOf = ({ env, unset_env, secrets, secret_authority }: SandboxRow): Record<string, string> => {
   if (secrets.length === 0) return env
   const placeholders = secrets.map(({ variable, placeholder }) => [variable, placeholder] as const)

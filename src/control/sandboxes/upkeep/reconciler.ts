@@ -25,7 +25,7 @@ const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
 /** Sends the assignment to the runner, and the assignment of the image while a snapshot is made. */
 const tell = (parts: RunningParts, runnerId: string, row: SandboxRow): void => {
   const push = () => parts.links.push(runnerId, asAssignment(row))
-  // The secrets come first, so that the sandbox's first request has them.
+  // The secrets are sent before the assignment, so that the sandbox can use them in its first request.
   if (row.secrets.length === 0) push()
   else
     pushSecrets(parts, runnerId, row)

@@ -23,7 +23,8 @@ const onRunner = { archived_at: null, archive_not_before: null } as const
 
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
-  // When the timers of an archived sandbox start, whether a caller or a timer archived it.
+  // The time from which the timers of an archived sandbox count. It does not matter whether a caller or a timer archived
+  // the sandbox.
   stopped_at: row.stopped_at ?? now,
   ...(archive === undefined
     ? {}

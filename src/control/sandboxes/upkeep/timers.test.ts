@@ -81,7 +81,7 @@ suite('timers', () => {
     assert.equal(await stateOf(app, id), 'destroying')
   })
 
-  test('autostop/0 keeps an idle sandbox running', async () => {
+  test('a sandbox whose `autoStopInterval` is 0 keeps running, no matter how long it is idle', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 0 })
@@ -108,7 +108,7 @@ suite('timers', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('autodelete/0 deletes a stopped sandbox immediately', async () => {
+  test('a stopped sandbox is deleted immediately when its `autoDeleteInterval` is set to 0', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

@@ -150,7 +150,7 @@ const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
     return undefined
   })()
   if (change) {
-    // Progress that the runner reports also postpones the timeout.
+    // The write checks again that the timer is due, because progress that the runner reports postpones the timeout.
     const written = await writeState(database.sql, row, { ...change, whileDue: true }, now)
     if (written) changes.announce(row.state, written)
     return

@@ -116,7 +116,7 @@ const getOrigin = async (
   return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
 }
 
-/** Reads everything that the create needs. Together with the audit row it is one message to the database. */
+/** Reads everything that the create needs. These queries and the audit row are sent to the database in one message. */
 const plan = async (
   transaction: Transaction,
   parts: RunningParts,
@@ -128,7 +128,7 @@ const plan = async (
   // Volumes are locked before runners, because their runner decides where the sandbox goes.
   const mounts = await holdMounts(transaction, { organizationId: organization.id, regionId }, wish.volumes)
   const secrets = await mountSecrets(parts, transaction, organization, wish.secrets)
-  // Locks are taken last, and are held no longer than necessary.
+  // The locks on runners are taken last, so that they are held no longer than necessary.
   const [region, quotaOf, , origin] = await Promise.all([
     getRegion(transaction, organization, regionId),
     getQuotas(transaction, organization, regionId),
@@ -233,8 +233,8 @@ const write = async (
     created_at: now,
   }
   const { warm, runners } = 'snapshot' in origin ? origin : {}
-  // A warm sandbox runs already, so nothing can be mounted in it.
-  // If the warm sandbox's runner has no room for the requested size, the caller gets a new sandbox on another runner.
+  // A warm sandbox already runs, so no volume can be mounted in it. If its runner has no room for the requested size, the
+  // caller gets a new sandbox on another runner.
   if (mounts === undefined && warm && runners && hasRoomOn(runners, warm.runner_id, size, options.overcommit)) {
     return { row: await claimWarm(transaction, parts, warm, wanted, wish.name, by), from: 'started' }
   }

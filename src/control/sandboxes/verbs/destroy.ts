@@ -38,8 +38,8 @@ export const endWithoutRunner = async (
 }
 
 /**
- * Whether the object store has an archive of the sandbox and no runner has its disk. The archive can be old, if the
- * sandbox's runner is gone.
+ * Whether only the object store has the sandbox's files: as an archive, while no runner has its disk. After a loss of
+ * the runner, that archive can be old.
  */
 const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
   state === 'archived' || (runner_id === null && archive_id !== null)

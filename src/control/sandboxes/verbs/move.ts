@@ -43,10 +43,10 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 })
 
 /**
- * Makes the move of `verb` from the state that was read. If another caller changed the sandbox first, its row is read
- * again: the verb may now be done or impossible. A timer gives up instead, because it decided for the old state; its
- * next sweep decides anew. Every move beyond the organization's quota is refused here, so that no verb can forget the
- * check.
+ * Makes the move of `verb` from the state in `found`. If another caller has changed the sandbox since then, the row is
+ * read again, because the verb may now be done or impossible. A timer gives up instead, because it decided for the old
+ * state; its next sweep decides anew. A move that would exceed the organization's quota is refused here, so that no
+ * verb can forget the check.
  */
 export const moveSandbox = async (
   { database, clock, changes }: RunningParts,

@@ -22,7 +22,7 @@ export const setSecrets = async (
   const { id } = await getSandbox(database.sql, organization.id, idOrName)
   const asked = readSecrets(body.secrets)
   const row = await database.transaction(async (transaction) => {
-    // Secrets are locked before sandboxes, as by the deletion of a secret.
+    // Secrets are locked before sandboxes, as in the deletion of a secret. The equal order prevents deadlocks.
     const held = await mountSecrets(parts, transaction, organization, asked)
     const sandbox = await lockSandbox(transaction, id)
     return await writeSecrets(transaction, sandbox, held, clock.now())
