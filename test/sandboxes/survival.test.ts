@@ -239,7 +239,7 @@ suite('kill -9', () => {
   const programs = () => findUpState(dataDirectoryAt(alcove.data).stateFile)?.programs ?? []
   type Running = ReturnType<typeof programs>[number]
 
-  for (const program of ['control', 'gate', 'runner', 'postgres'] as const) {
+  for (const program of ['control', 'gate', 'runner', 'postgres', 'ssh-gateway'] as const) {
     test(`if ${program} is killed, it is restarted, and a sandbox’s processes continue`, async () => {
       const before = Number(await ask('cat /tmp/counter'))
       assert.ok(before > 0)
