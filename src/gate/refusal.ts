@@ -31,7 +31,7 @@ export const refuse = (
     return
   }
   const body = page?.body ?? bodyOf(problem, request)
-  // Set the status text again: an answer that could not be passed on may have left its own.
+  // Set the status text here: if a server's answer could not be passed on, that answer's status text may still be set.
   response.writeHead(problem.status, STATUS_CODES[problem.status] ?? 'Error', [
     ...corsHeaders(request),
     ...(page?.headers ?? jsonHeaders(body)),

@@ -19,7 +19,10 @@ suite('refused WebSockets', () => {
   const interpreter = '/toolbox/box/process/interpreter/execute'
   const followedLogs = '/toolbox/box/process/session/s/command/c/logs?follow=true'
 
-  /** Sends a message at once, as an interpreter's client does, and returns the last message and the close. */
+  /**
+   * Opens a WebSocket and sends a message immediately, as an interpreter's client does. Returns the last message received, and
+   * the close.
+   */
   const converse = async (
     port: number,
     path: string,

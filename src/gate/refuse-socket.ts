@@ -1,4 +1,5 @@
-// Tells a caller after the upgrade why its WebSocket is refused, because most clients do not show an earlier answer.
+// Tells a caller why its WebSocket is refused, in messages after the upgrade. Most clients do not show the body of an answer that
+// refuses the upgrade.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
@@ -12,8 +13,8 @@ const closeMs = 5000
 type Wording = (message: string) => { last: object; reason: string }
 
 /**
- * Log streams are missing here: SDKs take every close for the end of the logs, and see an error only in an answer before the
- * upgrade.
+ * How each kind of WebSocket is refused after the upgrade. Log streams are not in this list: SDKs take every close for the end of
+ * the logs. They detect an error only in an answer that refuses the upgrade.
  */
 const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
   [

@@ -66,7 +66,7 @@ suite('a wrong message of a runner to the gate', () => {
       const frames = [jsonFrameOf(here('before')), bad, jsonFrameOf(here('behind')), jsonFrameOf({ type: 'whole' })]
       await using runner = await startRunner(frames)
       using link = new RunnerLink(runner.path, silentLog())
-      // A link that is cut and opened again would also get here, but with more than one connection.
+      // If the bad message had cut the link, the gate would have connected a second time.
       while (!link.isCurrent && runner.connections < 2) await link.untilChanged('behind', 50)
       assert.deepEqual(
         ['before', 'bad', 'behind'].map((id) => link.get(id)?.socketPath),

@@ -25,7 +25,8 @@ const newsBytes = 16 * 1024 * 1024
 const isNews = Compile(GateNewsSchema)
 
 /**
- * Parses news; `undefined` for a malformed message, because one bad message must not cut the gate off from all other sandboxes.
+ * Parses a runner's message about its sandboxes. Returns `undefined` for a malformed message: one bad message must not end the
+ * link, because the gate would lose all other sandboxes.
  */
 const readNews = (message: Buffer): GateNews | undefined => {
   try {
@@ -72,7 +73,7 @@ export class RunnerLink implements Disposable {
     return this.#isWhole
   }
 
-  /** Resolves at the next news of the sandbox, or of all sandboxes, and at the latest after `ms`. */
+  /** Resolves when the runner next reports this sandbox, or all sandboxes, but at the latest after `ms`. */
   untilChanged(sandboxId: string, ms: number): Promise<void> {
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(sandboxId) ?? new Set()
@@ -135,8 +136,8 @@ export class RunnerLink implements Disposable {
   }
 
   /**
-   * Asks the runner. A body that fails is broken off, so that the runner never receives it as complete. Throws a Problem for a
-   * refusal.
+   * Sends a request to the runner and returns its answer. If the body fails, the connection is cut, so that the runner does not
+   * take the body for complete. Throws a Problem for a refusal.
    */
   async ask<T>(request: GateRequest, body?: Body, signal?: AbortSignal): Promise<T> {
     const socket = connect({ path: this.#path, allowHalfOpen: true })

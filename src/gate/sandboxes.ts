@@ -1,4 +1,5 @@
-// The sandboxes of this host, as its runners report them. There is one runner, or more if others joined the server.
+// The sandboxes of this host, as its runners report them. There is one runner, or more if further runners were registered with
+// this server.
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import type { Access } from '#src/wire/access.ts'
@@ -12,13 +13,13 @@ export type SandboxPlace = { sandbox: SandboxHere | undefined; link: RunnerLink 
 
 const mostRunners = 64
 /**
- * Milliseconds in which the runner must have the generation that control named. A verb takes milliseconds; a new link
- * takes a second or two.
+ * Milliseconds in which the runner must have the generation that control named. The runner needs milliseconds if it is connected.
+ * A new connection takes a second or two.
  */
 const takenMs = 10_000
 /**
- * Milliseconds for which a call waits for news of an unknown sandbox. The sandbox's runner informs control and the gate
- * at one moment.
+ * Milliseconds for which a call waits for news of an unknown sandbox. A runner reports a new sandbox to control and to the gate
+ * at the same time, so a short wait suffices.
  */
 const newsMs = 500
 /** Milliseconds for which a call waits for a runner that is starting. */

@@ -1,5 +1,6 @@
-// Checks the tickets of calls (src/wire/ticket.ts). A signature is verified once per ticket, not once per call. For a ticket with
-// an unknown key the gate asks control for its keys again. Keys that control no longer lists are invalid.
+// Checks the tickets of calls (src/wire/ticket.ts). A signature is verified once per ticket, not once per call. If a ticket was
+// signed with a key that the gate does not know, the gate asks control for its keys again. Keys that control no longer lists are
+// invalid.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
@@ -68,7 +69,7 @@ export class TicketChecks {
     if (!this.#read.has(text)) this.#readAnew(text).catch(() => {})
   }
 
-  /** Asks control for its keys. Joins a question that is open. */
+  /** Asks control for its keys. If such a question is pending already, waits for its answer. */
   renewKeys(): Promise<void> {
     this.#askedAt = performance.now()
     this.#asking ??= this.#askForKeys().finally(() => {

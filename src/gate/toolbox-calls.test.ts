@@ -143,7 +143,8 @@ suite('a call that the gate passes to a toolbox', () => {
         (error) => error.status,
       )
       assert.equal(answered, status)
-      // Only the runner knows the owner of a sandbox.
+      // The gate asks the runner for the sandbox only if the ticket is valid. The organization is the exception: only the runner
+      // knows the sandbox's owner.
       if (!what.includes('organization')) assert.equal(looked, status === 200 ? 1 : 0)
     })
   }

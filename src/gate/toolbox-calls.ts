@@ -26,7 +26,7 @@ const isForToolbox = (name: string) =>
 
 const letIn = new WeakMap<IncomingMessage, { access: Access; path: string }>()
 
-/** Prepares the call for the toolbox: from here on, the caller's identity is removed. */
+/** Prepares the call for the toolbox: removes the caller's credentials and all other headers that the toolbox does not need. */
 const admit = (request: IncomingMessage, access: Access, rest: string) => {
   const { headers } = request
   for (const name of Object.keys(headers)) if (!isForToolbox(name)) delete headers[name]
@@ -77,7 +77,7 @@ export const calledBy =
       const { ticket } = access
       const inherited = inheritedBy(sandbox.assignment, sandbox.config?.env)
       const { generation } = await control.changeVariables({ ticket, inherited, ...change })
-      // The next call of this caller must find the variables, so the answer waits until the runner has reported them.
+      // The caller's next call must run with the new variables, so wait here until the runner has reported them.
       await door.enter({ ...access, leastGeneration: generation }, need)
     })
   }

@@ -67,7 +67,7 @@ suite('every endpoint of the toolbox', () => {
     )
   })
 
-  /** Expects a complete refusal of the toolbox. The path in the refusal lacks the sandbox's id. */
+  /** Expects a refusal with every field of the toolbox's error format. The path in the refusal lacks the sandbox's id. */
   const isWhole = ({ method }: Route, path: string, { status, body }: Reply) => {
     const { statusCode, code, source, message, timestamp, error, ...rest } = body
     assert.deepEqual(
@@ -125,7 +125,7 @@ suite('every endpoint of the toolbox', () => {
     )
   })
 
-  /** These endpoints need nothing from their body. */
+  /** Endpoints that require no field in their body. */
   const worksWithAnyBody = /\/context$|^\/computeruse\/(?:start|stop)$/
 
   test('every toolbox endpoint answers 4xx to invalid names, bodies and queries, never 5xx', async () => {

@@ -12,7 +12,7 @@ export const isNavigation = ({ method, headers }: IncomingMessage): boolean =>
   /\btext\/html\b/i.test(headers.accept ?? '') &&
   [undefined, 'navigate'].includes(headers['sec-fetch-mode'] as string | undefined)
 
-/** Whether a person sees the answer, by any method, for example a form that another site sends for its visitor. */
+/** Whether the answer is shown to a person as a page, for any HTTP method. Example: the POST of a form. */
 export const isForPerson = ({ headers }: IncomingMessage): boolean => {
   const mode = headers['sec-fetch-mode']
   return mode === 'navigate' || (mode === undefined && /\btext\/html\b/i.test(headers.accept ?? ''))
@@ -51,7 +51,8 @@ const isLink = ({ method, headers }: IncomingMessage): boolean =>
  */
 const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress): boolean => {
   const { origin, referer, 'sec-fetch-site': site } = request.headers
-  // All previews by path share one origin, so their pages cannot be distinguished. But a request by a link opens a whole page.
+  // All previews by path share one origin, so their pages cannot be distinguished. So only a request that follows a link counts:
+  // it opens a whole page, whose contents the page with the link cannot read.
   if (prefix !== '') return isLink(request) && !isFramed(request)
   if (site === 'same-origin' || site === 'none') return true
   const from = origin ?? referer

@@ -37,12 +37,12 @@ export class Blobs {
     return mkdir(this.#directory, { recursive: true, mode: 0o700 })
   }
 
-  /** `onUse` is called with the name of each layer before the layer is used or stored. */
+  /** Returns access to the layers of one origin. `onUse` is called with the name of each layer before it is used or stored. */
   of(origin: string, onUse: (name: string) => void = () => {}): BlobsOfOrigin {
     return new BlobsOfOrigin(this.#directory, origin, onUse)
   }
 
-  /** Protects a layer from removal, even before it is stored. Each call needs one call of `release`. */
+  /** Protects a layer from removal until `release` is called as often as `hold`. The layer need not be stored yet. */
   hold(name: string): void {
     this.#held.set(name, (this.#held.get(name) ?? 0) + 1)
   }
@@ -53,14 +53,18 @@ export class Blobs {
     else this.#held.set(name, rest)
   }
 
-  /** Whether the layer of a file is held. The name of a file that is not verified yet begins with the name of its layer. */
+  /**
+   * Whether `hold` protects the layer of this file. The name of a file that is not verified yet begins with the name of its
+   * layer.
+   */
   #isHeld({ name }: Stored): boolean {
     return this.#held.has(name.slice(0, keptNameLength))
   }
 
   /**
    * Removes unwanted layers. Then removes the least recently used layers until the remaining layers have at most `mostBytes`.
-   * These removals have the reason `surplus`. Never removes layers that are held. Returns the bytes of the layers that stay.
+   * These removals have the reason `surplus`. Never removes layers that `hold` protects. Returns the total size in bytes of the
+   * remaining layers.
    */
   async sweep(
     isWanted: (stored: Stored) => boolean,
@@ -70,7 +74,7 @@ export class Blobs {
     const all = (await this.#list()).sort((a, b) => a.usedAt - b.usedAt)
     const removed: string[] = []
     let bytes = all.reduce((sum, { size }) => sum + size, 0)
-    // The checks and the renaming happen in one turn of the event loop, so no layer is held or recorded in between.
+    // The checks and the renaming happen in one turn of the event loop, so `hold` cannot be called in between.
     const remove = (stored: Stored, why: 'unwanted' | 'surplus') => {
       const path = join(this.#directory, `.old-${randomUUID()}`)
       renameSync(stored.path, path)

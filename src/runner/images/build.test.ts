@@ -97,7 +97,8 @@ suite('a build of the default image', { skip: needs }, () => {
     const [socket] = await asked
     try {
       await runCommand(['umount', pool])
-      // Any program of this host that begins a mount namespace holds the pool for a moment. The build holds nothing until its end.
+      // Wait until the pool's loop device is free. Other programs of this host keep it busy only for a moment; the build must not
+      // keep it busy until its own end.
       while (!isOver && (await runCommand(['losetup', '--noheadings', '--associated', file])) !== '') await delay(20)
       assert.equal(isOver, false)
     } finally {

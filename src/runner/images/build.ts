@@ -23,7 +23,7 @@ type BuildParts = {
   /** Directory for temporary files. It is emptied first and removed afterwards. */
   workDir: string
   onProgress: (progress: Progress) => void
-  /** Called with a sentence about what the image lacks, although the build succeeds. */
+  /** Called with a sentence if an optional part of the image could not be built. The build succeeds anyway. */
   onLack: (lack: string) => void
   timeoutMs: number
   /** Runs the build with low priority, so that it does not slow down sandboxes. */
@@ -31,8 +31,9 @@ type BuildParts = {
 }
 
 /**
- * Runs the build in its own mount namespace, after unmounting the pools of all servers there. With a copy of these mounts, the
- * build would keep the pool of a server that is removed meanwhile. The file system of the build stays mounted.
+ * Runs the build in its own mount namespace, after unmounting the pools of all servers there. Otherwise the build's copy of these
+ * mounts would keep the pool of another server busy, and that server could not remove it. The file system of the build stays
+ * mounted.
  */
 const withoutPools = `findmnt --noheadings --raw --types btrfs --output SOURCE,TARGET | while read -r device target; do
   at=$(printf %b "$target")
@@ -151,8 +152,8 @@ export const buildImage = async ({
 }
 
 /**
- * Resolves when the program has read all of its input or has closed it. A program may exit before Node notices that it has read
- * everything; its exit code tells whether it had.
+ * Resolves when the program has read all of its input or has closed it. The program may exit before Node notices that all input
+ * was read. The error is then ignored, because the exit code shows whether the program succeeded.
  */
 const untilTaken = (stdin: Writable) =>
   finished(stdin).catch((error: NodeJS.ErrnoException) => {

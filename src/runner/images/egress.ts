@@ -1,6 +1,6 @@
-// The network of programs that fetch addresses named by callers. Like a sandbox's network it cannot reach the host, private or
-// link-local addresses, whatever a name resolves to. Only registries that the operator has named are fetched through the host's
-// network.
+// The network of programs that download from addresses that callers name. Like a sandbox's network it cannot reach the host or
+// any private or link-local address, even if a public name resolves to such an address. Only registries that the operator has
+// named are fetched through the host's network.
 import { existsSync, realpathSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

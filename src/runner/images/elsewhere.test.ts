@@ -61,7 +61,8 @@ if (!isPrivateHost) {
     })
 
     /**
-     * Fetches an image and returns the error. The listener greets without TLS. If skopeo reports that, the listener was reached.
+     * Fetches an image and returns the error. The test's listener answers without TLS, so an error about missing TLS shows that
+     * the listener was reached.
      */
     const refusalOf = async (
       place: string,
@@ -69,7 +70,7 @@ if (!isPrivateHost) {
     ) => {
       const used: string[] = []
       const library = new Library({
-        // A library empties its pool's working directory when it starts.
+        // Each library has its own directory here, because a library empties it when it starts.
         poolDir: join(scratch, randomUUID()),
         filesDir: undefined,
         registries: {

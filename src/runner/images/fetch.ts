@@ -26,7 +26,7 @@ export type Resolved = {
   described: Described
 }
 
-/** An image whose layers are all stored in the blobs. */
+/** An image whose layers are all stored on this host (blobs.ts). */
 export type Fetched = { layers: Descriptor[]; described: Described }
 
 export type Fetching = {
@@ -217,7 +217,7 @@ const newSizesIn = async (directory: string): Promise<number[]> => {
   return (await Promise.all(sizes)).flat()
 }
 
-/** Verifies the files that the download has written, and moves the layers into the blobs. */
+/** Verifies the files that the download has written, and moves its layers to the stored layers (blobs.ts). */
 const adopt = async (
   blobs: BlobsOfOrigin,
   { directory }: Work,

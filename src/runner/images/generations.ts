@@ -1,11 +1,11 @@
 // The versions ("generations") of the default image on this host: `default`, then `default.2`, `default.3`, … New sandboxes are
-// made from the newest complete generation. An older generation stays while a disk lies over it.
+// made from the newest complete generation. An older generation is kept while the disk of a sandbox needs it as its base.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ImageDescription } from './recipe.ts'
 
-/** Name of the default image for control, and of its first generation for the disks over it. */
+/** Name that control uses for the default image. The first generation has this name too. */
 export const builtInImage = 'default'
 
 /** Contents of `image.json`. */
@@ -23,7 +23,10 @@ export const isGeneration = (image: string): boolean => numberOf(image) !== unde
 export const nextGeneration = (image: string | undefined): string =>
   image === undefined ? builtInImage : `${builtInImage}.${(numberOf(image) ?? 0) + 1}`
 
-/** A replaced generation stays for this time: a start that chose it just before needs it, although no disk names it yet. */
+/**
+ * Milliseconds for which a replaced generation is kept: a sandbox that is just being made may use it, although no disk names it
+ * yet.
+ */
 const replacedForMs = 3_600_000
 
 export class Generations {

@@ -28,7 +28,7 @@ export class ImageFailed extends Error {
   }
 }
 
-/** Returns the failure with words before its sentence, such as a line of a definition. Other errors stay as they are. */
+/** Returns an ImageFailed with `place`, such as the line of a definition, before its sentence. Returns other errors unchanged. */
 export const failedAt = (place: string, error: unknown): unknown =>
   error instanceof ImageFailed
     ? new ImageFailed(error.failure, `${place}: ${error.message}`, { cause: error.cause })
@@ -36,11 +36,14 @@ export const failedAt = (place: string, error: unknown): unknown =>
 
 /**
  * Thrown if a server that a caller has named could not be reached. The error must not reveal whether a name exists in the
- * operator's network: neither by its text nor by its time. Therefore all such errors have one sentence, and the caller gets none
- * before `notBefore` (a `performance.now()` time).
+ * operator's network: neither by its text nor by its time. Therefore all such errors have the same sentence, and the caller gets
+ * the error only after `notBefore` (a `performance.now()` time).
  */
 export class Unreached extends ImageFailed {
-  /** The end of a span after `begun`. A span is longer than the time limit of a request and the end of its program. */
+  /**
+   * Time is divided into spans from `begun` on; this is the end of the current span. One span is longer than a request that times
+   * out, so the time of an error reveals nothing.
+   */
   readonly notBefore: number
 
   constructor(

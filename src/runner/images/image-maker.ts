@@ -54,8 +54,8 @@ const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 
 /**
- * Returns the name that a record has in place of a tree for the files of a built-in image. For example, `built-in.2` for
- * `default.2`.
+ * Returns the name that an image's record contains if the image has the files of a built-in image and no directory of its own.
+ * For example, `built-in.2` for `default.2`.
  */
 const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
 export const builtInBelow = (tree: string) =>
@@ -65,7 +65,7 @@ const nothingOf = (origin: string) => ({
   ...{ origin, sizeBytes: 0, layers: [] as string[], architecture: ownArchitecture, config: emptyConfig() },
 })
 
-/** Called with the name of a tree or layer, which then stays until the image is recorded. */
+/** Called with the name of a directory of files (`tree`) or of a layer. It is not removed before the image is recorded. */
 export type Hold = { tree: (name: string) => void; layer: (name: string) => void }
 
 type MakerParts = {

@@ -30,7 +30,7 @@ export interface Agent {
   info(): Promise<{ version: string; bootId: string }>
   /** Sends SIGTERM to all processes, waits `graceMs`, then sends SIGKILL. Settles when PID 1 has ended. */
   shutdown(graceMs: number): Promise<void>
-  /** Commands and terminals that continue after their connection has ended, or the gate. */
+  /** Commands and terminals that continue after the connection to the agent, or the gate itself, has ended. */
   readonly jobs: Jobs
   /** Shells that keep their state between commands, and continue after the gate has ended. */
   readonly sessions: Sessions
@@ -63,7 +63,7 @@ const shutdown = async (socketPath: string, graceMs: number): Promise<void> => {
   try {
     while ((await connection.nextOrEnd()) !== undefined);
   } catch (error) {
-    // A lost connection and a clean end both mean that the agent has ended, as requested.
+    // The connection may break or end in the regular way. Both mean that the agent has ended, as requested.
     if (!(error instanceof AgentGone)) throw error
   } finally {
     connection.close()

@@ -24,7 +24,7 @@ suite('calls to the agent answer before they close their connection', { timeout:
     const sockets = () => native.openPaths.filter((path) => path.startsWith('socket:')).length
     const before = sockets()
     for (const [name, step] of Object.entries(steps)) {
-      // The connections of earlier operations are closed by now.
+      // Wait a turn of the event loop, in which the connections of the operation before are closed.
       await nextTurn()
       const closing = t.mock.method(Socket.prototype, 'destroy')
       await step()

@@ -82,7 +82,10 @@ export const writeProgram = (
     .strings(spec.argv)
     .strings(Object.entries(spec.env).map(([name, value]) => `${name}=${value}`))
 
-/** Turns a refusal that concerns the command's program into `StartFailed`. Returns other errors unchanged. */
+/**
+ * If the agent could not set the user, enter the directory or run the program, turns its refusal into `StartFailed`. Returns
+ * other errors unchanged.
+ */
 export const asStartFailed = (error: unknown): unknown =>
   error instanceof AgentRefused && (error.stage === 'user' || error.stage === 'cwd' || error.stage === 'exec')
     ? new StartFailed(error.stage, error.errno)

@@ -83,7 +83,7 @@ const openFresh = (socketPath: string): Socket =>
 
 let ready: ReadySockets | undefined
 
-/** Makes this program open connections to agents ahead, until the result is disposed of. */
+/** From now on, this program opens connections to agents before operations need them. Disposing of the result ends that. */
 export const openAhead = (sockets = new ReadySockets()): Disposable => {
   ready = sockets
   return {
@@ -95,7 +95,8 @@ export const openAhead = (sockets = new ReadySockets()): Disposable => {
 }
 
 /**
- * Opens a socket for one operation. More sockets are opened ahead only after that operation, so that it does not wait for them.
+ * Opens a socket for one operation. The sockets for later operations are opened only after this operation has ended, so that they
+ * do not delay it.
  */
 const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
@@ -226,7 +227,10 @@ export class Connection {
     return this.#frames.shift()
   }
 
-  /** Returns the bytes that arrived since the last call; `undefined` at the end. The socket does not read ahead. */
+  /**
+   * Returns the bytes that arrived since the last call; `undefined` at the end. The socket reads nothing while this method is not
+   * called.
+   */
   async #chunk(): Promise<Buffer | undefined> {
     try {
       return await this.#bytes.some()

@@ -8,8 +8,8 @@ import { plainWord } from './plain.ts'
 
 export const entrypointJob = 'entrypoint'
 /**
- * Maximum length in bytes of a command line that callers see. The agent stores no more metadata with a job, and lists show no
- * more of a command.
+ * Maximum length in bytes of a command line that callers see. The agent stores at most this many bytes of metadata with a job,
+ * and lists of sessions show at most this many bytes of a command.
  */
 const shownBytes = 4096
 

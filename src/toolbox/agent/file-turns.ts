@@ -8,15 +8,15 @@ import { AgentRefused } from './connection.ts'
 const places = new Budget<string | undefined>({ each: 1000, all: 10_000, sure: 10 })
 const waiting = { places, full: () => new AgentRefused('busy', 'EAGAIN') }
 /**
- * Parallel operations per sandbox. Writes have separate room: an upload may come from a file that is being read, so a writer must
- * never wait for readers.
+ * Maximum number of parallel operations per sandbox. Writes have a limit of their own and never wait for reads: a caller may
+ * upload what it is downloading, and the two would block each other.
  */
 const queues = { write: new FairQueue({ ofOne: 64, waiting }), read: new FairQueue({ ofOne: 128, waiting }) }
 const longestWaitMs = 30_000
 
 /**
- * Waits for a place among the parallel operations; disposing of the result frees it. Throws the agent's refusal `busy` if too
- * many operations wait, or after 30 s.
+ * Waits until the operation may start; disposing of the result lets the next operation start. Throws the agent's refusal `busy`
+ * if too many operations wait, or after 30 s.
  */
 export const takeTurn = (kind: keyof typeof queues, socketPath: string): Promise<Disposable> =>
   queues[kind].take(socketPath, AbortSignal.timeout(longestWaitMs)).catch(() => {

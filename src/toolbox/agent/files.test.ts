@@ -290,7 +290,8 @@ suite('permissions of file calls through the agent', () => {
     await assert.rejects(nobody.read('/proc/1/environ'), refused('EACCES'))
     await nobody.write(box.at('open', 'mine'), [Buffer.from('mine')])
     assert.equal(statSync(box.at('open', 'mine')).uid, 65534)
-    // The owner may not write this file. Replacing it would bypass its mode.
+    // The mode denies writing even to the owner. If the agent replaced the file instead of writing to it, the mode would have no
+    // effect.
     await nobody.setPermissions(box.at('open', 'mine'), { mode: 0o444 })
     await assert.rejects(nobody.write(box.at('open', 'mine'), []), refused('EACCES'))
     await assert.rejects(box.native.agent.files('no-such-user').stat('/'), { stage: 'user', errno: 'ENOENT' })

@@ -51,12 +51,12 @@ export interface Files {
   list(path: Path, depth?: number): AsyncGenerator<Entry, void, void>
   read(path: Path, options?: { offset?: number; length?: number }): Promise<FileContents>
   /**
-   * Replaces the whole file after all contents are on the disk; if `contents` breaks off, the old file stays. Asks `contents` for
-   * the next piece only when the memory of the last piece is free again.
+   * Replaces the whole file after all contents are on the disk. If `contents` throws, the old file stays. Asks `contents` for its
+   * next chunk only when the memory of the chunk before can be reused.
    */
   write(path: Path, contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options?: WriteOptions): Promise<void>
   /**
-   * Makes files, directories and links from a stream of records (`unpackRecord`, agent/PROTOCOL.md). If the stream breaks off,
+   * Makes files, directories and links from a stream of records (`unpackRecord`, agent/PROTOCOL.md). If the stream ends early,
    * the entries made so far stay. An unknown owner is an `AgentRefused` with stage `user`.
    */
   unpack(
@@ -213,8 +213,8 @@ const read = async (socketPath: string, body: Buffer): Promise<FileContents> => 
 }
 
 /**
- * Time in ms that a broken-off write waits until the agent has removed the new file. A paused sandbox removes the file only after
- * the sandbox resumes.
+ * If a write fails, its caller waits this long, in ms, for the agent to remove the unfinished file. In a paused sandbox the file
+ * is removed only after the sandbox resumes.
  */
 const removalMs = 1000
 

@@ -55,7 +55,10 @@ export const kinds = {
   text: 0x8c,
 } as const
 
-/** Kinds of frames whose payload must not be empty: an endless row of empty frames would never reach a limit on bytes. */
+/**
+ * Kinds of frames whose payload must not be empty. Otherwise a hostile agent could send empty frames without end, because the
+ * limits count bytes of payload.
+ */
 const bringing: ReadonlySet<number> = new Set([kinds.stdout, kinds.stderr, kinds.text])
 
 /** Throws if a frame is too large. Call this before memory is allocated for the payload. */
@@ -162,7 +165,10 @@ export class FieldWriter {
     return this.#add(piece)
   }
 
-  /** Writes a text. Refuses NUL: the agent would cut a name, an argument or a variable off at it. */
+  /**
+   * Writes a text. Throws if the text contains a NUL: the agent would take only the part before the NUL as the name, argument or
+   * variable.
+   */
   string(value: string | Uint8Array): this {
     const bytes = typeof value === 'string' ? Buffer.from(value) : Buffer.from(value)
     if (bytes.includes(0)) throw new TypeError('a string with a NUL inside')

@@ -416,7 +416,8 @@ suite('jobs with a terminal', () => {
     const argv = ['bash', '--norc', '--noprofile', '-i']
     await jobs.spawn(job('shell', '', { argv, terminal, env: { PS1: '> ' } }))
     await untilOutput(jobs, 'shell', /> /)
-    // A shell between fork and exec swallows byte 3, so the program itself reports that it runs.
+    // Byte 3 (Ctrl-C) has no effect while the shell is between fork and exec. So the program itself reports that it runs, before
+    // the test sends that byte.
     const program = `python3 -c 'import time; print("fore" + "ground", flush=True); time.sleep(1000)'`
     await jobs.input('shell', Buffer.from(`${program}\n`))
     await untilOutput(jobs, 'shell', /foreground\r\n/)

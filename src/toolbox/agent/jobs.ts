@@ -124,8 +124,8 @@ export const followOutput = <End extends { type: 'exit' }>(
   followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, options)
 
 /**
- * Sends a request and returns its connection. A generator would hold the sent request in memory until the end of the output; this
- * function does not.
+ * Sends a request and returns its connection. This is a function of its own because `followRequest` is a generator, which would
+ * keep the request in memory until the output ends.
  */
 const connectBy = async (socketPath: string, kind: number, request: FieldWriter): Promise<Connection> => {
   const [connection] = await Connection.request(socketPath, kind, request.done())

@@ -28,10 +28,10 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
     return all
   }, [])
 
-/** A chunk with free room before it, as chunks from a connection have. */
+/** A chunk with `headerBytes` unused bytes in memory before it, as chunks from a connection have. */
 const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
 
-/** Reads output with a consumer that overwrites each piece and the room before it. */
+/** Reads output with a consumer that overwrites each piece and the `headerBytes` bytes before it. */
 const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
   const finder = new PartFinder()
   const at = [0, ...cuts.map((cut) => cut % (stream.length + 1)).sort((a, b) => a - b), stream.length]
@@ -162,7 +162,7 @@ suite('passing on a command’s output with `pour`', () => {
     const payload = await pour((piece, done) => {
       assert.equal(piece.type, 'output')
       const { data } = piece as { data: Buffer }
-      // A consumer may overwrite the room before a piece.
+      // A consumer may overwrite the `headerBytes` bytes before a piece.
       Buffer.from(data.buffer, data.byteOffset - 3, 3).fill(1)
       return take(piece, done)
     })

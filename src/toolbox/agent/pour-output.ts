@@ -34,8 +34,8 @@ type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
- * Joins a stretch with the next output of the same stream, over the frame header between them. Moving the shorter stretch is
- * cheaper than passing on one more piece.
+ * Makes two outputs of one stream contiguous by moving the shorter one over the frame header between them. That is cheaper than
+ * passing on two pieces.
  */
 const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {
   if (to - from < stretch.to - stretch.from) {

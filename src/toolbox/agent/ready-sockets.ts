@@ -1,4 +1,4 @@
-// Connections to recently used agents. They are opened ahead, so that an operation need not wait for a connection. Each
+// Connections to recently used agents. They are opened before an operation needs one, so that the operation need not wait. Each
 // connection serves one operation. Unused connections are closed after `idleMs`.
 import type { Socket } from 'node:net'
 

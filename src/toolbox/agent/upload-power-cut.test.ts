@@ -23,7 +23,7 @@ const uploadAndCut = async (native: NativeAgent, { name, old, ...options }: Wish
   const half = Math.floor(contents.length / 2)
   const pieces = [contents.slice(0, half), contents.slice(half)].map((piece) => Buffer.from(piece))
   await native.agent.files(userInfo().username).write(path, pieces, options)
-  // Adds a mark for the answer, because strace may have ended before it recorded the send of the answer.
+  // Append the sending of the answer (`told`) by hand, because strace may have ended before it recorded that call.
   const operations: Operation[] = [...(await recorder.stop()), { kind: 'told' }]
   assert.ok(
     operations.some((each) => each.kind === 'write' && each.bytes.length > 0),

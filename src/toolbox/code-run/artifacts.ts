@@ -23,7 +23,9 @@ const containersIn = (text: string): number => {
   return count
 }
 
-/** Parses a chart line. Only the envelope is checked; the program decides on the contents of `value`. */
+/**
+ * Parses a chart line. Checks only that it is a JSON object with `type` and `value`; the program may put anything into `value`.
+ */
 const chartIn = (line: string): object | undefined => {
   try {
     const { type, value } = JSON.parse(line)

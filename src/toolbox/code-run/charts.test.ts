@@ -6,7 +6,7 @@ import { makeFakeMatplotlib } from './testing/fake-matplotlib.ts'
 
 const can = (code: string) => {
   try {
-    // Check the Python with the PATH that the toolbox has in tests.
+    // Check the Python that the toolbox of the tests finds in its PATH.
     execFileSync('python3', ['-c', code], { stdio: 'ignore', env: { PATH: '/usr/local/bin:/usr/bin:/bin' } })
     return true
   } catch {

@@ -7,7 +7,7 @@ const nobodyHangsUp = new AbortController().signal
 const start = (atOnce: number) => {
   const turns = compilerQueue(atOnce, { each: 3, all: 5, sure: 1 })
   const order: string[] = []
-  /** Owner of each running compilation, and the function that ends it. */
+  /** The running compilations: each with its owner and the function that ends it. */
   const having: { owner: string; end: () => void }[] = []
   const take = async (owner: string, signal = nobodyHangsUp) => {
     const turn = await turns.take(owner, signal)

@@ -125,7 +125,7 @@ export const ask = async <S extends TSchema>(
     using stdout = new BoundedOutput(sandbox.assignment.organizationId, answerBytes)
     using stderr = new BoundedOutput(sandbox.assignment.organizationId, complaintBytes)
     const spec = {
-      // Isolated, so that no module of the working directory replaces one of the standard library.
+      // The option -I isolates Python, so that no module in the working directory replaces a module of the standard library.
       argv: ['python3', '-I', '-c', bootstrap],
       env: environmentOf(sandbox, { LC_ALL: 'C.UTF-8' }),
       cwd: '/',

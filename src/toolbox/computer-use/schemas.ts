@@ -89,7 +89,7 @@ const Pid = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })
 export const TreeQuery = Type.Object({
   scope: Type.Optional(Type.Enum([...scopes])),
   pid: Type.Optional(Pid),
-  /** -1: no limit of the caller. 0: only the root. */
+  /** Depth of the tree. -1: the caller sets no limit. 0: only the root node. */
   maxDepth: Type.Optional(Type.Integer({ minimum: -1, maximum: 1000 })),
 })
 const NodeText = Type.String({ maxLength: 1000 })

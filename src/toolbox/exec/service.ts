@@ -48,8 +48,8 @@ export const checkCommand = ({ command, envs }: ExecuteRequest): void => {
 }
 
 /**
- * Starts the command, or returns why it could not start. Does not refer to the caller's body after the start, so that the
- * memory of the body can be freed.
+ * Starts the command, or returns why it could not start. After the start nothing here refers to the caller's request body, so
+ * that its memory can be freed.
  */
 const start = async (
   sandbox: ToolboxSandbox,
@@ -104,11 +104,12 @@ export const executeGiven = async (
   )
   const shortage = await findOutOfMemory(exitCode)
   if (shortage === undefined) return { exitCode, result: output.text() }
-  // Do not add the line about lack of memory to the output of a successful command, because a program may parse that output.
+  // If a process was killed for lack of memory, a line at the end of the output says so. A successful command gets no such line,
+  // because a program may parse its output.
   const line = exitCode === 0 ? '' : shortage.line
   return { exitCode, result: `${output.text()}${line}`, oom: shortage.oom }
 }
 
-/** Executes a command. The request body of the call must not count for `heldBodies` while the command runs. */
+/** Executes a command. While it runs, nothing here may refer to the HTTP request body, so that the body's memory can be freed. */
 export const execute = (sandbox: ToolboxSandbox, body: ExecuteRequest, deadline: Deadline): Promise<ExecuteResponse> =>
   executeGiven(sandbox, { body }, deadline)

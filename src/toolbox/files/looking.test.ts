@@ -195,7 +195,7 @@ suite('POST /files/replace', () => {
     ])
     assert.equal(readFileSync(room.at('one'), 'utf8'), '$&é $&é axb $&')
     assert.equal(statSync(room.at('one')).mode & 0o7777, 0o750)
-    // A file without the text is not written at all.
+    // The unchanged inode number shows that a file without the text is not written at all.
     assert.equal(statSync(room.at('two')).ino, ino)
     assert.deepEqual(readdirSync(room.directory).sort(), ['one', 'two'])
   })

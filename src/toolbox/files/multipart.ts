@@ -1,5 +1,5 @@
-// Reads a multipart body (RFC 2046 §5.1, RFC 7578) as a stream, part by part. The reader reads more only when the consumer of a
-// part requests more, and holds one chunk. The memory of a chunk is reused for the next chunk.
+// Reads a multipart body (RFC 2046 §5.1, RFC 7578) as a stream, part by part. It reads the next chunk only when the consumer of a
+// part requests more, and has one chunk in memory at a time. The memory of a chunk is reused for the next chunk.
 import { Problem } from '#src/problems.ts'
 
 const headerBytes = 16 * 1024

@@ -19,7 +19,7 @@ const mostInstructions = 1000
 /** Maximum number of flags of one instruction. Reading a flag takes time, because all variables are looked up for it. */
 const mostFlags = 30
 
-/** Place of an error: a line, and the name of its instruction if it has one. */
+/** Where an error is in the definition: the line, and the name of the line's instruction if it has one. */
 export type At = { line: number; name?: string }
 
 /** `instead` advises the user what to write. */
@@ -39,7 +39,10 @@ export const jsonListIn = (rest: string): string[] | undefined => {
   }
 }
 
-/** The character that joins lines. The directive `# escape=` at the top may change it; other directives have no effect. */
+/**
+ * The character that at the end of a line continues the instruction on the next line. The directive `# escape=` at the top may
+ * change it; other directives have no effect.
+ */
 const escapeIn = (lines: readonly string[]): '\\' | '`' => {
   for (const line of lines) {
     const [, name, value] = /^\s*#\s*(\w+)\s*=\s*(\S+)\s*$/.exec(line) ?? []

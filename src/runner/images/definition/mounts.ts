@@ -5,7 +5,7 @@ import type { Origin } from './origins.ts'
 
 export type Mount =
   | { type: 'cache'; id: string; target: string; mode: number; uid: number; gid: number; from?: Origin; source: string }
-  /** A mount without `from` shows the files that came with the definition. */
+  /** `from`: the stage or image that is mounted. Without `from`, the files that came with the definition are mounted. */
   | { type: 'bind'; target: string; source: string; from?: Origin }
   | { type: 'tmpfs'; target: string }
   /** Alcove's builds have no secrets and no SSH agent. The command runs without them. */

@@ -44,7 +44,10 @@ const refuseSoMany = (at: At) =>
 
 export const emptyConfig = (): ContainerConfig => ({ entrypoint: [], cmd: [], env: {}, user: '', workdir: '' })
 
-/** Placeholder for values that are unknown until the base image is downloaded. Valid as number, name, path and mode. */
+/**
+ * Placeholder for values that are unknown until the base image is downloaded. This text is valid as a number, name, path and
+ * mode.
+ */
 const anything = '755'
 
 /** `hasFiles`: files came with the definition, for COPY and ADD. `snapshots`: names that FROM takes for snapshots. */

@@ -86,7 +86,7 @@ export const runStage = (
   return { steps: state.steps, config: state.config }
 }
 
-/** Instructions that can make the image's configuration too large. */
+/** Instructions that add to the image's configuration, whose size is checked after each of them. */
 const sayMore = ['ENV', 'CMD', 'ENTRYPOINT', 'SHELL', 'ONBUILD']
 
 const perform = (instruction: Instruction, state: State) => {

@@ -45,7 +45,7 @@ class WordReader {
 
   /**
    * Reads the text from the current position on. With `splits`, white space separates words; otherwise all is one word. Stops
-   * before the first unquoted character in `ends`. Callers set `ends` to read the inside of `${…}`.
+   * before the first unquoted character that is one of `ends`. Callers set `ends` to read the inside of `${…}`.
    */
   words(splits: boolean, ends = ''): string[] {
     const { escapedBy } = this.#reading
