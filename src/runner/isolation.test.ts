@@ -233,7 +233,8 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
   })
 
   test('a sandbox cannot see the host’s devices and kernel settings', async () => {
-    // A machine that lacks one of these directories passes, because the directory cannot be seen in a sandbox either.
+    // If the test's machine lacks one of these directories, the test still passes, because a sandbox cannot see the directory
+    // either.
     const hidden = ['class/dmi', 'devices/virtual/dmi', 'firmware', 'class/net', 'class/block', 'block', 'fs/btrfs']
     hidden.push('devices/virtual/net', 'devices/virtual/block')
     const look = `ls -d ${hidden.map((path) => `/sys/${path}/*`).join(' ')} 2>/dev/null`

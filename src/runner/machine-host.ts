@@ -1,5 +1,5 @@
-// Carries out what is asked of the sandboxes of this host, on the real machine. Closing it leaves every sandbox running, for the
-// next runner to adopt.
+// Carries out the verbs (start, stop, pause and others) for the sandboxes of this host, on the real machine. Closing it leaves
+// every sandbox running, and the next runner adopts them.
 import { isAlive } from '#src/kit/process-identity.ts'
 import type {
   ArchiveRef,
@@ -55,7 +55,7 @@ class MachineHost implements Host {
   readonly #verbs = new VerbQueue()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
   readonly #lookouts: Lookouts
-  /** Sandboxes that the runner killed because they harmed the host. */
+  /** Sandboxes that the runner killed because they harmed the host, with the cause to report when their end is noticed. */
   readonly #guilty = new Map<string, Cause>()
   #onMishap: (sandboxId: string, cause: Cause) => boolean = () => false
   readonly #watchers = new Set<(sandboxId: string) => void>()
@@ -121,7 +121,7 @@ class MachineHost implements Host {
       }
       expectStart()
       try {
-        // Clears away a sandbox that has just ended by itself, or whose failed start left something behind.
+        // Remove what is left on the host of a sandbox that has just ended by itself or whose start failed.
         this.#notRunning(sandboxId)
         if (running || spec?.status === 'error') await clearSandbox(this.#machine, sandboxId, running?.slot)
         if (spec?.status === 'archived') await this.#machine.pool.remove(sandboxId)

@@ -1,5 +1,5 @@
-// Puts the runner's parts together. The sandboxes on this host come first, so that they can be reached immediately. Then come
-// the link to control and the default image.
+// Starts the runner. It first adopts the sandboxes on this host, so that they can be reached immediately. Then it connects to
+// control and makes the default image.
 import { mkdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'

@@ -208,7 +208,7 @@ export class ImageMaker {
     return this.#unpacked({ origin, described, layers, fetch: async () => fetched }, making, scratch, hold)
   }
 
-  /** Returns the tree of these layers: an existing one, or a new one that is fetched and unpacked. */
+  /** Returns the directory of files (`tree`) of these layers. If this host has none yet, fetches and unpacks the layers. */
   async #unpacked(
     { origin, described: { diffIds, config }, layers, fetch }: Layers,
     making: Making,

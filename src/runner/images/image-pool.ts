@@ -23,7 +23,10 @@ export class ImagePool {
     this.#place = join(parts.poolDir, 'image-pool')
   }
 
-  /** Mounts the file system if it exists. Throws if the mount fails, because without it all images would seem to be lost. */
+  /**
+   * Mounts the file system if it exists. Throws if the mount fails, because the runner would otherwise find no image in the file
+   * system.
+   */
   async openExisting(): Promise<SharingPlace | undefined> {
     return existsSync(this.#image) ? this.open() : undefined
   }

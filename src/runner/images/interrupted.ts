@@ -21,7 +21,10 @@ export class Interrupted {
     this.#layers = new Blobs(directory)
   }
 
-  /** Saves the complete layers of downloads whose runner was killed. Damaged notes are ignored. */
+  /**
+   * Saves the complete layers of downloads whose runner was killed. Each download wrote a note with its layers; a damaged note is
+   * ignored.
+   */
   async open(scratches: string, blobs: Blobs): Promise<void> {
     await this.#layers.open()
     for (const name of await namesBelow(scratches)) {
@@ -63,7 +66,7 @@ export class Interrupted {
 
   /**
    * Removes layers that were saved more than a day ago. Then removes the least recently used layers until `mostBytes` is not
-   * exceeded. Returns the bytes of the layers that stay.
+   * exceeded. Returns the total size in bytes of the remaining layers.
    */
   sweep(mostBytes: number, givenBack: GivenBack): Promise<number> {
     return this.#layers.sweep(

@@ -1,4 +1,4 @@
-// Tells the operator what the default image lacks, because a source could not be reached during the build.
+// Returns a sentence for the operator if the default image lacks a program whose source could not be reached during the build.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Generations } from './generations.ts'

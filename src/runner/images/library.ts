@@ -44,7 +44,7 @@ export type Base = {
   container: ContainerConfig
   digest?: string
   sizeBytes: number
-  /** Name of the image's files. Two images with the same `files` have the same files. */
+  /** Name of the directory with the image's files. If two images have the same `files`, their files are equal. */
   files: string
 }
 
@@ -58,7 +58,7 @@ export type BringRequest = {
   maxGiB: number
   /**
    * User ids that the image needs besides the owners of its files, and that not every sandbox has. Ignored if they do not fit
-   * into the map.
+   * into the sandbox's map of user ids.
    */
   largeIds?: readonly number[] | undefined
   /** The organization that the image belongs to. All images of one organization together may use only a share of the disk. */
@@ -113,7 +113,10 @@ const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
 const removeScratch = (scratch: string) =>
   rm(scratch, { recursive: true, force: true }).catch(() => removeTree(scratch))
 
-/** Delays the error `Unreached` until the time at which its caller may get it (`notBefore`). The delay does not occupy a lane. */
+/**
+ * Delays the error `Unreached` until the time at which its caller may get it (`notBefore`). During the delay the caller does not
+ * count among the images that are fetched at the same time.
+ */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
@@ -385,8 +388,8 @@ export class Library {
           held.push(() => this.#blobs.release(name))
         },
       })
-      // Hold the tree and the layers again, on behalf of all callers of this shared work. `release` ends this hold when all
-      // callers have written their records.
+      // Protect the files and the layers from removal until all callers of this shared work have written their records. Then
+      // `release` is called.
       this.#trees.hold(made.tree)
       for (const name of keptNamesOf(made)) this.#blobs.hold(name)
       return made

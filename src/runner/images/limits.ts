@@ -11,8 +11,8 @@ export type ImageLimits = {
   /** Time limit of one download, and of unpacking one image, in milliseconds. */
   timeoutMs: number
   /**
-   * Time limit of a small request to a registry, in milliseconds. An unreachable registry is reported after this time, whatever
-   * the reason.
+   * Time limit of a small request to a registry, in milliseconds. For every cause, an unreachable registry is reported only after
+   * this time, so that the time reveals nothing about the network.
    */
   answerTimeoutMs: number
   /** Space that images leave free on their disk for the host. */

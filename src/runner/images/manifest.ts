@@ -153,7 +153,8 @@ const wrongArchitecture = (offered: readonly Platform[]) =>
   )
 
 /**
- * Finds the index entry for this machine's platform. An entry without a platform may match; the image's configuration decides.
+ * Finds the index entry for this machine's platform. An entry without a platform is accepted for now: the image's configuration,
+ * which is read later, names the platform.
  */
 export const ourEntryOf = (index: readonly IndexEntry[]): Descriptor => {
   const images = index.filter(({ isArtifact }) => !isArtifact)

@@ -69,7 +69,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       assert.deepEqual(leaks, [])
       room.registry.onRequest = onRequest
 
-      // The image is on this host now. A pull still needs credentials that the registry accepts.
+      // The image is on this host now. Still, a pull fails without credentials that the registry accepts.
       await refused(bring(library, 'none', from(reference)), /wants credentials/)
       await refused(bring(library, 'none', from(reference), { organizationId: 'theirs' }), /wants credentials/)
       const wrong = { ...accountOf('theirs', { password: 'wrong' }), onLine }

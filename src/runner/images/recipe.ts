@@ -104,7 +104,7 @@ const addUser = [
 /** Lets pip install outside of a virtual environment, which Debian forbids. In a sandbox no virtual environment is needed. */
 const configurePip = 'printf "[global]\\nbreak-system-packages = true\\n" > "$1/etc/pip.conf"'
 
-/** Removes files that describe the machine that builds. */
+/** Empties or replaces files that describe the machine on which the image is built. */
 const forgetBuilder = [
   ': > "$1/etc/machine-id"; : > "$1/etc/resolv.conf"; echo sandbox > "$1/etc/hostname"',
   'printf "127.0.0.1 localhost\\n" > "$1/etc/hosts"; chmod 644 "$1/etc/hosts" "$1/etc/hostname" "$1/etc/resolv.conf"',
@@ -145,7 +145,7 @@ export const recipeHash = (recipe: Recipe): string =>
     .digest('hex')
     .slice(0, 16)
 
-/** The tests of NumPy, pandas and SymPy are 5,000 files. */
+/** The tests of Python packages, which the image omits: those of NumPy, pandas and SymPy alone are 5,000 files. */
 const pythonTests = '/usr/lib/python3/dist-packages/*/tests/*'
 
 /**
@@ -158,8 +158,8 @@ const compileLater = [
 ].join(' && ')
 
 /**
- * Compiles the Python packages of the image. Then removes the two measures of `compileLater`, so packages that a sandbox installs
- * are compiled as usual and keep their tests.
+ * Compiles the Python packages of the image. Then undoes both changes of `compileLater` (the replaced py3compile, the omitted
+ * tests). So packages that a sandbox installs are compiled as usual and keep their tests.
  */
 const compilePython = [
   'rm "$1/usr/bin/py3compile" && chroot "$1" dpkg-divert --local --quiet --rename --remove /usr/bin/py3compile',

@@ -61,9 +61,9 @@ export const formatReference = ({ registry, repository, version }: Reference): s
 export const pinned = (reference: Reference, digest: string): Reference => ({ ...reference, version: { digest } })
 
 /**
- * The origin of an image. Files and layers are shared within an origin: a reader of one image of a repository may read all.
- * Callers without credentials of their own pull with the same credentials. An organization that pulls with its own
- * credentials has origins of its own. A registry may show one repository differently with different credentials.
+ * The origin of an image. Files and layers are shared within an origin, because whoever may read one image of a repository may
+ * read all its images. Callers without credentials of their own pull with the same credentials. An organization that pulls with
+ * its own credentials has origins of its own. A registry may show one repository differently with different credentials.
  */
 export const originOf = ({ registry, repository }: Reference, accountOf?: string): string =>
   accountOf === undefined ? `${registry}/${repository}` : `${registry}/${repository} as shown to ${accountOf}`

@@ -9,7 +9,10 @@ export type RenewalState = {
   madeAt?: string
   /** The last or current renewal. */
   renewal?: {
-    /** The request that this renewal carries out. Absent: it was due without a request. */
+    /**
+     * The request that this renewal carries out. Absent: the renewal began by itself, for example because the image was 30 days
+     * old.
+     */
     request?: string
     state: 'running' | 'done' | 'failed'
     /** When this state began: the start of a running renewal, otherwise its end. */

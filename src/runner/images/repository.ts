@@ -34,8 +34,8 @@ const environment = [
   ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
 ]
 
-// Arguments: "$1" is the address, "$2" the ref, "$3" the directory, "$4" the names that tar leaves out. "$5" is the lowest number
-// of files that is too many. git lists the directories, because a path of the file system may lead through a link.
+// Arguments: "$1" is the address, "$2" the ref, "$3" the directory, "$4" the names that tar leaves out. With "$5" files or more,
+// the repository is refused. git lists the directories, because a path of the file system may lead through a link.
 const script = `set -e
 umask 022
 mkdir /work/tree; cd /work/tree
@@ -66,7 +66,7 @@ const mostObjects = 2 * mostEntries
 const tooMany = (what: string, most: number, cause?: unknown) =>
   new ImageFailed('too-many-files', `The repository has ${most} ${what} or more.`, { cause })
 
-/** Throws if the pack that is being received says that it holds too many objects (gitformat-pack(5)). */
+/** Throws if the header of the pack file that git is receiving announces too many objects (gitformat-pack(5)). */
 const checkObjects = async (place: string) => {
   const directory = join(place, 'tree/.git/objects/pack')
   const names = await readdir(directory).catch(() => [])

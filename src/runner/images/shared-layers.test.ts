@@ -26,7 +26,8 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const own = (name: string) => makeImage({ layers: [base, installed, layer(file(name), file('d/.wh.none', ''))] })
     await bring(library, 'one', from(room.registry.put('x:1', own('a'))))
-    // In an overlay of one file system, a file of a sandbox's disk could have the inode number of a file of its image.
+    // Images and sandbox disks must be on different file systems. Otherwise a file of a disk could get the inode number of a file
+    // of its image.
     assert.notEqual(statSync(join(room.directory, 'pool/image-pool')).dev, statSync(join(room.directory, 'pool')).dev)
     const afterOne = library.stored().images
     room.registry.asked.length = 0
@@ -143,7 +144,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       await library.close()
     } finally {
       await unmountImagePool(pool)
-      // The loop device keeps its file until no other process has a copy of the mount.
+      // Unmount lazily: another process may have a copy of the mount, and the loop device is busy until that copy is gone.
       execFileSync('umount', ['--lazy', pool])
     }
   })

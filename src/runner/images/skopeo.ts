@@ -258,7 +258,9 @@ const mustWait = (host: string, options?: ErrorOptions) =>
     options,
   )
 
-/** Only the wording of the error depends on skopeo's output, because skopeo's exit code is always 1. */
+/**
+ * Error sentences by the text that skopeo prints. Skopeo's exit code is 1 for every error, so only its output shows the cause.
+ */
 const complaints: readonly Complaint[] = [
   [
     /manifest unknown|name unknown|not known to registry|status 404/,
@@ -294,7 +296,8 @@ const complaints: readonly Complaint[] = [
 const complaintOf = (outcome: Outcome, { reference, login }: Running): ImageFailed => {
   const lines = outcome.stderr.split('\n')
   const stderr = lines.filter((line) => !line.includes('level=debug') || saysToWait.test(line)).join('\n')
-  // A registry may repeat in an error what it was sent, and the cause goes to the log.
+  // A registry's error may repeat the credentials that it received. So with credentials, skopeo's output does not go into the
+  // log.
   const told = login === undefined ? stderr.trim().slice(-2000) : 'skopeo failed; what it said is not kept'
   const cause = new Error(told || 'skopeo failed')
   const name = reference === undefined ? 'file' : formatReference(reference)

@@ -266,7 +266,10 @@ type MakingDefault = {
 
 const cachedFile = (cacheDir: string, recipe: Recipe) => join(cacheDir, `${builtInImage}-${recipeHash(recipe)}.tar.zst`)
 
-/** Removes what a killed build left. If another server is unpacking or building, the removal waits in the background. */
+/**
+ * Removes files that a killed build left. If another server on this host is unpacking or building, the removal waits for it in
+ * the background.
+ */
 const removeLeftOfBuild = async ({ cacheDir, log }: ImageStoreOptions, recipe: Recipe) => {
   const cached = cachedFile(cacheDir, recipe)
   const left = [`${cached}.partial`, ...leftOfBuild(`${cached}.work`)]
@@ -340,7 +343,7 @@ const makeEmpty = async (directory: string) => {
   await mkdir(directory, { recursive: true, mode: 0o755 })
 }
 
-/** zstd's checksum and tar's end mark show whether the file is whole. */
+/** Unpacks an image file. An incomplete file fails here, because zstd's checksum or tar's end mark is missing. */
 const unpack = async (archive: string, rootfs: string) => {
   await makeEmpty(rootfs)
   await runCommand(['tar', '--use-compress-program=zstd', '--file', archive, ...unpackingInto(rootfs)], {

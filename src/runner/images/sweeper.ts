@@ -79,7 +79,10 @@ export class Sweeper {
     this.#running = undefined
   }
 
-  /** Leaves the tree and the layers of an image that is being fetched: they are held until its record is written. */
+  /**
+   * Does not remove the files and layers of an image that is being fetched: `hold` protects them until the image's record is
+   * written.
+   */
   async #sweepNow() {
     const { records, trees, blobs, interrupted, limits } = this.#parts
     const unusedBytes = await trees.sweep(() => new Set(records.all().map(({ tree }) => tree)))

@@ -1,5 +1,5 @@
-// Makes the tree of an image's layers. Begins with the tree of its lower layers, if that exists on this host and the image's
-// origin may use it (docs/adr/0035).
+// Makes the directory of an image's files (its `tree`) from the image's layers. Begins with a copy of the tree of the lower
+// layers, if this host has one and the image's origin may use it (docs/adr/0035).
 import { chown, mkdir } from 'node:fs/promises'
 import { uidBase } from '../oci/ids.ts'
 import type { Blobs } from './blobs.ts'
@@ -26,7 +26,10 @@ type Named = { name: string; tree: Tree }
 
 export const treeOfNothing: Tree = { sizeBytes: 0, diffIds: [], layers: [] }
 
-/** After each such number of packed bytes, a copy of the unfinished tree is kept for later images with the same lower layers. */
+/**
+ * Whenever layers of this many packed bytes were unpacked, a copy of the unfinished tree is kept for later images with the same
+ * lower layers.
+ */
 const segmentBytes = 8 * 1024 ** 2
 
 /** Small layers are unpacked together with later ones, because each unpacking costs about 0.2 s. */
@@ -128,7 +131,7 @@ export class TreeMaker {
       const name = trees.nameOf(diffIds)
       const tree = trees.find(name)
       if (tree === undefined || (count < layers.length && !trees.canBeCopied(name))) continue
-      // True if the tree was made from the bytes that this origin has delivered.
+      // True if this origin has delivered exactly the bytes from which the tree was made.
       const isProven = layers.slice(0, count).every(({ digest }, at) => digest === tree.layers?.[at])
       if (isProven || known.some((whole) => beginsWith(whole, diffIds))) return { name, tree }
     }

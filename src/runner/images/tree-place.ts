@@ -21,7 +21,7 @@ export interface TreePlace {
   sync(path: string): Promise<void>
   /** Resolves when all names given so far are on the disk. */
   syncNames(): Promise<void>
-  /** Number of files made in a directory so far. Only the difference between two results has a meaning. */
+  /** A number that grows by one with each file made in the directory. Only the difference between two results has a meaning. */
   filesMade(path: string): Promise<number>
 }
 

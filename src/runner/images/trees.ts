@@ -85,7 +85,7 @@ export class Trees {
     }
   }
 
-  /** Whether a new tree can begin as a copy of this one. */
+  /** Whether a new tree can begin as a copy of the tree `name`. */
   canBeCopied(name: string): boolean {
     return this.#sharing !== undefined && existsSync(join(this.#sharing.directory, name))
   }
@@ -101,7 +101,10 @@ export class Trees {
     else this.#held.set(name, rest)
   }
 
-  /** Makes a tree, which begins as a copy of another one or with an empty directory. Removes it unless it gets its name. */
+  /**
+   * Makes a tree, which begins as a copy of another one or with an empty directory. Removes the new tree unless `finish` gives it
+   * its name.
+   */
   async making<T>(below: string | undefined, make: (unfinished: Unfinished) => Promise<T>): Promise<T> {
     const place = this.#sharing ?? this.#plain
     const directory = join(place.directory, `.new-${randomBytes(4).toString('hex')}`)
@@ -149,8 +152,8 @@ export class Trees {
   }
 
   /**
-   * Removes unused trees, and returns their bytes. A tree is used also if another one began as its copy. The check by `used` and the
-   * renaming happen in one turn of the event loop, so nothing comes between.
+   * Removes unused trees, and returns their bytes. A tree also counts as used if another used tree began as its copy. The check
+   * by `used` and the renaming happen in one turn of the event loop, so nothing can begin to use a tree in between.
    */
   async sweep(used: () => ReadonlySet<string>): Promise<number> {
     const inUse = this.#withThoseBelow([...used(), ...this.#held.keys()])

@@ -90,7 +90,7 @@ export const fetchWebFile = async (
   return opened(join(directory, 'file'), checksum)
 }
 
-/** Opens as root what curl has written, if it is a regular file. */
+/** Opens, as root, the file that curl has written. Throws if it is not a regular file. */
 const opened = async (path: string, checksum: string | undefined): Promise<WebFile> => {
   // curl writes no file if the answer is empty.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK

@@ -36,7 +36,7 @@ export type Job = {
   watch?: (pid: number) => Promise<void>
 }
 
-/** How the job ended by itself. */
+/** The result of a job that ended by itself. */
 export type Outcome = { exitCode: number | null; stdout: Buffer; stderr: string }
 
 /** What a failed job wrote last to its standard error. It goes to the log. */
@@ -191,7 +191,8 @@ const runWatched = (program: string, args: readonly string[], job: Job): Promise
   new Promise((resolve, reject) => {
     const { timeoutMs, tookTooLong, signal, watch, secret } = job
     const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' }
-    // Pipes only: the runtime gives standard files to the job's user, and no file of the host may become that user's.
+    // Use only pipes as standard input and output: the runtime makes the job's user their owner, which must not happen to a file
+    // of the host.
     const child = spawn(program, args, { env, stdio: 'pipe' })
     child.stdin.on('error', () => {})
     child.stdin.end(secret?.text)

@@ -45,11 +45,11 @@ type Entry = {
   progressAt: number
   attempts: number
   retry?: NodeJS.Timeout
-  /** Control gave the sandbox to another runner, or no longer wants it, while this runner was starting it. */
+  /** True if control gave the sandbox to another runner, or no longer wants it, while this runner was starting it. */
   isLeft: boolean
-  /** The host may have a copy of the parent's disk, although it does not list the sandbox yet. */
+  /** True if the host may have a copy of the parent's disk for this fork, although it does not list the fork yet. */
   mayHaveCopy: boolean
-  /** A start was superseded before it began, so the host may have nothing of the sandbox. */
+  /** True if a newer assignment replaced a start that had not begun yet. The host may then have nothing of the sandbox. */
   mayBeUnborn: boolean
 }
 
@@ -240,7 +240,7 @@ export class Keeper implements Disposable {
     const isFaultInside = error instanceof FaultInside
     const said = { err: error, sandboxId, generation, verb, attempts: entry.attempts }
     this.#log[isFaultInside ? 'info' : 'warn'](said, 'a verb failed')
-    // A failed verb gets two more tries. A failed destroy is retried without end.
+    // A failed verb is tried two more times. A failed destroy is retried until it succeeds.
     const isOwed = verb === 'destroy'
     if (!isOwed && (entry.attempts > 2 || isFaultInside || error instanceof NotRecoverable)) {
       this.#settle(entry, this.#givenUp(entry, verb, error))
@@ -309,8 +309,8 @@ const ended = (cause: Cause): Outcome =>
     : { state: 'stopped', cause }
 
 /**
- * Whether a new assignment may interrupt the verb under way. A polite stop waits for processes to end, and archive and restore
- * wait for a store; a newer assignment need not wait for such verbs. A destroy interrupts everything.
+ * Whether a new assignment may interrupt the verb under way. A stop waits until processes have ended, and archive and restore
+ * wait for the object store. A newer assignment need not wait for such verbs. A destroy interrupts everything.
  */
 const overtakes = ({ verb, assignment: { target, signal } }: Entry) => {
   if (target === 'destroyed') return verb !== 'destroy'

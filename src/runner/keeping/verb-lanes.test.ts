@@ -99,7 +99,7 @@ suite('the lanes of verbs on a runner', () => {
     await kept.reported(1)
     await kept.settled()
     assert.deepEqual([kept.said(), kept.host.asked], [['third 2 started'], ['start first 2', 'start third 2']])
-    // A sandbox that comes back to this runner later is started as usual.
+    // If control later assigns the sandbox to this runner again, it is started as usual.
     kept.keeper.take(assigned('second', 3, { archive }))
     await kept.reported(2)
     assert.equal(kept.said().at(-1), 'second 3 started')

@@ -1,5 +1,5 @@
-// Decides when verbs run: how many run at a time, and what must happen before a verb. A verb that waits for another sandbox
-// takes no place in a lane.
+// Decides when verbs run: how many run at a time, and what must happen before a verb. A verb that waits for another sandbox does
+// not count towards the limit of its lane.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Assignment, Target } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
@@ -59,7 +59,8 @@ export class VerbLanes {
    * Then `work` waits for its lane. `work` itself has to check whether it is still wanted.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
-    // A destroy waits for no other verb of the sandbox: such a verb may hold the very lane that the destroy needs.
+    // A destroy does not wait for the sandbox's verb under way but interrupts it: that verb may occupy the lane that the destroy
+    // needs.
     if (verb === 'destroy') this.#host.cutShort(assignment.sandboxId)
     const begin = () => this.#lanesOf(verb, assignment).run(work, { owner: assignment.organizationId })
     const first = this.#comesFirst(verb, assignment, isWanted)

@@ -11,8 +11,8 @@ type VolumeKeeperParts = {
 }
 
 /**
- * Number of parallel removals per driver. The limit protects sandboxes, because a volume may have many files on their disk. It
- * is per driver, so that a shared directory whose server is down does not delay removals on the disk.
+ * Number of parallel removals per driver. Removing many files slows down the disk that sandboxes use, so few removals run at the
+ * same time. It is per driver, so that a shared directory whose server is down does not delay removals on the disk.
  */
 const atOnce = 2
 

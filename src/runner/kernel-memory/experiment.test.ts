@@ -17,7 +17,7 @@ const hostWith = (rates: Record<string, number>, host = 0) => {
   return {
     held,
     everHeld,
-    /** Sandboxes that are frozen and were never released. */
+    /** Number of sandboxes that are frozen and were never released. */
     unreleased: () => unreleased,
     parts: {
       uncharged: () => bytes,

@@ -24,7 +24,9 @@ export class Meters {
     this.#machine = machine
   }
 
-  /** Starts counting processor time, so that a reading is possible before the first call of `measureAll`. */
+  /**
+   * Records the sandbox's processor time now, so that `measure` has a time to compare with before the first call of `measureAll`.
+   */
   begin(sandboxId: string) {
     const now = this.#marks.has(sandboxId) ? undefined : this.#mark(sandboxId)
     if (now) this.#marks.set(sandboxId, now)

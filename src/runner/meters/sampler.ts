@@ -48,7 +48,7 @@ export class Sampler implements Disposable {
     const { measureAll, say, everySeconds } = this.#parts
     const readings = await measureAll()
     const at = this.#now()
-    // A report that would be overdue before the next look is sent now.
+    // A report that would become due before the next reading is sent with this one.
     const dueBefore = at - quietMs + (everySeconds * 1000) / 2
     for (const sandboxId of this.#told.keys()) if (!readings.has(sandboxId)) this.#told.delete(sandboxId)
     const news = [...readings].filter(([sandboxId, reading]) => {

@@ -31,8 +31,8 @@ const blocksOf = (texts: readonly string[]) => texts.map(parseCidr).filter((bloc
 type Reachable = { range: Range; opened: readonly string[]; ofHost: readonly string[] }
 
 /**
- * Whether a single address may ever be opened. The firewall rules judge every packet again, and also know the host's own
- * addresses. This check only keeps DNS answers from showing addresses in closed networks.
+ * Whether a single address may ever be opened. This check only removes addresses in closed networks from DNS answers. The
+ * firewall rules check every packet again, and also block the host's own addresses.
  */
 export const isOpenable = (text: string, { range, opened, ofHost }: Reachable): boolean => {
   const address = parseCidr(text)

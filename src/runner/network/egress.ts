@@ -1,5 +1,5 @@
-// The runner's side of the proxy that puts secrets into requests (src/egress). It starts the process when the first sandbox with
-// secrets is there, restarts it when it ends, and tells it which address may use which secrets.
+// The runner's side of the proxy that puts secrets into requests (src/egress). It starts the proxy's process when the first
+// sandbox with secrets starts, restarts it when it ends, and sends it the secrets that each sandbox address may use.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -11,9 +11,9 @@ import { SecretStore } from './secret-store.ts'
 type EgressParts = {
   /** The host address on which the proxy listens. */
   address: string
-  /** Turns connections of sandboxes with secrets to this port. */
+  /** Redirects connections of sandboxes with secrets to this port of the proxy. */
   lead: (port: number) => Promise<void>
-  /** Notes a sentence for the timeline of a sandbox. */
+  /** Adds a sentence to the timeline of a sandbox. */
   onTrouble: (sandboxId: string, sentence: string) => void
   log: Logger
 }
@@ -27,7 +27,7 @@ export class Egress {
   readonly #secrets = new SecretStore()
   /** The sandboxes with secrets, by address. */
   readonly #sandboxes = new Map<string, string>()
-  /** What the running process was last told about a sandbox, by the sandbox's address. */
+  /** The last message to the running process about each sandbox, by the sandbox's address. An equal message is not sent again. */
   readonly #told = new Map<string, string>()
   #child: ChildProcess | undefined
   #serving: Promise<void> | undefined
@@ -38,14 +38,14 @@ export class Egress {
     this.#parts = parts
   }
 
-  /** Resolves when the proxy takes connections. */
+  /** Resolves when the proxy accepts connections. */
   serve(): Promise<void> {
     clearTimeout(this.#again)
     this.#serving ??= this.#start()
     return this.#serving
   }
 
-  /** Says whose an address is. `undefined`: no sandbox with secrets has it any more. */
+  /** Sets the sandbox that has an address. `undefined`: no sandbox with secrets has this address any more. */
   know(address: string, sandboxId: string | undefined): void {
     if (this.#sandboxes.get(address) === sandboxId) return
     if (sandboxId === undefined) this.#sandboxes.delete(address)
@@ -53,7 +53,7 @@ export class Egress {
     this.#tell(address)
   }
 
-  /** Takes what control says of secrets. `askedAt`: it is control's whole list, as it was at that time. */
+  /** Stores the secrets that control has sent. With `askedAt`, they are control's complete list, as it was at that time. */
   learn(news: SecretsOfRunner, askedAt?: number): void {
     this.#secrets.take(news, askedAt)
     for (const address of this.#sandboxes.keys()) this.#tell(address)

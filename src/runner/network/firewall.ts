@@ -51,7 +51,7 @@ export type Firewall = {
   forget: (slots: readonly number[]) => Promise<void>
   /** Redirects the DNS questions of slots with a list of domains to Alcove's resolver. */
   lead: (ports: Ports) => Promise<void>
-  /** Turns connections of slots with secrets to our proxy. */
+  /** Redirects connections of slots with secrets to the proxy that puts secrets into requests. */
   leadToEgress: (port: number) => Promise<void>
   /** Opens addresses of a listed name, except closed ones. Returns the opened addresses. */
   openName: (slot: number, name: string, addresses: readonly string[], seconds: number) => Promise<string[]>
@@ -83,7 +83,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
   /**
-   * Slots that were given an organization by a guess, namely the organization of the slot that was taken last. A right guess,
+   * Slots whose organization was guessed before it was known: it is guessed to be that of the slot taken last. A right guess,
    * which is usual, saves a call of nft.
    */
   const guessed = new Set<number>()
@@ -220,7 +220,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   }
 
   // Addresses that arrive during a change are opened together afterwards. If that fails, each address is opened separately, so
-  // that a slot with a full set does not affect other slots.
+  // that a slot with too many open addresses does not affect other slots.
   const waiting: { opening: Opening; opened: PromiseWithResolvers<void> }[] = []
   const openWaiting = async () => {
     const batch = waiting.splice(0)

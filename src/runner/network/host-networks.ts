@@ -28,8 +28,8 @@ const hopsOf = (route: Route): Hop[] => [route, ...(route.nexthops ?? [])]
 const gatewaysOf = (route: Route) => hopsOf(route).flatMap(({ gateway, via }) => [gateway ?? via?.host ?? []].flat())
 
 /**
- * Returns the networks to close: the gateways, and the network of every host address. Networks that a route reaches without a
- * gateway, or behind a device without a default route (such as a VPN), are closed too.
+ * Returns the networks to close: the gateways, and the network of every host address. Two more kinds of networks are closed:
+ * those that a route reaches without a gateway, and those behind a device without a default route (such as a VPN).
  */
 export const networksOfHost = (routes: readonly Route[], addresses: readonly Address[]): string[] => {
   const unicast = routes.filter(({ type = 'unicast', dev }) => type === 'unicast' && !isOurLink(dev))

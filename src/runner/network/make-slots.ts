@@ -27,13 +27,14 @@ const settings = [
   // A socket that requests send timestamps could hold sent packets in its queue, and that memory is charged to no sandbox. This
   // setting drops such requests of unprivileged programs.
   '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
-  // Memory for socket options is charged to nobody. The usual limit of 128 KiB for a socket is 30 times the socket's own cost.
+  // Memory for socket options counts towards the memory of no sandbox. The usual limit of 128 KiB for a socket is 30 times the
+  // socket's own cost.
   '[ ! -e /proc/sys/net/core/optmem_max ] || echo 8192 > /proc/sys/net/core/optmem_max',
 ].join('; ')
 
 /**
- * Limits incoming ping replies. Unread replies are charged to nobody, and a socket that has disconnected is in no table that
- * would show its memory. Small replies at a low rate always pass; all other replies share a quota.
+ * Limits incoming ping replies. Unread replies count towards the memory of no sandbox, and no table of the kernel shows those of
+ * a disconnected socket. Small replies at a low rate always pass; all other replies share a quota.
  */
 const echoes = `table ip alcove {
   chain arriving {

@@ -34,11 +34,11 @@ export type NetworkPool = {
   adopt(name: string): Slot | undefined
   /**
    * Applies a policy. When this resolves, the policy is in force, for open connections too. Throws RangeError for an invalid
-   * list. The slot's connections count for the organization. `sandboxId`: whose secrets they may use, if the policy says that
-   * there are some.
+   * list. The slot's connections count for the organization. `sandboxId`: the sandbox whose secrets these connections may use, if
+   * the policy allows secrets.
    */
   apply(slot: Slot, policy: NetworkPolicy, organizationId?: string, sandboxId?: string): Promise<void>
-  /** Takes values of secrets for the proxy. `askedAt`: they are control's whole list, as it was at that time. */
+  /** Passes secrets from control to the proxy. With `askedAt`, they are control's complete list, as it was at that time. */
   learnSecrets(news: SecretsOfRunner, askedAt?: number): void
   /** Deletes the slot. May be called twice. */
   release(slot: Slot): Promise<void>
@@ -79,7 +79,7 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
 
   await waitForMakers(instance)
   const found = await lookForSlots(instance)
-  // Rules without a slot would apply to the next sandbox with that number.
+  // Remove rules whose slot no longer exists: they would apply to the next sandbox whose slot gets that number.
   await firewall.forget(firewall.slots().filter((n) => !found.any.has(n)))
   const resolver = new Resolver({
     address: gatewayOf(range),

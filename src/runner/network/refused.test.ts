@@ -118,8 +118,8 @@ if (!isPrivateHost) {
 
     test('with `block all` no name resolves, and the DNS answer comes immediately', async () => {
       const slot = await slotWith(nothing)
-      // Retried: the first question may come before Alcove's resolver has started. It starts with the first sandbox that
-      // needs it.
+      // The first question is retried, because Alcove's resolver starts only with the first sandbox that needs it and may not be
+      // ready yet.
       await ask(slot.name, web.other, 'example.com')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'A', 1), 'ENOTFOUND')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'AAAA', 1), 'ENOTFOUND')

@@ -40,7 +40,7 @@ class LibraryRoom {
     registries: { plainRegistries: [this.registry.host], authFile: undefined, publicNetwork },
     limits: { ...limits, ...more },
   })
-  /** Opens a library. Its mirrors have the registry's images below `hub`. */
+  /** Opens a library. Each of its mirrors has the images of the registry, with `hub/` before their names. */
   readonly open = (
     more: Partial<ImageLimits> = {},
     mirrors: readonly TestRegistry[] = [],

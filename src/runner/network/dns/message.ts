@@ -10,7 +10,7 @@ type Question = {
   /** The header (12 bytes) and the question as they were received. An answer repeats them. */
   asked: Buffer
   type: number
-  /** The name in lower case; undefined if no list of domains can contain it. */
+  /** The name asked for, in lower case; undefined if it has characters that no list of domains may contain. */
   name: string | undefined
 }
 

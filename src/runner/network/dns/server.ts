@@ -75,8 +75,8 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
     if (typeof question === 'number') return writeCode(message, question)
     const { name, type } = question
     if (name === undefined || !isListed(domains, name)) return writeAnswer(question, empty(notListed), limit)
-    // Types other than A get an empty answer: sandboxes have no IPv6, and HTTPS, SRV or TXT would name places that are not
-    // opened.
+    // Types other than A get an empty answer: sandboxes have no IPv6, and HTTPS, SRV or TXT records would name addresses and
+    // ports that the firewall has not opened.
     if (type !== types.A) return writeAnswer(question, empty(codes.ok), limit)
     if (!underWay.take(sandbox)) return undefined
     try {
