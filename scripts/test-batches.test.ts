@@ -5,7 +5,7 @@ import { batchesOf } from './test-batches.ts'
 const needDatabases = ['regions', 'members', 'roles', 'meters'].map((noun) => `src/control/${noun}/routes.test.ts`)
 const pure = ['src/kit/log.test.ts', 'src/kit/rate.test.ts']
 const startsPrograms = 'scripts/test-file.test.ts'
-/** This test file has a database and replaces the clock of the whole process. */
+/** A test file that has a database, and that replaces the clock of its whole process. */
 const mocks = 'src/control/rate-limits/limits.test.ts'
 
 suite('the files of one process', () => {

@@ -10,8 +10,8 @@ import { needsOf } from './test-needs.ts'
 export type Batch = readonly string[]
 
 /**
- * Matches the text of a test that affects its process. A mock or a change of `process` affects all files of the
- * process, and measurements of the process include all files.
+ * Matches the text of a test file that affects its process, or measures it. A mock or a change of `process` would
+ * affect all files of the process. A measurement of the process would include all of its files.
  */
 const concernsProcess = /\bmock\b|\bprocess\.|syncBuiltinESMExports/
 

@@ -1,5 +1,5 @@
-// Finds what a test file needs before it can run, from its direct and indirect imports. So nobody has to maintain a
-// list of needs.
+// Finds what a test file needs before it can run, for example a database or the C programs, from its direct and indirect
+// imports. So nobody has to maintain a list of needs.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 

@@ -60,5 +60,5 @@ const reasonOf = (detail: string): string => {
   return reason.length > reasonLength ? `${reason.slice(0, reasonLength)} …` : reason
 }
 
-/** A line for a failed test that can be pasted into a shell. */
+/** The line about a failed test: the command that runs the test again, and then the reason as a shell comment. */
 export const redLine = ({ again, detail }: Red): string => `${again}  # ${reasonOf(detail)}`

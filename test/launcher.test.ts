@@ -68,7 +68,10 @@ class Checkout {
     return spawn(join(this.home, 'alcove'), args, { env, stdio: ['ignore', 'pipe', 'ignore'] })
   }
 
-  /** Runs a command to its end, and returns the output of the fake Node; empty if no Node ran. */
+  /**
+   * Runs `./alcove` with these arguments until it ends. Returns the output of the fake Node, which is empty if no
+   * Node ran.
+   */
   async run(...args: string[]) {
     const child = this.start(...args)
     let said = ''
@@ -77,7 +80,10 @@ class Checkout {
     return said.trim()
   }
 
-  /** Lets apt fetch a Node and an npm, which are shell scripts here. Returns their sums, and the lock names them. */
+  /**
+   * Lets apt download two packages, a Node and an npm, which are shell scripts here. Writes their checksums into the
+   * lock file, and returns them.
+   */
   offerPackages(): string[] {
     const interpreter = '#!/bin/sh\n[ "$1" = --version ] && exit\nscript=$1; shift; exec sh "$script" "$@"\n'
     const files = { [`node-linux-${arch()}`]: ['bin/node', interpreter], npm: ['bin/npm-cli.js', npm] } as const
@@ -99,7 +105,7 @@ class Checkout {
     return digests.map(([, digest]) => digest.toString('hex'))
   }
 
-  /** Address and sum of each download of apt's. */
+  /** The address and the expected checksum of each file that apt has downloaded. */
   get downloads() {
     return readFileSync(join(this.#top, 'downloads'), 'utf8').trimEnd().split('\n')
   }

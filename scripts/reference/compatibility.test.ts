@@ -8,7 +8,7 @@ import { createToolboxServer } from '#src/toolbox/server.ts'
 import { startControl } from '#test/control/harness.ts'
 import { type Operation, operationsOf } from './clients.ts'
 
-/** The calls that the server takes for a wrong URL. */
+/** Lists the calls that the server answers like a wrong URL. */
 const unknownTo = async (server: FastifyInstance, prefix: string, operations: readonly Operation[]) => {
   const unknown: string[] = []
   for (const { call } of operations) {

@@ -56,7 +56,7 @@ const reasonFor = ({ call }: Operation): string => {
   return row[1]
 }
 
-/** Throws if a row of `reasons` is the reason of no call any more. */
+/** Throws if a row of `reasons` matches no call that is not served. Such a row is out of date. */
 const checkReasonsAreNeeded = (missing: readonly Operation[]): void => {
   const paths = missing.map(({ call }) => call.split(' ')[1]!)
   for (const [start] of reasons)

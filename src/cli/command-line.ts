@@ -21,10 +21,13 @@ const directoryName = (text: string): string => {
 
 const dataOption = () => namedData('the data directory of the server').default(defaultDataDirectory)
 
-/** An option `--data` without default: only an explicit directory selects the server of this machine. */
+/** An option `--data` without default. Only if it is given, the command uses the server of this machine. */
 const namedData = (meaning: string) => new Option('--data <dir>', meaning).argParser(directoryName)
 
-/** Gives options before a subcommand to that subcommand. Options that the subcommand does not have are refused. */
+/**
+ * Passes options that stand before the name of a subcommand on to that subcommand. Options that the subcommand does
+ * not have are refused.
+ */
 const handOn = (command: Command, subcommand: Command): void => {
   for (const option of command.options) {
     const name = option.attributeName()

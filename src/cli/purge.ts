@@ -45,7 +45,8 @@ export const purge = async (data: DataDirectory, say: (step: string) => void = (
   const secrets = await allSteps([() => removeSecrets(data)])
   say('Ending sandboxes, and removing their networks and mounts …')
   // The runner records resources shared with other instances (the address range, chains of other firewalls) in the runtime
-  // directory. So that directory stays until the network is removed. Traces left before are listed again after it.
+  // directory. So that directory stays until the network is removed. The second call of `removeTraces` returns all traces
+  // that still exist then.
   const network = await allSteps([
     () => removeTraces(data, { keepsRuntime: true }).then(() => []),
     () => removeNetwork(data.instance),

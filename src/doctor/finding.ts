@@ -10,7 +10,10 @@ export type Finding = {
   remedy?: string
 }
 
-/** Parameters of a probe. `scratch` is an empty directory on the data directory's file system; it is removed later. */
+/**
+ * Parameters of a probe. `scratch`: an empty directory on the data directory's file system, which is removed after
+ * the probes.
+ */
 export type ProbeContext = { dataDir: string; scratch: string; isRoot: boolean }
 
 export type Probe = { name: string; run: (context: ProbeContext) => Promise<Finding> }

@@ -1,4 +1,5 @@
-// Probes the isolation features of the kernel. Each probe uses the feature once, in namespaces that end with it.
+// Probes the isolation features of the kernel. Each probe uses its feature once, in namespaces that end together with the
+// probe.
 
 import { mkdir, readFile, rmdir, statfs, writeFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'

@@ -13,9 +13,9 @@ export type ConnectionBounds = {
   /** Most open connections of the server. */
   most?: number
   /**
-   * Most connections that serve admitted calls. Such a call may need a second file descriptor, for the forwarded call.
-   * Above this number, the owner with the most connections loses one to a newcomer. A visitor's connection is taken
-   * first, then the one served longest.
+   * Most connections that serve admitted calls. Such a call may need a second file descriptor, for the forwarded
+   * call. Above this number, a new connection replaces one of the owner with the most connections. A visitor's
+   * connection is replaced first, then the connection that has been served longest.
    */
   mostHeld?: number
   /** Most connections of one network on which no credential was ever accepted. */

@@ -8,8 +8,8 @@ type Limits = {
   /** The amount that each owner gets even if other owners have used the whole budget. Default: 0. */
   sure?: number
   /**
-   * The most that an owner may hold, as a fraction of the amount that is then free. For example 1: at most as much as
-   * is left free. Default: no limit.
+   * The most that an owner may hold, as a fraction of the amount that stays free. For example 1: an owner may hold at
+   * most as much as stays free. Default: no limit.
    */
   ofFree?: number
 }

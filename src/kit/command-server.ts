@@ -66,8 +66,8 @@ export class CommandServer {
   }
 
   /**
-   * Tells the server that a command which moves a process will come soon. The server does not answer. The call may be
-   * left out.
+   * Tells the server that a command which moves a process will come soon, so that the server can prepare. The server
+   * does not answer. Without this call, the command only takes longer.
    */
   expectMove() {
     const child = this.#child ?? this.#start()

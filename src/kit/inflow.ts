@@ -135,8 +135,8 @@ export class Inflow extends Socket {
 }
 
 /**
- * Writes to a stream that does not use bytes after its write callback. Returns true if they are written at once. False:
- * the caller must wait for `next`.
+ * Writes to a stream that does not use bytes after its write callback. Returns true if the bytes are written
+ * immediately. False: the caller must wait for `next`.
  */
 export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void): boolean => {
   let isWaiting = false

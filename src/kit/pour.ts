@@ -1,13 +1,13 @@
-// Pipes that free their memory at once. Node reads each 64 KiB into a new buffer and leaves it to the garbage collector,
-// which runs every 64 MiB. Until then the process grows, and the collection costs more than copying the bytes. Memory that
-// is freed as soon as it is written is used again for the next read.
+// Pipes that free their memory immediately. Node reads each 64 KiB into a new buffer and leaves it to the garbage
+// collector, which runs every 64 MiB. Until then the process grows, and the collection costs more than copying the bytes.
+// Memory that is freed as soon as its bytes are written is used again for the next read.
 import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { Inflow, writeThrough } from './inflow.ts'
 
 /**
- * Smallest buffer that is freed at once. For a smaller buffer the gain is too small, and it usually shares its memory
- * with other buffers.
+ * Smallest buffer that is freed immediately. For a smaller buffer the gain is too small, and it usually shares its
+ * memory with other buffers.
  */
 const leastBytes = 4096
 

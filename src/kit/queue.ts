@@ -1,11 +1,13 @@
-// A fair queue. It limits how much work runs at once, in total and per owner. All other work is queued in order. The
-// queue or its caller limits the number of queued pieces.
+// A fair queue. It limits how much work runs at the same time, in total and per owner. All other work is queued in order.
+// The queue or its caller limits the number of queued pieces.
 import type { Budget } from './budget.ts'
 
 type Limits<Owner> = {
-  /** Most pieces of work that run at once. Default: no limit. */
+  /** Most pieces of work that run at the same time. Default: no limit. */
   atOnce?: number
-  /** Most pieces of work of one owner that run at once, so that other owners find a place. Default: no limit. */
+  /**
+   * Most pieces of work of one owner that run at the same time, so that other owners find a place. Default: no limit.
+   */
   ofOne?: number
   /** Bounds the waiting pieces. `full` is the error of a piece that finds no place. Default: no bound. */
   waiting?: { places: Budget<Owner | undefined>; full: (owner: Owner | undefined) => Error }
@@ -36,8 +38,8 @@ export class FairQueue<Owner = string> {
   }
 
   /**
-   * Runs `work` when there is room: at once, or after queued work. If `signal` aborts before that, `work` is not run.
-   * Throws the error of a full queue, or the signal's reason.
+   * Runs `work` when there is room: immediately, or after queued work. If `signal` aborts before that, `work` is not
+   * run. Throws the error of a full queue, or the signal's reason.
    */
   async run<T>(work: () => Promise<T>, { owner, signal }: Turn<Owner> = {}): Promise<T> {
     const waiting = this.#enter(owner, signal)
@@ -58,7 +60,7 @@ export class FairQueue<Owner = string> {
     return { [Symbol.dispose]: () => this.#end(owner) }
   }
 
-  /** Begins a turn, or queues it. Returns undefined if the turn begins at once. */
+  /** Begins a turn, or queues it. Returns undefined if the turn begins immediately. */
   #enter(owner: Owner | undefined, signal: AbortSignal | undefined): Promise<void> | undefined {
     signal?.throwIfAborted()
     const { waiting } = this.#limits

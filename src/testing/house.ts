@@ -59,7 +59,7 @@ const withoutComments = (text: string) => text.replaceAll(/\/\*[\s\S]*?\*\/|^\s*
 
 const statements =
   /\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate(?:\s+table)?)\s+(?:only\s+)?("?[a-z_]+|\$\{)/gi
-/** Two functions of storage delete old rows of the table in their argument. */
+/** Matches calls of two functions of `storage`, which delete old rows of the table in their second argument. */
 const deletions = /\bdelete(?:Old|Beyond)\(\s*\w+,\s*'([a-z_]+)'/g
 
 /** Lists the tables that the SQL of a source file writes. A table named by a variable is listed as `${`. */

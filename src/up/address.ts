@@ -1,4 +1,4 @@
-// The addresses of one server, for each party that uses it.
+// The addresses of one server: where its programs listen, how its own programs reach each other, and the URLs for clients.
 import { isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { Complaint } from './complaint.ts'
@@ -74,9 +74,9 @@ const sshAddressOf = (
 }
 
 /**
- * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine. Without it, an address
- * is guessed that works at least on this machine. `publicUrls` has priority over both. Throws a Complaint if a value is
- * not a host.
+ * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine. Without
+ * `publicHost`, an address is guessed that works at least on this machine. `publicUrls` has priority over
+ * `publicHost`. Throws a Complaint if a value is not a host.
  */
 export const addressesOf = (
   host: string,

@@ -9,7 +9,10 @@ const reasons: Readonly<Record<string, string>> = {
   EROFS: 'its file system is read-only',
 }
 
-/** Runs `work` and turns a disk error into a Complaint. It names `directory` if the error has no path. */
+/**
+ * Runs `work` and turns a disk error into a Complaint. The Complaint names the path in the error, or `directory` if
+ * the error has no path.
+ */
 export const orDiskComplaint = async <T>(directory: string, work: () => Promise<T>): Promise<T> => {
   try {
     return await work()

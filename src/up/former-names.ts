@@ -1,4 +1,5 @@
-// The gate was called `proxy` in versions up to 0.1. This renames its log and removes its compiled code.
+// Renames the log of the gate and removes its compiled code after an upgrade. Up to version 0.1, the gate was called
+// `proxy`.
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 

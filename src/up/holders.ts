@@ -49,8 +49,8 @@ export const mountHolders = (device: string): Holder[] => {
 }
 
 /**
- * Finds processes with their working directory or an open file below `directory`. Works only while it is mounted in our
- * namespace.
+ * Finds processes whose working directory, or an open file, is below `directory`. Works only while the file system is
+ * mounted in the mount namespace of this process.
  */
 export const fileHolders = (directory: string): Holder[] => {
   const isBelow = (path: string | undefined) => path === directory || path?.startsWith(`${directory}/`) === true

@@ -177,8 +177,8 @@ export type ImageAssignment = {
   /** Largest unpacked size in GiB. Larger images are refused. */
   maxGiB: number
   /**
-   * The organization that owns the image. The runner makes only a limited number of its images at once. Absent: the
-   * image has no single owner.
+   * The organization that owns the image. The runner makes only a limited number of its images at the same time.
+   * Absent: the image has no single owner.
    */
   organizationId?: string
   /**

@@ -26,15 +26,15 @@ export const trustFiles = {
   directory,
   /** The certificate of the organization's authority. */
   authority: `${directory}/authority.pem`,
-  /** That, and all authorities that the image trusts. */
+  /** The certificate of the organization's authority, and the certificates of all authorities that the image trusts. */
   bundle: `${directory}/bundle.pem`,
-  /** The bundle as a key store of Java. */
+  /** The certificates of `bundle`, as a key store of Java. */
   keyStore: `${directory}/authorities.jks`,
 } as const
 
 /**
- * The variables by which programs find authorities. Those of the first kind add to what a program knows, all others replace
- * it.
+ * The variables that tell programs which authorities to trust. A variable with the file `authority` adds to the
+ * authorities that a program trusts. Every other variable replaces them.
  */
 export const trustVariables: Readonly<Record<string, string>> = {
   NODE_EXTRA_CA_CERTS: trustFiles.authority,
@@ -61,7 +61,10 @@ export const isAllowedHost = (hosts: readonly string[], name: string): boolean =
   )
 }
 
-/** Messages to the proxy. `awaited`: the sandbox has secrets that control has not told yet. Null: the address has no sandbox. */
+/**
+ * Messages to the proxy. `awaited`: the sandbox has secrets that control has not sent yet. Null: the address has no
+ * sandbox.
+ */
 export type ToEgress =
   | { type: 'serve'; address: string }
   | { type: 'sandbox'; address: string; secrets: readonly KnownSecret[] | 'awaited' | null }

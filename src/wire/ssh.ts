@@ -34,7 +34,7 @@ export type ToCommand = { type: 'eof' } | { type: 'signal'; signal: string } | (
 
 export type FromCommand =
   | { type: 'started' }
-  /** The command takes so many further bytes of input. */
+  /** The command can take this many further bytes of input. */
   | { type: 'credit'; bytes: number }
   /** The end of the command. `signal`: the name without SIG of the signal that killed it. */
   | { type: 'exit'; code: number; signal?: string }

@@ -15,7 +15,7 @@ const uid = 64_202
 const memory = '/dev/shm'
 const roomyBytes = 2 ** 30
 
-/** Whether /dev/shm has enough room and allows running programs. Syncs cost nothing in memory. */
+/** Whether /dev/shm has enough room and allows programs to run from it. In memory, waiting for a sync takes no time. */
 const isRoomyMemory = () => {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n')
   const mount = mounts.find((line) => line.startsWith(`tmpfs ${memory} `))

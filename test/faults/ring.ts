@@ -1,4 +1,5 @@
-// The fault ring: kills programs at random while sandboxes are used, and then checks that every promise was kept.
+// The fault test (`./alcove test --faults`): kills programs at random while sandboxes are used. Afterwards it checks that
+// every acknowledged change is there, and that nothing else is left on the host.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -41,7 +42,7 @@ type RingOptions = {
   say: (line: string) => void
 }
 
-/** Runs the ring on a server of its own. At the end the server has no sandbox. */
+/** Runs the fault test on a server that no other test uses. At the end the server has no sandbox. */
 export const runRing = async (
   alcove: Platform,
   { seed, count, only = victims.map(([, victim]) => victim), say }: RingOptions,

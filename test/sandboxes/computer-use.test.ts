@@ -255,7 +255,7 @@ Gtk.main()
     const find = async () => (await computerUse.accessibility.findNodes({ scope: 'all', name: 'Send' })).matches ?? []
     await until('accessibility works on the new display', async () => {
       if ((await find()).length > 0) return true
-      // A program that started before the bus is not on it.
+      // A program that started before the accessibility bus is not connected to it. The form is therefore started again.
       await run('pkill -f form.py; python3 /tmp/form.py >/dev/null 2>&1 &')
       await new Promise((resolve) => setTimeout(resolve, 1500))
       return false

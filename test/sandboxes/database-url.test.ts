@@ -1,5 +1,5 @@
-// Tests a server with settings that the shared server does not have: an external PostgreSQL, and no sudo. The server is the same
-// platform without a database of its own.
+// Tests a server with settings that the shared server of the other tests does not have: an external PostgreSQL, and no
+// sudo.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'

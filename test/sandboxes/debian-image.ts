@@ -1,4 +1,5 @@
-// An OCI image with a Debian (or Ubuntu) system that mmdebstrap makes, as the base image of a Dockerfile has one.
+// An OCI image with a complete Debian (or Ubuntu) system, which mmdebstrap makes. Tests use it as the base image of
+// Dockerfiles.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { endWithUs } from '#src/runner/images/end-with-us.ts'

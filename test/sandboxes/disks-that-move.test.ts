@@ -270,8 +270,8 @@ suite('two runners', () => {
     await ask(box, 'archive', 'archived')
     await drain('local', false)
     await alcove.api('DELETE', `/sandbox/${box.id}`)
-    // Some minutes after the sandbox has moved, the first runner removes it from its journal. Until then its journal still
-    // names it.
+    // Some minutes after the sandbox has moved, the first runner removes the sandbox from its journal. Until then, that
+    // journal still names the sandbox.
     const journal = `path ${alcove.data}/runner/sandboxes/${box.id}`
     await until('nothing is left of it', async () => {
       const left = [...(await alcove.leftovers()), ...second.leftovers()].filter((line) => line.includes(box.id))

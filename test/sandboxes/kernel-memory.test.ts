@@ -67,7 +67,8 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
           await box.run(neighbour, `(${busy[index]}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 120`).catch(() => {})
         const found = Promise.withResolvers<string>()
-        // The host's own watch has limits that are not reached within a test, so the test uses its own watch.
+        // The watch of the server's runner has limits that no test reaches in its short time. The test therefore uses a
+        // watch with lower limits.
         const watch = new KernelMemoryWatch({
           layout: readLayout(),
           bounds: { grownBytes: 6 * 1024 ** 2, pauseMs: 200, runMs: 400 },

@@ -34,7 +34,10 @@ const run = async (command: string, args: string[], options: { cwd: string; env:
 
 suite('the README', () => {
   let server: Platform
-  /** A directory like a reader's: the SDK is installed, and nothing of ours. */
+  /**
+   * A directory like that of a reader who follows the guide: the SDK is installed in it, and no file of Alcove is
+   * there.
+   */
   const desk = mkdtempSync(join(tmpdir(), 'alcove-readme-'))
   before(async () => {
     server = await platform()

@@ -1,5 +1,5 @@
-// Checks every answer that a test gets against the schema of its route. So the generated reference and the generated
-// clients are correct. This validator is another one than the server's.
+// Checks every answer that a test gets against the schema of its route. The reference and the generated clients depend on
+// these schemas. The check uses another validator than the server, so that both must agree.
 import assert from 'node:assert/strict'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
@@ -23,7 +23,7 @@ const validatorOf = (schema: TSchema) => {
   const known = validators.get(schema)
   if (known) return known
   const text = JSON.stringify(schema)
-  // Closed, because an answer has no undeclared fields.
+  // Unknown fields are refused, because an answer must not have fields that its schema does not declare.
   const validator = validatorsByText.get(text) ?? ajv.compile(closed(JSON.parse(text)) as object)
   validatorsByText.set(text, validator)
   validators.set(schema, validator)

@@ -16,7 +16,7 @@ export type Span = {
   fail: (type: string) => void
 }
 
-/** A span that its holder must end. */
+/** A span that its caller must end by `end`. */
 export type OpenSpan = Span & {
   rename: (name: string) => void
   /** Runs work whose spans are children of this span. */

@@ -151,7 +151,8 @@ suite('the life of a sandbox', () => {
     for (const [, , through, to] of moves) {
       // A sandbox in this state has no runner yet; its image decides how it continues.
       if (through === 'pending_build' || through === 'building_snapshot') continue
-      // Reports do not end a snapshot, which ends with its image, or a claim, which changes no state.
+      // A report about the sandbox does not end a snapshot: a report about the image does. It does not end a claim, because
+      // a claim changes no state.
       const isOver = through === 'snapshotting' || through === to
       if (!isOver) assert.equal(afterReport(through, to, to), to)
       assert.equal(afterReport(through, to, 'error'), 'error')
