@@ -250,7 +250,7 @@ suite('POST /sandbox', () => {
     [400, { volumes: Array.from({ length: 17 }, (_, n) => ({ volumeId: 'v', mountPath: `/${n}` })) }, /volumes/],
     [400, { buildInfo: { dockerfileContent: 'FROM x', contextHashes: ['a'] } }, /contextHashes/],
     [422, { linkedSandbox: 'x' }, /linkedSandbox/],
-    [422, { secrets: [{ A: 'b' }] }, /secrets/],
+    [400, { secrets: [{ A: 'b' }] }, /no secret/],
     [422, { outboundProxyUrl: 'http://x' }, /outboundProxyUrl/],
     [400, { otelEndpointOverride: 'ftp://x' }, /otelEndpointOverride/],
     [400, { otelEndpointOverride: 'http://169.254.169.254' }, /otelEndpointOverride/],
