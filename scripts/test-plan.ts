@@ -1,5 +1,5 @@
-// Decides which test files run beside each other. A plan is a list of phases; the files of a phase run in lanes.
-//   1 all other files: more lanes than processors, because many tests wait, some of them for minutes of real time
+// Decides which test files run at the same time. A plan is a list of phases; the files of a phase run in lanes.
+//   1 all files that are not in phase 2: more lanes than processors, because many tests wait, some of them for minutes of real time
 //   2 files that measure the host's memory or check a time, one after the other
 import { readFileSync } from 'node:fs'
 import { batchesOf, eachAlone } from './test-batches.ts'

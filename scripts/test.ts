@@ -1,6 +1,6 @@
 // `./alcove test`: runs all checks and tests. The last line is `N passed, N failed`.
 //   1 while packages are installed: format, lint, types and tests of pure code
-//   2 beside these, everything else: tests beside the code (real PostgreSQL, real C programs under sanitizers) and tests with real
+//   2 at the same time, everything else: tests beside the code (real PostgreSQL, real C programs under sanitizers) and tests with real
 //     sandboxes. Files that share a server run two at a time; other files start what they need. test-plan.ts has the order.
 //   3 alone, one after the other: tests that measure the host's memory or check a time
 // Files of control share processes (test-batches.ts).

@@ -1,4 +1,4 @@
-// What a command says if it cannot ask the server of a data directory.
+// Tests the message of a command that cannot reach the server of a data directory.
 import assert from 'node:assert/strict'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

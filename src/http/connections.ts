@@ -157,9 +157,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to evict: one of the owner with the most connections. If the newcomer's owner would then
-   * have equally many, only a caller with a credential gets a place, and the connection of one of that owner's own
-   * visitors is evicted.
+   * Returns the connection to evict for a newcomer: one of the owner with the most connections. If the newcomer's
+   * owner would then have as many as that owner, nobody else loses a connection. A newcomer with a credential then
+   * replaces a visitor of its own owner.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }

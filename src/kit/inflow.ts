@@ -104,8 +104,8 @@ export class Inflow extends Socket {
     return false
   }
 
-  // In Node, each of the next three methods also starts a read from the connection. While reading must wait, each calls
-  // the method of `Duplex`, which starts none.
+  // In Node, each of the next three methods also starts a read from the connection. While reading must wait, they call the
+  // method of `Duplex` instead, which starts no read.
   override read(size?: number): Buffer | null {
     return this.#isWaiting ? Duplex.prototype.read.call(this, size) : super.read(size)
   }

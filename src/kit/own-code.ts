@@ -10,7 +10,7 @@ const isLink = (path: string) => lstatSync(path).isSymbolicLink()
 /** The files that the program needs, and not the whole checkout, because a data directory may be in it. */
 export const ownCode = (): Shown[] => {
   const packages = join(code, 'node_modules')
-  // In a git worktree, node_modules may be a link to that of another worktree.
+  // In a git worktree, node_modules may be a link to the node_modules of another worktree.
   const linked = isLink(packages) ? [{ from: realpathSync(packages) }] : []
   const parts = ['package.json', 'bin', 'src'].map((name) => ({ from: join(code, name) }))
   const node = realpathSync(process.execPath)

@@ -18,7 +18,7 @@ suite('a process identity', () => {
   test('a process identity with another start time is never alive and never signalled', () => {
     const impostor = { pid: process.pid, startTime: '1' }
     assert.equal(isAlive(impostor), false)
-    // If the signal were sent, it would kill this test.
+    // If the signal were sent, it would kill the process of this test.
     assert.equal(signalProcess(impostor, 'SIGKILL'), false)
   })
 

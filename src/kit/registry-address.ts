@@ -1,4 +1,5 @@
-// How registries are named, and which of an organization's accounts is used for an image. Control and the runner share these rules.
+// Reads the names of registries, and chooses which of an organization's accounts is used for an image. Control and the
+// runner share these rules.
 
 /** Names of Docker Hub. Images are named by the first one. */
 const dockerHub = ['docker.io', 'index.docker.io', 'registry-1.docker.io', 'registry.hub.docker.com', 'hub.docker.com']

@@ -197,7 +197,10 @@ export const sshGatewayProgram = (parts: ProgramParts, { host, port }: { host: s
   }
 }
 
-/** What a runner needs to run without the other programs of a server. Its control may run on another machine. */
+/**
+ * The parts that a runner needs to run without the other programs of a server. The control of such a runner may run
+ * on another machine.
+ */
 type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
   addresses: Pick<Addresses, 'controlUrl'>
   secrets: Pick<Secrets, 'runnerKey'>

@@ -6,7 +6,7 @@ import { Complaint } from './complaint.ts'
 
 type SystemPackage = { name: string; why: string }
 
-/** What this file does on the host. Tests pass their own functions. */
+/** The functions by which this file looks at the host and changes it. Tests pass functions of their own. */
 export type PackageHost = {
   isDebian: boolean
   missing: () => readonly SystemPackage[]

@@ -1,8 +1,8 @@
 // How much disk space images use on a runner, and how much of it the runner has freed.
 
 /**
- * What the disk space is used for. `images`: files of images. `layers`: downloads kept for later images. `lines`: disks
- * kept after lines of Dockerfiles.
+ * Uses of disk space. `images`: files of images. `layers`: downloaded layers that are kept for later images. `lines`:
+ * disks that are kept after lines of a Dockerfile, so that a later build can begin there.
  */
 export const imageKinds = ['images', 'layers', 'lines'] as const
 export type ImageKind = (typeof imageKinds)[number]

@@ -1,9 +1,7 @@
-// Messages between control and a runner.
-//
-// The protocol is level-triggered: `GET /sandbox/for-runner` lists every sandbox of the runner with its desired state,
-// and `PUT /sandbox/{id}/state` reports a sandbox's state. The link is a WebSocket that the runner opens at
-// `/runners/link`. It carries the same messages sooner; losing it costs only time. Each message may arrive twice or
-// late: `generation` decides.
+// Messages between control and a runner. The protocol is level-triggered: `GET /sandbox/for-runner` lists every sandbox of
+// the runner with its desired state, and `PUT /sandbox/{id}/state` reports a sandbox's state. The link is a WebSocket that
+// the runner opens at `/runners/link`. It carries the same messages sooner; losing it costs only time. Each message may
+// arrive twice or late. A message with an older `generation` than its receiver knows has no effect.
 import type { ImageStorage } from './image-storage.ts'
 import type { MeterSample } from './meter-reading.ts'
 import type { SandboxState } from './sandbox-state.ts'

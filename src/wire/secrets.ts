@@ -1,7 +1,7 @@
 // Secrets of organizations, as control tells them to a runner, and a runner tells them to its proxy (src/egress). A sandbox has
 // only placeholders. Values go from control to the proxy and are written to no disk on the way.
 
-/** What a proxy needs to put a secret into requests. */
+/** The parts of a secret with which a proxy replaces the placeholder in requests. */
 export type KnownSecret = {
   placeholder: string
   value: string

@@ -1,6 +1,6 @@
 // Tests what a server's programs leave behind when clients misbehave, on a server that nobody else uses.
 //   log      Mistakes of clients cause no line of level warning or above, and every line is structured.
-//   memory   For slow readers it is limited, and is the same after one second as after many.
+//   memory   The memory for answers to slow readers is limited. It does not grow while a reader stays slow.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'

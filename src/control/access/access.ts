@@ -79,8 +79,8 @@ const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxR
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
 /**
- * What a credential allows. A signed file URL allows its one call; every other credential allows the whole toolbox or
- * one port.
+ * The calls that a credential allows. A signed file URL allows only the call that it was signed for. Every other
+ * credential allows the whole toolbox or one port.
  */
 const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed => {
   if (credential?.kind === 'file-signature') {

@@ -1,5 +1,5 @@
-// A revoked key is refused immediately by all control processes. Two control processes share one database, and the gate
-// asks the second of them. The change is always made in the other process.
+// A revoked key is refused immediately by all control processes. Two control processes share one database. The gate asks
+// the second process, and every change is made in the first one.
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -53,7 +53,7 @@ export const listAudit = async (
 ): Promise<AuditPage> => {
   const { page, limit, nextToken } = query
   const after = nextToken === undefined ? undefined : readAfter(nextToken)
-  // This waits until the outcome of every answered call is in the log.
+  // `settled` waits until the outcome of every answered call is in the log.
   await trail.settled()
   const filter = { organizationId, query }
   const total = await countEntries(sql, filter)

@@ -1,4 +1,5 @@
-// What an API key makes refers to that key by the column `maker_hash`. Deleting the key deletes those rows.
+// A row that was made with an API key refers to that key by the column `maker_hash`. Deleting the key deletes these rows
+// too.
 import { isDangling } from '../storage/database.ts'
 
 /** Whether a row could not be written because its API key was deleted while the request ran. */

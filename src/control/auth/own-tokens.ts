@@ -1,6 +1,6 @@
-// Tokens that this server signs itself for people who sign in by single sign-on of their organization. They work with whichever
-// issuer the operator has configured, and are checked like tokens of any issuer. The keys are made when there is none, replaced
-// every month, and trusted as long as one of their tokens may be valid.
+// Tokens that this server signs itself for people who sign in by single sign-on of their organization. These tokens are
+// accepted no matter which issuer the operator has configured, and are checked like tokens of any issuer. The keys are made
+// when there is none and replaced every month. A key is trusted as long as one of its tokens may be valid.
 import { randomUUID } from 'node:crypto'
 import { errors, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import type { User } from '#src/control/people/user.ts'

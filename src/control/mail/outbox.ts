@@ -31,12 +31,12 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
 
   const sendDue = async () => {
     next = undefined
-    // If the mail server cannot be reached for one mail, the other mails wait for the next sweep.
+    // If the mail server cannot be reached for one mail, all later mails wait for the next sweep.
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
   /**
-   * Starts a delivery after the running one, which may have missed a new mail. Callers who come before the new delivery
-   * starts share it.
+   * Starts a delivery after the running one, which may have missed a new mail. Calls that come before the new
+   * delivery starts get the same promise.
    */
   const deliver = () => {
     if (next !== undefined) return next

@@ -70,7 +70,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
 
   const stopHearing = changes.hear((change) => {
     const { from, to, row } = change
-    // Another process made a change that comes without a row. That process counts the change.
+    // A change without a row was made by another control process, which counts the change itself.
     if (row === undefined) return
     const source = sourceOf(change)
     if (source !== undefined) creates.inc({ source })

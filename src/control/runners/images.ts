@@ -1,4 +1,4 @@
-// Which images each runner has, as last reported to control.
+// The images that each runner has, as the runner last reported to control.
 import type { Piece, Sql } from '../storage/database.ts'
 
 export const addToRunner = async (sql: Sql, runnerId: string, name: string): Promise<void> => {

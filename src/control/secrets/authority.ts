@@ -17,8 +17,8 @@ const purposeOf = (organizationId: string) => `secret-authority:${organizationId
 const nameOf = (organizationId: string) => `Alcove secrets of ${organizationId}`
 
 /**
- * The time span in which a certificate is valid. It uses the kernel's clock, like the clients that check it. It begins
- * a day earlier, because a client's clock may be slow.
+ * The time span in which a certificate is valid. The span is measured by the kernel's clock, as clients do when they
+ * check a certificate. It begins a day earlier, because a client's clock may be slow.
  */
 const spanOf = (days: number) => ({
   notBefore: new Date(Date.now() - dayMs),

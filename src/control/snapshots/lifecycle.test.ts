@@ -196,8 +196,8 @@ suite('concurrent writes of one snapshot', () => {
         const waits = events.map((second) =>
           snapshotStates.some((state) => endingOf(first, state) !== 'stays' && endingOf(second, state) !== 'stays'),
         )
-        // Before the first writer commits, every second writer has read the state. It has ended already, or waits for
-        // the first writer's lock.
+        // Before the first writer commits, every second writer has read the state. Each second writer has then ended, or
+        // waits for the first writer's lock.
         await Promise.all(later.filter((_, index) => !waits[index]))
         const [{ pid }] = await transaction<[{ pid: number }]>`select pg_backend_pid() as pid`
         await untilWaiting(sql, pid, waits.filter(Boolean).length)
@@ -218,7 +218,7 @@ suite('concurrent writes of one snapshot', () => {
 
 /**
  * The expected state after both events. The second writer reads the state before it waits for the lock. If its event
- * has no move from that state, it changes nothing.
+ * has no move from that state, the second writer changes nothing.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {

@@ -107,8 +107,8 @@ suite('the outbox', () => {
     await receiver.until(4)
     const other = openDatabase(app.url, { max: 1 })
     try {
-      // The snapshot of this change has a message with a lower number than other messages. The change is not committed
-      // when those are sent.
+      // This transaction writes its message first, but commits last. The messages of later changes are sent before it
+      // commits.
       await other.transaction(async (transaction) => {
         await transaction`update sandboxes set state = 'error' where id = ${slow}`
         await app.as('member').post('/sandbox/fast/stop')

@@ -24,8 +24,8 @@ export const waitAfter = (attempts: number, random: () => number = Math.random):
 }
 
 /**
- * In seconds. An endpoint counts as dead when all attempts for a message have failed and no delivery has succeeded for
- * this long.
+ * Time in seconds. An endpoint counts as dead when all attempts for a message have failed and no delivery has
+ * succeeded for this time.
  */
 export const deadAfterSeconds = 24 * hours
 

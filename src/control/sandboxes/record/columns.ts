@@ -66,7 +66,7 @@ const column =
 
 /** A column whose value a create gives, and a fork copies from its parent. */
 const copied = { begins: 'given', fork: 'copied', gone: 'stays' } as const
-/** A column whose value a create gives, and a fork gets anew. */
+/** A column whose value a create gives. A fork gets a value of its own. */
 const own = { begins: 'given', fork: 'own', gone: 'stays' } as const
 /** A column that has its default at first and is written later. */
 const later = { begins: 'default', fork: 'own', gone: 'stays' } as const

@@ -121,8 +121,8 @@ type StateRow = {
   /** Seconds in this state before the sandbox counts as stuck; `null`: never. */
   stuckAfterSeconds: number | null
   /**
-   * What happens to a stuck sandbox. `error`: it becomes `error`, recoverable. `build_failed`: it becomes `build_failed`.
-   * `retry`: the runner is asked again, without end.
+   * What happens to a stuck sandbox. `error`: its state becomes `error`, and it can be recovered. `build_failed`: its
+   * state becomes `build_failed`. `retry`: the runner is asked again, without end.
    */
   whenStuck: 'error' | 'build_failed' | 'retry' | null
 }

@@ -130,7 +130,10 @@ export const listWithSecretsOn = (sql: Sql, runnerId: string): Promise<SandboxRo
  */
 const anewFor = (sql: Sql): Piece => sql`case when state <> 'error' and desired_state <> 'destroyed' then 1 else 0 end`
 
-/** Takes a deleted secret from all sandboxes that have it. Rows are locked in the order of ids, as everywhere. */
+/**
+ * Takes a deleted secret from all sandboxes that have it. Rows are locked in the order of ids, so that two
+ * transactions cannot deadlock.
+ */
 export const dropSecret = async (
   transaction: Transaction,
   organizationId: string,

@@ -1,5 +1,5 @@
-// Which calls of the API count as activity (docs/reference/activity.md). The gate reports calls of toolboxes and
-// previews, and open connections: test/sandboxes/activity.test.ts.
+// Tests which calls of the API count as activity (docs/reference/activity.md). Calls of toolboxes and previews, and open
+// connections, are tested in test/sandboxes/activity.test.ts, because the gate reports them.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'

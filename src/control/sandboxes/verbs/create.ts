@@ -63,9 +63,9 @@ const getRegion = async (sql: Sql, organization: Organization, id: string): Prom
 }
 
 /**
- * Where the sandbox's files come from. Either a snapshot, with the runners that have it and maybe a warm sandbox to
- * claim, all locked; or a definition whose image may have to be built first. `named`: the general snapshot that the
- * definition belongs to.
+ * The source of the sandbox's files: a snapshot, or a definition whose image may have to be built first. With a
+ * snapshot: the runners that have it and maybe a warm sandbox to claim, all locked. `named`: the general snapshot
+ * that the definition belongs to.
  */
 type Origin =
   | { snapshot: Snapshot; warm: SandboxRow | undefined; runners: HeldRunner[] }

@@ -43,7 +43,8 @@ export const snapshotSandbox = async (
       },
     })
   } catch (error) {
-    // Another request with this key may have requested the snapshot at the same moment.
+    // At the same moment, another request with this idempotency key may have made the snapshot. In that case its sandbox is
+    // returned.
     const made = await findDone()
     if (made) return made
     throw error
