@@ -2,7 +2,10 @@
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
-/** Maximum number of calls that wait for one sandbox. More calls than that mean that a caller repeats a call in a loop. */
+/**
+ * Maximum number of calls that wait for one sandbox. If more calls wait, a caller probably repeats a call in a loop, and further
+ * calls are refused.
+ */
 const waitingLimit = 31
 
 export const oneAtATime = () => {

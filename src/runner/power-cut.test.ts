@@ -1,4 +1,5 @@
-// What survives a power cut right after the runner reported it. Needs root; without root the suite is skipped.
+// Tests that everything the runner has reported survives a power cut right after the report. Needs root; without root the suite
+// is skipped.
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'

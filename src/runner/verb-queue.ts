@@ -1,9 +1,10 @@
-// The verbs of all sandboxes: for one sandbox one at a time. Slow verbs can be cut short, so that a later verb need not wait.
+// Runs the verbs of all sandboxes, one at a time for each sandbox. Slow verbs can be ended early, so that a later verb need not
+// wait for them.
 import { oneAtATime } from './one-at-a-time.ts'
 
 export class VerbQueue {
   readonly #inLine = oneAtATime()
-  /** Abort controllers of slow verbs, under way or queued: polite stops, and moving disks to and from archives. */
+  /** Abort controllers of slow verbs that run or are queued: stops with a grace period, archives and restores. */
   readonly #slow = new Map<string, Set<AbortController>>()
 
   /** Queues `work` for the sandbox. */

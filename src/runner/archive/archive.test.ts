@@ -1,4 +1,5 @@
-// Archives a hostile disk and restores it, from stores in a directory and in S3, and from damaged archives. Needs root.
+// Tests archiving and restoring a hostile disk: with a store in a directory, with a store in S3, and from damaged archives. Needs
+// root.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -124,7 +125,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
   })
   after(() => scratch[Symbol.dispose]())
 
-  /** Damages one file of the store, tries to unpack the archive, and restores the file. */
+  /** Damages one file of the store with `harm`, expects that unpacking the archive fails, and writes the undamaged file again. */
   const harmed = async (path: string, harm: (path: string) => void, expected: (error: unknown) => boolean) => {
     const sound = readFileSync(path)
     const directory = scratch.make('harmed')

@@ -12,7 +12,10 @@ const endingMask = 0xfff00000
 
 const wordsPerBlock = blockBytes / 4
 
-/** Hashes a block with FNV-1a over words. A collision is harmless: an attacker would only cut their own disk badly. */
+/**
+ * Hashes a block with FNV-1a over words. A weak hash is enough: who forges hashes only makes the chunks of their own disk too
+ * long or too short.
+ */
 const endsChunk = (words: Int32Array, block: number): boolean => {
   let hash = 0x811c9dc5
   for (let at = block * wordsPerBlock, end = at + wordsPerBlock; at < end; at += 1) {
@@ -41,7 +44,7 @@ export async function* cutIntoChunks(pieces: AsyncIterable<Buffer>): AsyncGenera
 
   for await (const piece of pieces) {
     for (let used = 0; used < piece.length; ) {
-      // Copies no further than the next possible cut, so that a cut never has to move bytes.
+      // Copy only up to the next position where the chunk may end, so that no bytes have to be moved when it ends there.
       const until = filled < minBytes ? minBytes : (Math.floor(filled / blockBytes) + 1) * blockBytes
       const copied = piece.copy(buffer, filled, used, used + until - filled)
       filled += copied

@@ -1,4 +1,4 @@
-// Failures of archives: a sentence for users and a word for programs.
+// The error of a failed archive or restore. It has a sentence for users, and a word (`Why`) that programs compare.
 
 export type Why =
   /** The store could not be reached or failed. A later try may work. */

@@ -1,4 +1,5 @@
-// Ends packing and unpacking at any moment, fails them, and looks at tar while it works on a disk. Needs root.
+// Tests packing and unpacking that are killed at any moment or fail, and what rights tar has while it works on a disk. Needs
+// root.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +22,7 @@ import { unpackDisk } from './unpack.ts'
 
 const launcher = builtLauncher()
 
-/** Files that only root of the host could have made, beside files that a sandbox can make itself. */
+/** A program that makes files that only root of the host can make, and files that a sandbox can make itself. */
 const armed = `import os, struct, sys
 BASE = int(sys.argv[2])
 os.chdir(sys.argv[1])

@@ -1,5 +1,6 @@
-// Stores objects in a bucket of any server that speaks S3, over HTTP with version 4 signatures. It needs only three requests and
-// a list. Each request states the hash of its body, so the server rejects a body that was changed on the way.
+// Stores objects in a bucket of any server that speaks S3, over HTTP with version 4 signatures. The server must support only four
+// requests: put, get, delete and list. Each request states the hash of its body, so the server rejects a body that was changed on
+// the way.
 import { createHash } from 'node:crypto'
 import { AwsV4Signer } from 'aws4fetch'
 import { Agent, request } from 'undici'
@@ -100,7 +101,7 @@ export class S3Store implements ObjectStore {
     }
   }
 
-  /** Throws: an incomplete list is an error, because objects missing from a list count as removed. */
+  /** The error for an incomplete list. It is an error because objects that are missing from a list count as removed. */
   #noList() {
     return new ArchiveFailed('store down', `${this.#name} does not work: what it lists is no list.`)
   }

@@ -78,7 +78,7 @@ const outcome = async (child: ChildProcess, said: () => string): Promise<void> =
   )
 }
 
-/** Matches the line of tar's output that reports a full disk. It is not always the first line. */
+/** Matches the line of tar's output that reports a full disk. The line may stand anywhere in the output. */
 const noRoom = /: (No space left on device|Disk quota exceeded)$/
 
 const look = (walk: string[]): Promise<string> =>

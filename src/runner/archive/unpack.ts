@@ -31,7 +31,7 @@ type UnpackParts = {
 }
 
 const chunksAhead = 3
-/** Name of the directory, beside the disk, that holds the disk until it is whole. */
+/** Name of the directory beside the disk into which the disk is unpacked. It is moved when it is complete. */
 const unfinished = 'unpacking'
 
 export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
@@ -99,7 +99,7 @@ const openManifest = async (
   return readManifest(content, sandboxId, id)
 }
 
-/** Fetches stored chunks ahead, in order. */
+/** Yields the stored chunks in order. The next chunks are fetched while the current one is unpacked. */
 async function* storedChunks({ store, sandboxId, signal }: UnpackParts, { chunks }: Manifest): AsyncGenerator<Buffer> {
   const waiting = chunks.values()
   const ahead: Promise<Buffer>[] = []

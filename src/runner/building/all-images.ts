@@ -165,7 +165,7 @@ export class AllImages {
   }
 
   /**
-   * Removes an image, even if it was made and never reported. Returns false, and keeps the image, if something on this runner
+   * Removes an image, even if control never got a report of it. Returns false, and keeps the image, if something on this runner
    * needs it.
    */
   async remove(image: string): Promise<boolean> {

@@ -36,7 +36,7 @@ export class BuildLog implements Disposable {
 
   #addToEnd(text: string) {
     this.#end += text
-    // The end is not shortened after each piece, because each cut copies the text.
+    // Let the end grow to twice its size before it is cut, because each cut copies the text.
     if (this.#end.length > 2 * endCharacters) this.#shortenEnd()
   }
 
@@ -54,7 +54,7 @@ export class BuildLog implements Disposable {
     this.#waiting = ''
   }
 
-  /** Sends the waiting pieces before the next line. */
+  /** Sends the text that is not sent yet, including the log's end. */
   [Symbol.dispose]() {
     this.#shortenEnd()
     const gap = this.#leftOut === 0 ? '' : `\n[log truncated: ${this.#leftOut} characters were left out here]\n`

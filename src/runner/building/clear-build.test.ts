@@ -1,4 +1,4 @@
-// What a build still does when its sandbox cannot be removed.
+// Tests that a build releases everything else if its sandbox cannot be removed.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
@@ -62,7 +62,7 @@ suite('a build whose sandbox cannot be removed', () => {
     } as unknown as BuildHost
     const parts = { host, agentAt: refuse('no agent') as never, lines, files: undefined }
     const removed: string[] = []
-    // Number of cached lines that the build holds. It holds a cached line as soon as it has found the line.
+    // Number of cached lines that the build protects from eviction. It protects a line as soon as it has found it in the cache.
     let held = 0
     const hold = lines.hold.bind(lines)
     lines.has = () => true

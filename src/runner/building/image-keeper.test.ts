@@ -160,7 +160,7 @@ suite('the keeper of images on a runner', () => {
       await kept.settled()
     }
     assert.deepEqual(kept.said(), ['tool present'])
-    // A new request with the image's source makes the keeper report the image again.
+    // If control sends the assignment again, with the image's source, the keeper reports the image again.
     kept.keeper.take(wanted('tool'))
     await kept.reported(2)
     kept.keeper.takeAll([known])

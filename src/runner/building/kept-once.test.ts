@@ -5,7 +5,7 @@ import { type CacheHost, LineCache } from './line-cache.ts'
 
 const GiB = 1024 ** 3
 
-/** Opens a line cache on a fake host, whose templates are only names. */
+/** Opens a line cache on a fake host. Its templates have no contents, only names. */
 const openCache = async (templates: Set<string>) => {
   const base = 'base'
   const host: CacheHost = {

@@ -10,7 +10,9 @@ import { namedOf } from './ruleset.ts'
 export type Rule = (
   | { verdict: 'drop' | 'open' }
   | { verdict: 'listed'; cidrs: readonly string[] }
-  /** `domains` is undefined if the rule was read from the kernel, which does not store domains. */
+  /**
+   * `domains`: the names that the sandbox may reach. Undefined if the rule was read from the kernel, which does not store names.
+   */
   | { verdict: 'named'; cidrs: readonly string[]; domains: readonly string[] | undefined }
 ) & {
   /** Connections to port 443 go through the proxy for secrets. */
@@ -111,7 +113,9 @@ export const readOrganizations = async (instance: string): Promise<Map<number, n
   return new Map(known.filter((entry): entry is readonly [number, number] => entry[0] !== undefined))
 }
 
-/** Reads the addresses that a slot's names have opened, with the seconds left of each. */
+/**
+ * Reads the addresses that are open for a slot because an allowed name resolved to them, with the seconds that each stays open.
+ */
 export const readOpened = async (instance: string, slot: number): Promise<Map<string, number>> => {
   const elements = await elementsOf<{ elem: { val: string; expires?: number } }>(
     'set',

@@ -49,10 +49,10 @@ export const connectionBounds = (tableSize: number): ConnectionBounds => {
  */
 const fragments = 'limit rate over 10/second burst 64 packets'
 
-/** Limit of refusals that one sandbox is sent. Packets beyond it are dropped silently. */
+/** Limit of answers that tell a sandbox that its packets are refused. Packets beyond it are dropped silently. */
 const refusals = 'limit rate over 100/second burst 200 packets'
 
-/** Maximum number of elements in a set: the number of addresses for sandboxes. */
+/** Maximum number of elements in a set. A runner has this many addresses for sandboxes. */
 const mostAddresses = 4_096
 
 /** Maximum number of organizations: one for each slot, and some whose last connections are still tracked. */
@@ -117,9 +117,9 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
     'add chain inet $T refuse',
-    // Packets to the host's own addresses, to other sandboxes and to addresses that are never opened are refused first.
-    // Networks that the operator opened come after them. This chain runs before a published port could rewrite an address of
-    // the host.
+    // Packets to the host's own addresses, to other sandboxes and to addresses that are never opened are refused first. Networks
+    // that the operator opened come after them. This chain runs before rules of other programs, such as Docker's published ports,
+    // could rewrite an address of the host.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',
@@ -171,15 +171,15 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
     ]),
-    // A sandbox with secrets reaches port 443 of every server through the proxy for secrets only. The policy of the sandbox has judged the
-    // connection before, by the address that it was for.
+    // A sandbox with secrets reaches port 443 of every server through the proxy for secrets only. The sandbox's policy has
+    // checked the connection before, by its original destination address.
     ...chainOf(
       'to_egress',
       '{ type nat hook prerouting priority dstnat - 1; policy accept; }',
       egressRules(range, egressPort),
     ),
-    // Access to the host itself. Allowed are only Alcove's resolver, its proxy for secrets, and the host's resolver if it listens
-    // on an address of the host.
+    // Access to the host itself. A sandbox may reach only Alcove's resolver, Alcove's proxy for secrets, and the host's own
+    // resolver if that listens on an address of the host.
     ...chainOf('to_host', '{ type filter hook input priority filter; policy accept; }', [
       `iifname != ${links} ip daddr ${gatewayOf(range)} drop`,
       `iifname != ${links} return`,
@@ -202,7 +202,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       `meta skuid ${users.resolver} ct direction original meta l4proto != { tcp, udp } drop`,
       `meta skuid ${users.resolver} ct direction original meta l4proto { tcp, udp } th dport != 53 drop`,
     ]),
-    // Limits our proxy, which reads input of hostile programs and servers. It may answer sandboxes and call port 443 elsewhere.
+    // Limits Alcove's proxy for secrets, which reads input of hostile programs and servers. The proxy may answer sandboxes, and
+    // connect to port 443 of other hosts.
     ...chainOf('from_egress', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.egress} ct direction original oifname "lo" drop`,
       `meta skuid ${users.egress} ct direction original meta l4proto != tcp drop`,
@@ -236,7 +237,7 @@ export const askText = (instance: string, range: Range, ports: Ports): string =>
   ].join('\n')
 }
 
-/** Returns the nft text that turns connections of proxied slots to our proxy. */
+/** Returns the nft text that redirects connections of slots with secrets to Alcove's proxy for secrets. */
 export const egressText = (instance: string, range: Range, port: number): string => {
   const chain = `inet ${tableOf(instance)} to_egress`
   return [`flush chain ${chain}`, ...egressRules(range, port).map((rule) => `add rule ${chain} ${rule}`)].join('\n')
@@ -245,11 +246,12 @@ export const egressText = (instance: string, range: Range, port: number): string
 /** Name of the chain and the set of a slot with a list of domains. */
 export const namedOf = (slot: number) => `named${slot}`
 
-/** Size of a slot's set; `openLimit` is reached long before. */
+/** Maximum number of elements in a slot's set of addresses. `openLimit` in opened-addresses.ts is far lower. */
 const namedSize = 65_536
 
 /**
- * How long an address stays open after the last packet of an answered connection. It never shortens the time that a name opened.
+ * How long an address stays open after the last packet of an answered connection. An address that a name has opened for longer
+ * stays open for that longer time.
  */
 const inUseSeconds = 600
 

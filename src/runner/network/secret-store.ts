@@ -1,4 +1,5 @@
-// The values of secrets that sandboxes of this host use. They are in memory only: the next runner asks control again.
+// Stores the secrets that sandboxes of this host use, with their values. They are in memory only: after a restart the runner asks
+// control for them again.
 import type { KnownSecret, SecretsOfRunner } from '#src/wire/secrets.ts'
 
 type Versioned = SecretsOfRunner['secrets'][number]
@@ -22,7 +23,7 @@ export class SecretStore {
       const known = this.#uses.get(use.sandboxId)
       if (known !== undefined && known.generation > use.generation) continue
       this.#uses.set(use.sandboxId, { ...use, toldAt: now })
-      // A secret of this sandbox that control does not send was deleted, or has no hosts any more.
+      // If control no longer sends a secret of this sandbox, the secret was deleted or may be sent to no host any more.
       for (const id of use.secretIds) if (!told.has(id)) this.#secrets.delete(id)
     }
     if (askedAt !== undefined) this.#keepOnly(new Set(sandboxes.map(({ sandboxId }) => sandboxId)), askedAt)

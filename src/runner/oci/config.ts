@@ -42,7 +42,7 @@ export type SandboxConfig = {
   memoryGiB: number
   /** Limit of the disk's speed. Undefined: no limit. */
   diskSpeed: DiskSpeed | undefined
-  /** Whether the kernel counts swap. Setting a swap limit where it does not would fail the start. */
+  /** Whether the kernel counts swap. On a host where the kernel does not, a swap limit would make each start fail. */
   limitsSwap: boolean
   limitsSockets: boolean
   resourceLimits: readonly ResourceLimit[]
@@ -75,7 +75,10 @@ const ownEtcFiles = [
   [loginPathScript, `profile.d/${loginPathScript}`],
 ] as const
 
-/** Limit of terminals in a sandbox. The kernel's limit is for all sandboxes together, and no cgroup is charged for buffers. */
+/**
+ * Limit of terminals in a sandbox. The kernel's own limit is for all sandboxes together, and the buffers of terminals count
+ * towards no sandbox's memory limit.
+ */
 export const terminals = 256
 
 /** The agent's program is in the sandbox's own /dev: it leaves nothing on the disk, and no file on the disk can hide it. */
@@ -165,7 +168,7 @@ const blockIO = ({ major, minor, bytesPerSecond: rate }: DiskSpeed) => ({
   throttleWriteBpsDevice: [{ major, minor, rate }],
 })
 
-/** Jumps in filters are relative, so they can be joined. */
+/** Filters can be joined, because the jumps in them are relative. */
 const filterFor = (base64: string, { volumes }: SandboxConfig): string =>
   volumes.length === 0 ? base64 : Buffer.concat([makeVolumeFilter(), Buffer.from(base64, 'base64')]).toString('base64')
 

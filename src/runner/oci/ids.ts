@@ -1,6 +1,6 @@
 // The ids of a sandbox's users on the host. On disks and in images an id is the inside id plus a constant, so that files are
-// shifted once and copied as they are. A running sandbox has its own ranges, and its mounts map one to the other. Ids are users
-// and groups alike.
+// shifted once and copied as they are. A running sandbox has its own ranges of ids, and its mounts map the ids on disks to these
+// ranges. Ids are users and groups alike.
 
 import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 
@@ -29,7 +29,7 @@ export type IdGroup = { first: number; count: number }
 
 /**
  * Groups large ids into at most `mostGroups` ranges. To join two ranges, the ids between them are included, the smallest gaps
- * first. Undefined if that is not possible.
+ * first. Undefined if the ids do not fit into so many ranges.
  */
 export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   const large = [...new Set(ids)].filter((id) => id >= commonIds && id < mostIds).sort((a, b) => a - b)

@@ -1,4 +1,4 @@
-// Uses the OCI runtime through its standard command line. Only this file knows which runtime it is.
+// Uses the OCI runtime (crun) through its standard command line. No other file depends on which runtime is used.
 import { existsSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -44,7 +44,7 @@ export interface StoragePool {
   stepsToMake(sandboxId: string, base: string): Step[]
   /** Step that records the base image of a disk that lacks this record: an old disk, or a disk after a power cut. */
   stepToSayBase(sandboxId: string, base: string): Step
-  /** Steps for an empty disk. The disk does not exist for the pool until `upper` and `etc` are moved into it. */
+  /** Steps for an empty disk. The pool does not list the disk until `upper` and `etc` are moved into it. */
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
   /** Makes a disk as a copy of another disk, without that sandbox's identity files. Instant on btrfs. */
   copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number): Promise<void>
@@ -93,8 +93,8 @@ export const roomForStart = 8 * 1024 * 1024
  */
 const roomForRestore = 0.04
 /**
- * The smallest disk limit in bytes for a template of this size. `roomForStart` is added to each limit; the start itself needs
- * half of it.
+ * The smallest disk limit in bytes for a template of this size. The pool adds `roomForStart` to each limit, and a start needs
+ * only half of that.
  */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
 /** Limit of a template: effectively none, because a template never grows. */
@@ -148,7 +148,8 @@ const openBtrfs = async (parts: PoolParts): Promise<string | undefined> => {
     await runCommand(['btrfs', 'quota', 'enable', place])
     return place
   } catch (error) {
-    // An existing image contains sandboxes' disks. Continuing without it would look as if they were lost.
+    // If the pool's image file exists, it contains disks of sandboxes. A runner that started without it would report these disks
+    // as lost.
     if (await stat(imageIn(parts.directory)).catch(() => undefined)) throw error
     parts.log.warn({ err: error }, 'a btrfs pool is impossible here')
     return undefined
@@ -207,7 +208,7 @@ class DiskPool implements StoragePool {
   }
 
   async baseOf(original: Original) {
-    // The name of an image may have characters that no name of a template can have. Then there is no such template.
+    // An image's name may have characters that are not allowed in names of templates. Then no template has this name.
     if ('template' in original && !isName(original.template)) return undefined
     // A power cut may have left the file empty.
     return (await readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))) || undefined

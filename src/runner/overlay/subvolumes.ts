@@ -100,7 +100,8 @@ export class Subvolumes {
 
   /**
    * Snapshots, changes and syncs a batch of copies together. Each snapshot and each sync commits the file system. At each commit
-   * the kernel counts again which data a changed copy shares. The first sync of a batch commits the changes of all its copies.
+   * the kernel counts again which data a changed copy shares with others, which is slow. The first sync of a batch commits the
+   * changes of all its copies.
    */
   async #snapshotAll(copies: readonly Copy[]): Promise<Outcomes> {
     const failures = new Map<Copy, unknown>()

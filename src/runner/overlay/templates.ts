@@ -22,7 +22,7 @@ export const listTemplates = async (pool: StoragePool): Promise<({ image: string
   return (await Promise.all(all)).flat()
 }
 
-/** The base images of all templates except `except`. Cheap: unlike sizes, this starts no process. */
+/** The base images of all templates except `except`. This is fast, because it starts no process. */
 export const listBases = async (pool: StoragePool, except?: string): Promise<string[]> => {
   const others = (await pool.listTemplates()).filter((image) => image !== except)
   const bases = await Promise.all(others.map((image) => pool.baseOf({ template: image })))

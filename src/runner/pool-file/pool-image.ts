@@ -34,7 +34,8 @@ export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }:
     await runCommand(['mount', '-o', `loop,noatime,discard=${discard}`, image, place])
     return place
   } catch (error) {
-    // If an earlier try unmounted the image from this path, sandboxes may still hold its file system.
+    // An earlier try may have unmounted the image from this path while sandboxes still use its file system. Then it cannot be
+    // mounted again.
     if (!isMounted && !(await isHeld(image))) throw error
     throw new Error(`${place} ${readOnlySince}`, { cause: error })
   }

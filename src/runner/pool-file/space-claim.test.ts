@@ -45,7 +45,7 @@ suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, 
   afterEach(async () => {
     await spaceClaim.close()
     execFileSync('umount', [place])
-    // Another sandbox that is starting may hold the mount for a moment, so the unmount is lazy.
+    // Unmount lazily: a sandbox of another test that is just starting may have a copy of the mount for a moment.
     execFileSync('umount', ['--lazy', directory])
     rmSync(directory, { recursive: true })
   })

@@ -27,7 +27,7 @@ export const readOnlySince =
   'is read-only since an error of the disk below it: restart this machine, or end all sandboxes and Alcove'
 
 export type SpaceClaimParts = {
-  /** The sparse file, and where it is mounted. */
+  /** Path of the pool's sparse file. `place` is the directory where the file is mounted. */
   image: string
   place: string
   log: Logger
@@ -99,7 +99,7 @@ export class SpaceClaim {
     else if (enough < held) await this.#give(enough)
   }
 
-  /** Claims as much as the file system gives, which may be less than it reports as free. */
+  /** Makes the claiming file larger. The file system may give less space than it reports as free. */
   async #claim(held: number, more: number, hostFree: number) {
     const text = `the host has ${Math.round(hostFree / MiB)} MiB free: ${this.#parts.consequence}`
     if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes: more }, text)

@@ -18,7 +18,7 @@ const textsOf = ({ memoryGiB, cpus, hostCpuinfo }: Shown, use: MemoryUse) => ({
   online: `${writeCpuList(cpus)}\n`,
 })
 
-// File calls are synchronous: for files in memory that is faster than a thread pool.
+// Uses synchronous file calls: for files in memory they are faster than calls in Node's thread pool.
 
 const makeEmpty = (directory: string) => {
   try {

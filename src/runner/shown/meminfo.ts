@@ -1,4 +1,4 @@
-// `/proc/meminfo` (proc(5)) as a machine of the sandbox's own size would show it: the limit is all the memory that there is.
+// `/proc/meminfo` (proc(5)) as a machine of the sandbox's size would show it: the total memory is the sandbox's memory limit.
 
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { MemoryUse } from '../cgroup/memory-use.ts'

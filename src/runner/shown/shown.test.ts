@@ -101,7 +101,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
         return heard.length === 2
       }),
     )
-    // From this point on only the number of kills changes.
+    // Wait until the sandbox sees its memory use. From here on, the refresher finds no change but the number of kills.
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 128)
     assert.equal((await box.run(sandboxId, 'tail /dev/zero')).exitCode, 137)
     await soon(told)

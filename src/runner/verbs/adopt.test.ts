@@ -187,7 +187,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
           else while (box.host.get(sandboxId)?.status === 'started') await delay(10)
         } else assert.deepEqual(pids, [], `${afterMs} ms: ${status}`)
         if (status === undefined) assert.deepEqual(await box.tracesOf(sandboxId), [], `${afterMs} ms`)
-        // A verb that control requests again succeeds.
+        // After the restart control requests the verb again, and it must succeed.
         if (verb === 'destroy') await box.host.destroy(sandboxId)
         else await box.host[verb](assignment)
         assert.equal(box.host.get(sandboxId)?.status, { start: 'started', stop: 'stopped', destroy: undefined }[verb])

@@ -1,4 +1,4 @@
-// New sizes for running sandboxes. Needs root; without root the suite is skipped.
+// Tests of new sizes (processors, memory, disk) for running sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

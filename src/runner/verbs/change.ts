@@ -14,8 +14,8 @@ import { placeTrust } from './trust.ts'
 
 /**
  * Applies the assignment to a running sandbox. The journal is written last, and only a refusal or a change of variables waits for
- * that write. If a power cut or a new runner finds the old entry, control sends the assignment again. A refusal leaves every size
- * as it was.
+ * that write. If a power cut or a new runner finds the old entry, control sends the assignment again. If one new size is refused,
+ * all sizes stay unchanged.
  */
 export const changeSandbox = async (
   machine: Machine,

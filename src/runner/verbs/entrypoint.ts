@@ -27,7 +27,7 @@ export const startEntrypoint = async (parts: Parts, assignment: Assignment): Pro
     await startInside({ assignment: { ...assignment, env }, agent }, entrypoint, config?.workdir)
   }
   const starting = start().catch((err: unknown) => log.info({ err, sandboxId }, 'its entrypoint could not be run'))
-  // An agent that recovers later still has the request, and runs it then.
+  // If the agent answers again later, it still has the request and starts the entrypoint then.
   if (!(await settlesWithin(starting, answersWithinMs)))
     log.info({ sandboxId }, 'its entrypoint does not start in time')
 }

@@ -1,5 +1,5 @@
-// Gives a new sandbox a copy of another sandbox's current disk. A running parent is frozen meanwhile and then continues. The copy
-// is what a crash at that moment would have left.
+// Gives a new sandbox a copy of another sandbox's current disk. A running parent is frozen during the copy and then continues.
+// The copy contains what would be on the disk if the parent had crashed at that moment.
 
 import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'

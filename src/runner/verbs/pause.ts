@@ -22,7 +22,7 @@ export const resumeSandbox = async (machine: Machine, sandboxId: string, running
   return resumed
 }
 
-/** Freezes the sandbox during `work`, so that its processes write nothing meanwhile. */
+/** Freezes the sandbox while `work` runs, so that its processes write nothing to its disk. */
 export const whileHeldStill = async <T>(
   machine: Machine,
   sandboxId: string,

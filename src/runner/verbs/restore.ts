@@ -12,7 +12,7 @@ export const restoreDisk = async (
   archive: Required<ArchiveRef>,
   { signal, onProgress }: Transfer,
 ): Promise<void> => {
-  // Removes what a runner that was killed during a restore has left.
+  // Remove the unfinished disk of an earlier restore whose runner was killed.
   await pool.remove(sandboxId)
   await runSteps(launcher, pool.stepsToMakeEmpty(sandboxId, diskGiB))
   try {

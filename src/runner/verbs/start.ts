@@ -59,8 +59,8 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
-  // Restoring a disk may take minutes, so no network is acquired before. If the disk of an existing sandbox is lost, the start
-  // must fail here, while `run.json` still has its last run. Without that record the sandbox would count as new.
+  // Restoring a disk may take minutes, so the network is acquired only afterwards. If the disk of an existing sandbox is lost,
+  // the start must fail here, while `run.json` still has its last run. Without that record the sandbox would count as new.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {

@@ -1,4 +1,5 @@
-// Ends a sandbox and keeps its disk. A polite stop sends SIGTERM and waits ten seconds; then all remaining processes are killed.
+// Ends a sandbox and keeps its disk. A stop that is not forced sends SIGTERM and waits ten seconds. Then all remaining processes
+// are killed.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Spec } from '#src/runner/machine/journal.ts'
@@ -28,7 +29,7 @@ export const stopSandbox = async (
 }
 
 const askToEnd = async (machine: Machine, sandboxId: string, hurry: AbortSignal) => {
-  // A paused sandbox cannot receive the request.
+  // Resume a paused sandbox first, because its frozen agent cannot receive the request to end.
   await cgroupOf(machine, sandboxId).thaw()
   const agent = machine.agentAt(socketOf(machine.places, sandboxId))
   // Whatever the agent answers, the remaining processes are killed afterwards.

@@ -12,8 +12,8 @@ const maxParts = 2 * 1000
 const pathBytes = 16 * 1024
 
 /**
- * The body of an upload in pieces. The memory of each piece is reused when the next piece is requested. Leaving the loop must not
- * close the connection, because the answer still has to be sent on it.
+ * The body of an upload in pieces. The memory of each piece is reused when the next piece is requested. If the reader stops
+ * early, the connection must stay open, because the answer still has to be sent on it.
  */
 async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, void> {
   try {
@@ -22,7 +22,7 @@ async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, v
       giveBack(chunk as Buffer)
     }
   } catch (cause) {
-    // A body that came too slowly fails with a Problem already (408). Any other failure is a body that was cut short.
+    // If the body comes too slowly, reading it throws a Problem already (408). Any other error means that the body was cut short.
     throw cause instanceof Problem ? cause : new Problem('bad_request', 'The upload was cut short.', { cause })
   }
 }

@@ -27,7 +27,8 @@ const prefix = 'python.'
 const second = '~'
 const program = readFileSync(new URL('./worker.py', import.meta.url), 'utf8')
 /**
- * The variable that passes the program to Python. In an argument, `pkill -f` of a word in the program would end every context.
+ * The variable that passes the program to Python. If the program were an argument, `pkill -f` with any word of the program would
+ * end every context.
  */
 const programVariable = '_ALCOVE_PROGRAM'
 const evalProgram = `import os;exec(os.environ.pop('${programVariable}'))`

@@ -41,7 +41,7 @@ suite('the timeout of interpreter code', () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent
-    // The state that a gate leaves behind if it is killed 4.9 seconds after the deadline of a run.
+    // Make the state in which a gate leaves a context if it is killed 4.9 seconds after the deadline of a run.
     const request = { id: 'of a runner', code: 'sum(range(10 ** 15))', envs: {}, deadline: Date.now() - 4900 }
     await jobs.input(`python.${contextId}`, Buffer.from(`${JSON.stringify(request)}\n`))
     const isEnded = async () => (await jobs.list()).every(({ state }) => state === 'ended')

@@ -118,7 +118,7 @@ const tellEnding = async (
 
 /** Runs the code. No other execution of the context runs at this time. */
 const runInTurn = async (socket: WebSocket, sandbox: ToolboxSandbox, request: ExecuteRequest, lane: Lane) => {
-  // A client left while its run waited, so the run is dropped.
+  // If the client has disconnected while its run waited in the queue, do not run the code.
   if (socket.readyState !== socket.OPEN) return
   const { jobs } = sandbox.agent
   const contextId = request.contextId || defaultContext

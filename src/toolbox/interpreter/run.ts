@@ -122,7 +122,10 @@ const follow = async (
   throw signal?.reason ?? new Error('the output of the worker ended without its exit')
 }
 
-/** Reads messages, and yields to the event loop between pieces, because lines that only look like messages are slow to check. */
+/**
+ * Reads messages in small pieces and lets the event loop do other work between two pieces. Lines that only look like messages are
+ * slow to check.
+ */
 const readInTurns = async (reader: MessageReader, data: Buffer): Promise<WorkerMessage[]> => {
   const messages: WorkerMessage[] = []
   for (let at = 0; at < data.length; at += bytesInARow) {
@@ -170,7 +173,7 @@ const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   }
 }
 
-/** Waits until the worker is free. Returns whether it had to wait; during the wait the worker may have ended. */
+/** Waits until the worker is free. Returns true if it had to wait; the worker may have ended during the wait. */
 export const outwaitOthers = async (jobs: Jobs, context: Context): Promise<boolean> => {
   const hasWaited = await isBusy(jobs, context)
   if (hasWaited) await outwait(jobs, context)

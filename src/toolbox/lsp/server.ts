@@ -9,11 +9,11 @@ import { BadServer, encodeMessage, type Message, MessageReader } from './framing
 
 export type Bounds = {
   answerMs: number
-  /** Maximum number of output bytes since the last call. A server that writes more is ended. */
+  /** Maximum number of bytes that a server may write between two calls of the API. A server that writes more is ended. */
   outputBytes: number
   /** Maximum number of requests that wait for an answer. */
   mostWaiting: number
-  /** Maximum number of messages since the last call. */
+  /** Maximum number of messages that a server may send between two calls of the API. */
   mostMessages: number
   /** Maximum number of bytes that wait until the server reads them. */
   unsentBytes: number

@@ -25,7 +25,7 @@ const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
     user: sandbox.assignment.user,
     mergeOutput: true,
   }
-  // Without IPv6 the second table is missing, and the output only has one more error line.
+  // The command prints two tables. Without IPv6 the second one is missing, which only adds an error line to the output.
   await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data)).catch((error) => {
     if (!(error instanceof StartFailed)) throw error
     throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no program that could tell.')

@@ -11,8 +11,8 @@ import type { CreatePtyRequest, PtyInfo, ResizeRequest } from './schemas.ts'
 import { shellsFor } from './shell.ts'
 
 /**
- * Maximum number of output bytes that are stored for a terminal, on the sandbox's disk. The file is only as large as the
- * output. A client that is further behind is too slow.
+ * Maximum number of output bytes that are stored for a terminal, on the sandbox's disk. The file is only as large as the output.
+ * A client that has not read this many bytes is too slow, and loses the oldest of them.
  */
 const ringBytes = 16 * 1024 * 1024
 const ptysMax = 128

@@ -28,7 +28,7 @@ const letGoOfLoopDevices = async () => {
   for (const line of mounted.reverse()) await runCommand(['umount', '--lazy', line.split(' ')[4] ?? ''])
 }
 
-/** The surroundings of the private host: the far end of its only link, where listeners stand for the Internet. */
+/** The network namespace at the other end of the private host's only link. Listeners in it stand for the Internet. */
 type Outside = { netns: string }
 
 export const wayOut = '198.51.100.1'

@@ -66,7 +66,7 @@ const compile = async ({ launcher, hiddenMounts, directory }: CompileParts, prof
   await clear()
   await mkdir(join(bundle, 'rootfs'), { recursive: true })
   try {
-    // Any program works: crun checks that it exists before it compiles, but the program never runs.
+    // The program in the container never runs, so any program is right: crun only checks that it exists.
     await copyFile(launcher, join(bundle, 'rootfs/program'))
     await writeFile(join(bundle, 'config.json'), JSON.stringify(idleConfig(profile)))
     await crun('create', '--bundle', bundle, id)

@@ -1,6 +1,6 @@
 // The kernel's table of system calls for programs of 32 bits (i386; `asm/unistd_32.h`) by number.
 
-/** The number of each name is one more than that of the name before it. After a gap the text gives the next number. */
+/** Names in the order of their numbers, beginning at 0. A number in the text is the number of the name after it. */
 const table = `
   restart_syscall exit fork read write open close waitpid creat link unlink execve chdir time mknod chmod lchown
   break oldstat lseek getpid mount umount setuid getuid stime ptrace alarm oldfstat pause utime stty gtty access
