@@ -81,8 +81,8 @@ static int is_as_wanted(const char *path, uid_t owner, const char *text, size_t 
   return is_so;
 }
 
-// file PATH OWNER TEXT: writes a file unless it is correct already, because writing is much slower than reading. The directory of
-// such files is never reachable from inside.
+// file PATH OWNER TEXT: writes a file unless it is correct already, because writing is much slower than reading. Such files are
+// in a directory that no sandbox can reach.
 static void write_file(char **arg) {
   uid_t owner = (uid_t)number(arg[1], 10);
   size_t length = strlen(arg[2]);
@@ -121,14 +121,14 @@ static void listen_at(char **arg) {
   }
 }
 
-// child-of PID: makes this process die when the runner that started it dies; the runtime that it becomes inherits that. A start
-// for which no runner waits must not continue during the next runner's clean-up.
+// child-of PID: makes this process die when PID, the runner that started it, dies. The OCI runtime that this process becomes dies
+// with the runner too. Otherwise an abandoned start could continue while the next runner cleans up.
 static void die_with(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail("parent");
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
 }
 
-// The kernel counts some resources per creator of a user namespace, so for all sandboxes together: with the usual limits one
+// The kernel counts some resources per creator of a user namespace, so for all sandboxes together. With the usual limits one
 // sandbox could use up all timers and message queues. Their memory counts for the sandbox. Without CAP_SYS_RESOURCE the limit
 // stays at our own hard limit.
 static void raise_shared_limit(int resource) {

@@ -51,8 +51,8 @@ static void keep_devices_of_host(void) {
   if (mount(NULL, "/dev/null", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev/null");
 }
 
-// Makes separate devices, because over shared inodes sandboxes could watch each other and lock files for each other. The mount is
-// read-only, so that no sandbox can own a device.
+// Makes separate devices for each sandbox. With shared device files, sandboxes could watch each other's accesses and lock the
+// files for each other. The mount is read-only, so that no sandbox can own a device.
 static void make_devices(void) {
   const char *options = "mode=0755,size=64k,nr_inodes=16";
   if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, options) < 0) fail("/dev");
@@ -95,8 +95,8 @@ void unshare_time(char **arg) {
   if (unshare(CLONE_NEWTIME) < 0 && errno != EINVAL) fail("time namespace");
 }
 
-// hide PATH: mounts an empty directory over a mount (crun refuses a host with both cgroup versions). What crun creates there
-// disappears with it. Unmounting would also work, but waits for every processor.
+// hide PATH: mounts an empty directory over a mount (crun refuses a host with both cgroup versions). The files that crun creates
+// in it disappear with the mount. Unmounting PATH instead would be slower, because the kernel then waits for every processor.
 void hide(char **arg) {
   const char *options = "mode=0700,size=64k,nr_inodes=64";
   if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);
@@ -120,7 +120,7 @@ static void write_to(const char *path, const char *text) {
   close(fd);
 }
 
-// ids MAP: sets how later `bind-mapped` steps map owners, from those on the disk to those shown inside, in lines of uid_map
+// ids MAP: sets how later `bind-mapped` steps map owners on the disk to owners in the sandbox. MAP has the form of uid_map
 // (user_namespaces(7)). The kernel takes the map as a user namespace, so a child process enters one for a moment.
 void make_id_map(char **arg) {
   int until[2];
@@ -180,7 +180,7 @@ static int is_same_namespace(const char *one, const char *other) {
 }
 
 // shm PID BYTES: sets the size of /dev/shm in the mount namespace of a sandbox's first process. Processes inside cannot mount
-// anything, so the path means the same as at the start. Fails if more is in use.
+// anything, so the path still leads to the mount that was made at the start. Fails if /dev/shm holds more than BYTES.
 void resize_shared_memory(char **arg) {
   const char *place = "/dev/shm";
   char namespace[64], options[64];

@@ -90,7 +90,7 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (dup2(input, 0) < 0 || dup2(self->output, 1) < 0 || dup2(self->complaints, 2) < 0) _exit(failed);
   if (question->flags & are_steps) {
-    // A step for which no runner waits must not continue during the next runner's clean-up.
+    // Die with the runner: an abandoned step must not continue while the next runner cleans up.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != server) _exit(failed);
     (void)close_range(3, ~0U, 0);
     run_steps((int)question->count, arg);
@@ -101,7 +101,8 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   _exit(127);
 }
 
-// Returns the written bytes. The child shares the file's offset, so the current offset is the length.
+// Returns the bytes that a child has written to the file. The child shares the file's offset, so the current offset is their
+// number.
 static char *contents(int fd, uint32_t *length) {
   off_t end = lseek(fd, 0, SEEK_CUR);
   if (end < 0) give_up("output");
@@ -193,7 +194,8 @@ static void ask_child(char *body, size_t length, int warmer) {
   start_child(&question, arg, at, (size_t)(end - at));
 }
 
-// The helper of `serve FILE`: when asked, it writes itself into FILE at intervals for a while.
+// The helper process of `serve FILE`. After a byte arrives on `asked`, it writes `0`, which means its own process in a
+// cgroup.procs file, into FILE at intervals for a while.
 static _Noreturn void keep_warm(int asked, const char *path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int file = open(path, O_WRONLY | O_CLOEXEC);

@@ -10,15 +10,16 @@
 
 #include "launch.h"
 
-// Sandboxes can make links in a volume, but no path in it leads out of it, or over a link.
+// Opens a directory below `directory`. Sandboxes can make links in a volume, so the kernel refuses a path that contains a link or
+// leads out of the volume.
 static int open_below(int directory, const char *name) {
   struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
   return (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
 }
 
-// Gives a new directory to the sandboxes' root and lets all their users write. The owner changes last: a directory of the host's
-// root is an unfinished one, because no sandbox can make such a directory.
+// Gives a new directory to the sandboxes' root and lets all their users write. The owner changes last, so a directory that still
+// belongs to the host's root is unfinished. No sandbox can make such a directory.
 static void finish_directory(int directory, uid_t owner, const char *about) {
   struct stat found;
   if (fstat(directory, &found) < 0) fail(about);
@@ -27,7 +28,7 @@ static void finish_directory(int directory, uid_t owner, const char *about) {
 }
 
 // volume FROM SUBPATH OWNER TO: mounts a volume, or a directory of it, which is made if it is missing. Owners are mapped if `ids`
-// said how. No device in the volume works, and no set-id bit.
+// said how. Devices and set-id bits in the volume have no effect.
 void mount_volume(char **arg) {
   uid_t owner = (uid_t)number(arg[2], 10);
   int directory = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -46,8 +47,9 @@ void mount_volume(char **arg) {
   close(directory);
 }
 
-// mount-point ROOT PATH: fails if a link of the sandbox leads to the path of a volume, or if there is a file. By a link, a volume
-// could become the whole root, and its files the programs of the platform. A path that does not exist is fine: the runtime makes it.
+// mount-point ROOT PATH: fails if a link of the sandbox leads to the path of a volume, or if there is a file. Through a link, the
+// volume could be mounted over the sandbox's root directory, and its files would replace programs of the platform. If the path
+// does not exist, the runtime makes it.
 void check_mount_point(char **arg) {
   struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
                          .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};

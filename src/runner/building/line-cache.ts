@@ -172,7 +172,7 @@ export class LineCache {
     for (const line of this.#lines.values()) if (line.name === name && line.holds > 0) line.holds -= 1
   }
 
-  /** Whether a cached line builds directly on this line. */
+  /** Whether a cached line builds directly on the line with this key. Without a key: on the base image. */
   hasAfter(organizationId: string, key: string | undefined): boolean {
     const owner = ownerOf(organizationId)
     return [...this.#lines.values()].some((line) => line.owner === owner && line.before === (key ?? none))

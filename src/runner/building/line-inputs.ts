@@ -25,7 +25,7 @@ export const inputsOf = async (
   return known.length === inputs.length ? known : undefined
 }
 
-/** Whether the line downloads something that may be different next time. */
+/** Whether the line downloads a file or repository that may have changed since the last build. */
 export const mayChange = (step: BuildStep): boolean =>
   'copy' in step &&
   (step.copy.urls.length > 0 || step.copy.repository !== undefined) &&

@@ -1,4 +1,4 @@
-// The key of a line changes with all that its result depends on, and with nothing else.
+// Tests that the cache key of a line changes with everything that the line's result depends on, and with nothing else.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { emptyConfig, planOf } from '../images/definition/plan.ts'

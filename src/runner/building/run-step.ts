@@ -63,10 +63,13 @@ const startAs = async (
   }
 }
 
-/** Returns the last lines of an output that are whole. A single line that is too long is cut. */
+/**
+ * Returns the last lines of an output, without a line whose beginning is cut off. If the last line alone is too long, returns its
+ * end.
+ */
 export const lastLines = (output: Buffer): string => {
   if (output.length <= longestTail) return output.toString('utf8').trim()
-  // The byte before the quoted ones shows whether the first line is whole.
+  // Take one byte more than is quoted: if it is a line break, the first quoted line is whole.
   const tail = output.subarray(-longestTail - 1)
   const whole = tail
     .subarray(tail.indexOf('\n') + 1)

@@ -1,4 +1,5 @@
-// The log of one stage. Stages are built at the same time, so it has only whole lines, each with the name of its stage in front.
+// The log of one stage. Stages are built at the same time, so each stage passes on only whole lines, with its name before each
+// line.
 
 /** A longer line is split, because a program may print without ever ending its line. */
 const longestLine = 2000

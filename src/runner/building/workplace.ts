@@ -73,7 +73,7 @@ export class Workplace {
     await this.#host.start(this.#assignment)
   }
 
-  /** Bytes that the sandbox's disk holds; 0 if unknown. */
+  /** Number of bytes in use on the sandbox's disk; 0 if unknown. */
   async diskUsed(): Promise<number> {
     return (await this.#host.measure(this.id))?.diskUsed ?? 0
   }

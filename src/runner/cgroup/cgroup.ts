@@ -69,7 +69,7 @@ const settleIntervalMs = 25
 const until = async (isSo: () => Promise<boolean>, otherwise: string) => {
   for (let attempt = 0; attempt < settleAttempts; attempt++) {
     if (await isSo()) return
-    // Most waits end within the first few checks.
+    // The first ten checks follow each other without a pause, because most waits end within them.
     if (attempt >= 10) await delay(attempt < 20 ? 1 : settleIntervalMs)
   }
   throw new Error(otherwise)
@@ -236,7 +236,7 @@ class CgroupV2 implements Cgroup {
     if (stat === undefined) return undefined
     const counters = parseCounters(stat)
     const of = (name: string) => counters.get(name) ?? 0
-    // Linux before 5.18 does not report the sum.
+    // Linux before 5.18 does not report `kernel`, the sum of all kernel memory.
     const kernel = counters.get('kernel') ?? of('slab') + of('kernel_stack') + of('pagetables') + of('percpu')
     return kernel + of('sock')
   }
@@ -332,7 +332,7 @@ class CgroupV1 implements Cgroup {
     const withSwap = this.#file('memory', 'memory.memsw.limit_in_bytes')
     const current = Number(await readIfThere(memory))
     const countsSwap = (await readIfThere(withSwap)) !== undefined
-    // The kernel requires memory ≤ memory+swap at all times, so the order depends on the direction.
+    // The kernel requires memory ≤ memory+swap at all times. So raise memory+swap before memory, and lower memory first.
     if (countsSwap && bytes > current) await write(withSwap, bytes)
     try {
       await write(memory, bytes)

@@ -1,5 +1,6 @@
-// Chooses the host's processors for each sandbox: as many as its cpus, rounded up. So a program that counts processors sees
-// what it may use. A new sandbox gets the processors with the fewest assigned cpus. A resized sandbox keeps its processors.
+// Chooses the host's processors for each sandbox: as many as its cpus, rounded up. So a program that counts processors gets the
+// number that it may use. A new sandbox gets the processors with the fewest assigned cpus. A resized sandbox keeps its
+// processors.
 import { readFileSync } from 'node:fs'
 
 /** Parses a kernel list such as `0-3,8` (cpuset(7), "List format"). */

@@ -1,5 +1,5 @@
 // Limits how fast a sandbox may read and write the pool's disk. The kernel limits by block device, so the device is determined
-// once. A limit is tried on it, because a runtime that cannot set one would fail every start.
+// once. A limit is tried on this device once: if the OCI runtime could not set it, every start would fail.
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { mkdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'

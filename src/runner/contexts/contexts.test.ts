@@ -109,7 +109,7 @@ suite('uploads of context files that are open', () => {
     assert.deepEqual([...ids].sort(), [going, fresh].sort())
     await assert.rejects(putPart(named('1'), left), { code: 'not_found' })
     await contexts.complete(named('1'), going, [{ number: 1, etag }])
-    // A context that an image uses for a long time, with an abandoned upload.
+    // An image uses this context for a long time, and one of its uploads is abandoned.
     await contexts.beginUpload(named('1'))
     time.now += 30 * hour
     assert.equal(await sweep(), 1)

@@ -15,7 +15,7 @@ export type ContextLimits = {
   /** Maximum number of request bodies that are read at the same time. Each takes about 16 MiB of memory. */
   atOnce: number
   atOnceOfOrganization: number
-  /** A body that sends no byte for this long is refused. */
+  /** A request body of which no byte arrives for this many milliseconds is refused. */
   silentMs: number
   /** Maximum time for one body, however steadily its bytes arrive. */
   longestMs: number

@@ -250,7 +250,7 @@ export class ContextStore {
     }
     this.#usage.delete(organizationId)
     this.#usage.set(organizationId, usage)
-    // Bounds the cache: the oldest entries go first.
+    // Limit the cache to 1000 organizations: remove the oldest entries.
     for (const [id] of this.#usage) if (this.#usage.size > 1000) this.#usage.delete(id)
     return usage
   }

@@ -5,7 +5,10 @@ import { allOf, begunKey, type ContextName, nameOf, prefixOf, root, tableKey, up
 import type { ContextStore } from './store.ts'
 import { largestTable, readMoment } from './table.ts'
 
-/** When the context was last asked for or begun. Undefined: neither is recorded, so these are leftovers of a removal. */
+/**
+ * When the context was last asked for or begun. Undefined if no such time is recorded: the objects are then leftovers of an
+ * interrupted removal.
+ */
 const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<number | undefined> => {
   const table = await contexts.find(name)
   if (table !== undefined) return table.seenAt

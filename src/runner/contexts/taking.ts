@@ -48,7 +48,7 @@ export class Taking {
         yield piece.value
       }
     } finally {
-      // The function does not wait for the iterator, which may still be waiting for a byte.
+      // Do not wait until the iterator has ended, because it may still be waiting for a byte of a silent caller.
       void pieces.return?.()?.catch(() => {})
     }
   }

@@ -23,7 +23,10 @@ const amount = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })
 /** A valid id is safe to use as part of a path. */
 const id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength: 64 })
 
-/** More values than any version of control has accepted in one request: older sandboxes may still have that many. */
+/**
+ * Maximum number of variables or labels. It is above the limit of every version of control, because sandboxes of older versions
+ * still have theirs.
+ */
 const mostValues = 100_000
 const value = Type.String({ maxLength: 1024 * 1024 })
 

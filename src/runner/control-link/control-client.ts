@@ -107,7 +107,8 @@ export class ControlClient implements AsyncDisposable {
   }
 
   /**
-   * Reads the secrets that sandboxes of this host use. Throws if the answer is unreadable: the secrets that are known stay.
+   * Reads the secrets that sandboxes of this host use. Throws if the answer is unreadable; the caller then keeps the secrets that
+   * it has.
    */
   async listSecrets(): Promise<SecretsOfRunner> {
     const answer = await this.#get('/api/runners/secrets')

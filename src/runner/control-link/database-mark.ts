@@ -1,5 +1,5 @@
-// Records which database lists the sandboxes of this host. If control uses another or an empty database, it lists none of them,
-// and the runner would in the end remove every unlisted disk.
+// Records which database lists the sandboxes of this host. If control uses another or an empty database, it lists none of these
+// sandboxes, and the runner would remove their disks after a while.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { syncPathNow } from '#src/kit/sync-path.ts'

@@ -1,4 +1,5 @@
-// The runner's side of the link: one WebSocket to control. The link only makes things faster; nothing is lost without it.
+// The runner's side of the link: one WebSocket to control. Without the link, the same information travels over HTTP, later:
+// assignments in control's lists, and reports as requests.
 import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
@@ -52,7 +53,7 @@ export class Link implements Disposable {
       onOpen: () => this.sayHello(),
       onText: (text) => this.#hear(text),
       onLost,
-      // Shows control that this runner lives.
+      // Send a heartbeat, which shows control that this runner is alive.
       onBeat: () => this.say({ type: 'alive', ...(imageStorage ? { imageStorage: imageStorage() } : {}) }),
       ...(reconnectMs === undefined ? {} : { reconnectMs }),
     })

@@ -43,7 +43,7 @@ export class Reporter implements Disposable {
       failures: 0,
     }
     this.#waiting.set(report.sandboxId, waiting)
-    // A later report must not overtake this one: the last report that control receives counts.
+    // If an HTTP report of this sandbox is under way, wait for it: control believes the report that arrives last.
     if (!waiting.isTelling && !this.#parts.send(report)) this.#tell(waiting)
   }
 

@@ -42,7 +42,7 @@ async function* bounded(pieces: AsyncIterable<Buffer>, mostBytes: number): Async
   }
 }
 
-/** Yields records for the agent. From these records the agent creates the archive's files below `directory`. */
+/** Yields the records from which the agent creates the archive's files below `directory` (see `unpackRecord`). */
 export async function* unpackedFrom(
   contents: AsyncIterable<Buffer>,
   kind: ArchiveKind,

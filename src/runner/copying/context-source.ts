@@ -97,7 +97,7 @@ export class ContextSource implements CopySource {
     wanted.add(node.content, { path: '', mode: 0, modifiedSeconds: 0 })
     const read: Buffer[] = []
     for await (const { pieces } of this.contents(wanted)) for await (const piece of pieces) read.push(piece)
-    // Latin-1, because names from a tar are byte strings with one character per byte.
+    // Decode as Latin-1, because names from a tar have one character per byte, and patterns are compared with them.
     return Buffer.concat(read).toString('latin1')
   }
 }

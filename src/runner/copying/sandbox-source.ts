@@ -113,7 +113,7 @@ export class SandboxSource implements CopySource {
 
   #add(tree: Tree, path: string, { type, mode, uid, gid, modifiedAt, size, target }: Entry): void {
     const kind = type === 'symlink' ? 'link' : type
-    // sudo is in every sandbox and in no image (oci/sudo.ts).
+    // Skip the links to Alcove's sudo: every sandbox has them, and no image contains them (oci/sudo.ts).
     if (kind === 'link' && target?.toString('latin1') === agentPathInside) return
     // An image needs no sockets, fifos or devices.
     if (kind !== 'file' && kind !== 'directory' && kind !== 'link') return

@@ -72,8 +72,8 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
       for (; timesGrown < timesToGrow; timesGrown++) {
         holds.get(sandboxId)?.abort()
         const hasGrown = (await awaitGrowth(parts, 2 * windowMs)) !== undefined
-        // Freezes this sandbox again, so that the next suspect runs alone. The sandbox was released above, because a second hold
-        // beside the first would never be released.
+        // Freezes this sandbox again, so that the next suspect runs alone. The sandbox was released above, because each sandbox
+        // may be frozen by this function only once at a time.
         if (!(await hold(sandboxId))) return undefined
         if (!hasGrown) break
         const before = settled

@@ -60,7 +60,7 @@ const place = async (files: Files, authority: string): Promise<void> => {
   const found: string[] = []
   for (const path of lists) {
     const before = (await readFile(files, path))?.replaceAll(ours, '')
-    // An empty list is no list: the image trusts nobody in this way.
+    // Skip a list without certificates: programs of this image do not use it.
     if (before === undefined || !before.includes('BEGIN')) continue
     found.push(before)
     await writeFile(files, path, `${before}${before.endsWith('\n') ? '' : '\n'}${block}`)
@@ -73,7 +73,7 @@ const place = async (files: Files, authority: string): Promise<void> => {
   await writeFile(files, trustFiles.keyStore, javaKeyStore(certificatesIn(`${authority}${others}`)))
 }
 
-/** Resolves when the sandbox trusts the authority, or has had time for it. */
+/** Makes the sandbox trust the authority. Resolves when that is done, but at the latest after a time limit. */
 export const placeTrust = async (
   { agentAt, places, log }: Pick<Machine, 'agentAt' | 'places' | 'log'>,
   sandboxId: string,

@@ -214,7 +214,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
 })
 
 suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
-  // Like NFS, ramfs cannot map owners.
+  // Test with ramfs too, because it cannot map owners of files, like NFS.
   for (const type of ['tmpfs', 'ramfs'])
     test(`hosts that mount one directory share its volumes; without the mount no volume is made: ${type}`, async () => {
       await using ends = new AsyncDisposableStack()

@@ -69,7 +69,10 @@ export class Lookouts {
     })
   }
 
-  /** Reports the end of the sandbox within a second, even if it was reported before. */
+  /**
+   * Starts watching for the end of the sandbox's first process. Its end is reported within a second, again if it was reported
+   * before.
+   */
   awaitEnd(sandboxId: string, init: Init) {
     this.#watch.add(sandboxId, init)
   }

@@ -40,7 +40,7 @@ export const deadlineOf = (reply: Pick<FastifyReply, 'raw'> | undefined, limit: 
   }
 }
 
-/** Waits for `work`, but at most until the deadline; then throws the deadline's reason. */
+/** Waits for `work`, but at most until the deadline; after that throws the deadline's Problem. */
 export const beforeDeadline = <T>(work: Promise<T>, { signal }: Pick<Deadline, 'signal'>): Promise<T> =>
   new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)

@@ -17,7 +17,7 @@ const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
 export const wasBetween = (spans: MemoryKillsHere['spans'], from: number, until: number): boolean =>
   spans.some((span) => span.after <= until && span.until >= from)
 
-/** Asks the runner which memory kills happened in the sandbox. If the runner does not answer, there are none. */
+/** Asks the runner which memory kills happened in the sandbox. If the runner does not answer, returns that there were none. */
 const killsOf = async ({ memoryKills }: Sandbox): Promise<MemoryKillsHere> =>
   (await memoryKills?.().catch(() => undefined)) ?? { count: 0, spans: [] }
 
