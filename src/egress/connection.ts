@@ -155,6 +155,8 @@ const openUp = async (
   }
   if (socket.destroyed) return void far.destroy()
   socket.unshift(bytes)
+  // HTTP/2 has no half-open connections. A program that was killed would keep its own until it is idle for too long.
+  if (protocol === 'h2') socket.allowHalfOpen = false
   const near = new TLSSocket(socket, {
     ...{ isServer: true, secureContext: contextOf(secret), requestCert: false },
     ALPNProtocols: [protocol],

@@ -1,6 +1,15 @@
 // Passes on HTTP/1.1: requests with their secrets, answers as they are, both as streams. Upgrades (WebSocket) become plain pipes
 // once the server agrees.
-import { Agent, createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
+import {
+  Agent,
+  type ClientRequest,
+  createServer,
+  type IncomingMessage,
+  request,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { guarded } from './guarded.ts'
@@ -10,16 +19,23 @@ import { checkHead, HeadTooLarge, inHeader, inTarget, mostHeadBytes } from './re
 
 const headWithinMs = 60_000
 const idleMs = 5 * 60_000
+/** Requests that a client may send ahead of their answers. */
+const mostAhead = 64
+/** Answers of status 100 that a server may send before its own answer. */
+const mostContinues = 16
 
 const ofConnection = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'te', 'upgrade'])
 
 const pairsOf = (raw: readonly string[]): [name: string, value: string][] =>
   Array.from({ length: raw.length / 2 }, (_, at) => [raw[2 * at] ?? '', raw[2 * at + 1] ?? ''])
 
-/** Header names that hold for one connection only: fixed ones, and those that Connection names (RFC 9110 §7.6.1). */
+/**
+ * Header names that hold for one connection only: fixed ones, and those that Connection names (RFC 9110 §7.6.1). A client that
+ * names Host or Content-Length there must not take them away: without them a body would be read as a request for another host.
+ */
 const hopsOf = ({ headers }: IncomingMessage): Set<string> => {
   const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
-  return new Set([...ofConnection, ...named])
+  return new Set([...ofConnection, ...named.filter((name) => name !== 'host' && name !== 'content-length')])
 }
 
 /** Thrown for a request that the proxy answers itself. */
@@ -48,7 +64,8 @@ const rewritten = (opened: Opened, message: IncomingMessage) => {
     const path = inTarget(secrets, targetOf(opened, message.url ?? '/'))
     const headers = pairsOf(message.rawHeaders).flatMap(([name, value]): string[] => {
       const lower = name.toLowerCase()
-      if (hops.has(lower)) return []
+      // The length is written with the rest of the framing.
+      if (hops.has(lower) || lower === 'content-length') return []
       return [name, lower === 'host' ? value : inHeader(secrets, name, value)]
     })
     checkHead(path, headers)
@@ -57,9 +74,6 @@ const rewritten = (opened: Opened, message: IncomingMessage) => {
     throw error instanceof HeadTooLarge ? new Refusal(ownAnswers.tooLarge) : error
   }
 }
-
-const hasBody = ({ headers }: IncomingMessage) =>
-  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 
 const answersOf = (message: IncomingMessage): string[] => {
   const hops = hopsOf(message)
@@ -72,19 +86,29 @@ const answersOf = (message: IncomingMessage): string[] => {
 class OneConnection extends Agent {
   #first: TLSSocket | undefined
   readonly #again: () => TLSSocket
+  #isOver = false
   constructor(first: TLSSocket, again: () => TLSSocket) {
     super({ keepAlive: true, maxSockets: 1, maxFreeSockets: 1 })
     this.#first = first
     this.#again = again
   }
-  override createConnection() {
+  override createConnection(_options: unknown, done?: (error: Error | null, stream: Duplex) => void) {
+    if (this.#isOver) {
+      done?.(new Error('the program has left'), undefined as never)
+      return undefined
+    }
     const first = this.#first
     this.#first = undefined
     return first !== undefined && !first.destroyed && first.writable ? first : this.#again()
   }
+  /** Node would open a connection for a request that waits, although its program has left, and keep it. */
+  override destroy() {
+    this.#isOver = true
+    super.destroy()
+  }
 }
 
-type Side = { opened: Opened; agent: OneConnection | undefined }
+type Side = { opened: Opened; agent: OneConnection | undefined; ahead: number }
 
 const sides = new WeakMap<Duplex, Side>()
 
@@ -93,8 +117,7 @@ const requestTo = ({ opened, agent }: Side, message: IncomingMessage, isUpgrade 
   const { path, headers } = rewritten(opened, message)
   const { method = 'GET' } = message
   const upgrade = isUpgrade ? ['Connection', 'Upgrade', 'Upgrade', message.headers.upgrade ?? ''] : []
-  const isChunked = message.headers['transfer-encoding'] !== undefined
-  const framing = isChunked ? ['Transfer-Encoding', 'chunked'] : hasBody(message) ? [] : noBody(method)
+  const framing = isUpgrade ? noBody(method) : framingOf(message)
   return request({
     ...{ method, path, setHost: false, setDefaultHeaders: false, maxHeaderSize: mostHeadBytes },
     headers: [...headers, ...framing, ...(isUpgrade ? upgrade : ['Connection', 'keep-alive'])],
@@ -106,11 +129,29 @@ const requestTo = ({ opened, agent }: Side, message: IncomingMessage, isUpgrade 
 const noBody = (method: string) =>
   ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'].includes(method) ? [] : ['Content-Length', '0']
 
+const framingOf = ({ method = 'GET', headers }: IncomingMessage): string[] => {
+  if (headers['transfer-encoding'] !== undefined) return ['Transfer-Encoding', 'chunked']
+  const length = headers['content-length']
+  return length === undefined ? noBody(method) : ['Content-Length', length]
+}
+
 const answerOwn = (response: ServerResponse, answer: OwnAnswer) => {
   if (response.headersSent) return void response.destroy()
   // The rest of a body is not read, so the connection cannot be used again.
-  response.writeHead(answer.status, { 'content-type': 'application/json', connection: 'close' })
+  response.writeHead(answer.status, STATUS_CODES[answer.status], {
+    'content-type': 'application/json',
+    connection: 'close',
+  })
   response.end(bodyOf(answer))
+}
+
+const passContinues = (outgoing: ClientRequest, response: ServerResponse): void => {
+  let left = mostContinues
+  outgoing.on('continue', () => {
+    left -= 1
+    if (left < 0) outgoing.destroy(new Error('too many answers of status 100'))
+    else response.writeContinue()
+  })
 }
 
 const forward = (side: Side, message: IncomingMessage, response: ServerResponse): void => {
@@ -131,9 +172,14 @@ const forward = (side: Side, message: IncomingMessage, response: ServerResponse)
     answerOwn(response, ownAnswers.lost)
     outgoing.destroy()
   }
-  outgoing.on('continue', () => response.writeContinue())
+  passContinues(outgoing, response)
   // Other interim answers are not passed on: clients need none of them.
   outgoing.on('response', guarded(give, lost))
+  // The server changes the protocol although nobody asked for it.
+  outgoing.on('upgrade', (_answer, server) => {
+    server.destroy()
+    lost()
+  })
   outgoing.on('error', lost)
   response.on('close', () => {
     if (!response.writableFinished) outgoing.destroy()
@@ -201,7 +247,15 @@ const makeServer = (): Server => {
   const take = (message: IncomingMessage, response: ServerResponse) =>
     orRefuse(
       message.socket,
-      (side) => forward(side, message, response),
+      (side) => {
+        // Node reads on while answers are missing, without a bound.
+        if (side.ahead >= mostAhead) return void message.socket.destroy()
+        side.ahead += 1
+        response.once('close', () => {
+          side.ahead -= 1
+        })
+        forward(side, message, response)
+      },
       (answer) => answerOwn(response, answer),
     )
   const options = {
@@ -233,7 +287,7 @@ export const serveHttp1 = (socket: TLSSocket, opened: Opened): void => {
   server ??= makeServer()
   const { server: far } = opened
   const agent = 'failure' in far ? undefined : new OneConnection(far.socket, far.connectAgain)
-  sides.set(socket, { opened, agent })
+  sides.set(socket, { opened, agent, ahead: 0 })
   socket.on('close', () => agent?.destroy())
   server.emit('connection', socket)
 }

@@ -34,6 +34,8 @@ const valuesOf = <H extends object>(headers: H) =>
 const rewritten = (opened: Opened, headers: IncomingHttpHeaders): IncomingHttpHeaders | OwnAnswer => {
   if (headers[':method'] === 'CONNECT') return ownAnswers.tunnel
   const { ':authority': authority, host } = headers
+  // With another scheme a path may be a whole URL, for any host.
+  if (headers[':scheme'] !== 'https') return ownAnswers.misdirected
   if (!isFor(opened, authority ?? host) || (host !== undefined && !isFor(opened, host))) return ownAnswers.misdirected
   const secrets = opened.secrets()
   try {
