@@ -37,7 +37,7 @@ const wantsRealImage = (file: string) =>
 
 type PlanOptions = {
   processors: number
-  /** Whether files of control and pure code share processes. */
+  /** True if one process may run several test files of control or of pure code. */
   sharesProcesses: boolean
 }
 

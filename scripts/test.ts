@@ -102,7 +102,7 @@ const findFiles = (): string[] => {
 const mostSecondRuns = 3
 const firstRuns = new Map<string, FileOutcome>()
 
-/** Runs all files in the lanes, and then the failed ones a second time, alone. */
+/** Runs all files in the lanes. Files that failed are then run a second time, alone. */
 const runEach = async (lanes: Lanes, run: (batch: Batch) => Promise<FileOutcome[]>) => {
   const failed: FileOutcome[] = []
   await runInLanes(lanes, async (batch) => {

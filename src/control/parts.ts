@@ -23,7 +23,7 @@ export type Settings = {
   publicUrl: string
   /** Public base URL of the gate; toolboxes are below `/toolbox`. */
   proxyUrl: string
-  /** SHA-256 of the service keys, in lower-case hex. The keys themselves are not kept. */
+  /** SHA-256 of the service keys, in lower-case hex. The keys themselves are not stored. */
   proxyKeyHash: string
   runnerKeyHash: string
   /** Hash of the telemetry collector's key. Absent: there is no collector. */

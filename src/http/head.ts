@@ -1,7 +1,10 @@
 // Refuses a request head that can be read in two ways. A reverse proxy in front of us may read it the other way.
 import type { IncomingMessage } from 'node:http'
 
-/** Headers that decide where a call goes, or who the caller is. If one is repeated, Node silently takes the first. */
+/**
+ * Headers that decide where a call goes, or who the caller is. If such a header is repeated, Node silently uses the
+ * first value.
+ */
 const onlyOnce = new Set(['host', 'authorization'])
 
 /**

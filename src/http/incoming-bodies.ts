@@ -49,7 +49,10 @@ const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyRe
   else payload.emit('error', problem)
 }
 
-/** Adds these limits to a server. Call this after the WebSocket plugin is registered. */
+/**
+ * Adds the limits of request bodies and WebSocket frames to a server. Call this after the WebSocket plugin is
+ * registered.
+ */
 export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slow, lookMs = 500 }: Bounds): void => {
   const coming = new Set<Coming>()
   const shares = new Shares<Coming>(mostBytes)

@@ -209,7 +209,7 @@ export const createServer = async <Context extends object, Needs extends string>
     }
     if (leaves(problem, request, reply)) return
     // Fastify closes the connection after a body that it did not read. answer.ts discards the rest of the body, so the
-    // connection can serve the next call. After a timeout it closes, because the sender has stopped sending.
+    // connection can serve the next call. After a timeout the connection is closed, because the sender has stopped sending.
     if (problem.code !== 'timeout') reply.removeHeader('connection')
     const seconds = retryAfterSeconds[problem.code]
     if (seconds !== undefined) reply.header('retry-after', String(seconds))

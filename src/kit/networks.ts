@@ -1,5 +1,6 @@
-// Which addresses may be called on behalf of tenants: public ones, and those that the operator allows in addition.
-// For IPv6 the public networks are listed, so an unknown one is refused. IPv4 is public unless it is listed here.
+// Decides which addresses may be called on behalf of tenants: public ones, and those that the operator allows in addition.
+// For IPv6, the public networks are listed, so an unknown network is refused. An IPv4 address is public unless it is listed
+// here.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
 export type Networks = Pick<BlockList, 'check'>

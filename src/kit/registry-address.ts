@@ -7,7 +7,10 @@ const dockerHub = ['docker.io', 'index.docker.io', 'registry-1.docker.io', 'regi
 const hostShape = /^(?:[a-z\d](?:[a-z\d-]*[a-z\d])?)(?:\.[a-z\d](?:[a-z\d-]*[a-z\d])?)*(?::[1-9]\d{0,4})?$/
 const longest = 255
 
-/** The host (and port) by which images of a registry are named. Docker Hub has several names, and 443 is the usual port. */
+/**
+ * The host (and port) by which images of a registry are named. Docker Hub has several names, and one of them is
+ * always used. The port 443 is left out, because it is the usual port.
+ */
 export const canonicalRegistry = (host: string): string => {
   const name = host.toLowerCase().replace(/:443$/, '')
   return dockerHub.includes(name) ? 'docker.io' : name

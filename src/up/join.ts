@@ -66,8 +66,8 @@ type JoinedParts = {
 /** Runs the runner until it is asked to stop. Throws a Complaint once the server refuses the runner. Sandboxes keep running. */
 export const keepJoined = async ({ data, controlUrl, runner, program, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()
-  // The state file stays after the end. Other subcommands learn from the file that the directory belongs to a joined
-  // runner.
+  // The state file is kept after this process ends. Other subcommands learn from the file that the directory belongs to a
+  // joined runner.
   const current = () => ({
     ...identityOf(process.pid),
     ...{ host: controlUrl.hostname, port: Number(controlUrl.port || 80), url: controlUrl.origin },

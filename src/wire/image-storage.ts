@@ -8,8 +8,8 @@ export const imageKinds = ['images', 'layers', 'lines'] as const
 export type ImageKind = (typeof imageKinds)[number]
 
 /**
- * Why disk space was freed. `unused`: no image or snapshot named it any more. `age`: not used for long. `pressure`:
- * above the limit, or the disk was nearly full.
+ * Reasons for which a runner frees disk space. `unused`: no image or snapshot needs the files any more. `age`: the
+ * files were not used for long. `pressure`: the files exceed their limit, or the disk is nearly full.
  */
 export const givenBackReasons = ['unused', 'age', 'pressure'] as const
 export type GivenBackReason = (typeof givenBackReasons)[number]

@@ -58,7 +58,10 @@ export type Person = Resident['name'] | 'admin'
 /** The default organization of a person. The administrator's default is their personal organization. */
 export const homeOf = (who: Person): string | null => people.find(({ name }) => name === who)?.organizationId ?? null
 
-/** Links the subject of this name at an issuer to the person of this name. */
+/**
+ * Links a subject of an issuer to the person who has the same name, so that tokens of that subject sign in that
+ * person.
+ */
 export const recogniseAt = async (sql: Sql, issuer: string, who: Person): Promise<void> => {
   const email = who === 'admin' ? 'admin@localhost' : `${who}@example.com`
   await sql`

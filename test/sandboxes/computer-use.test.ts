@@ -65,7 +65,10 @@ suite('computerUse of the SDK', () => {
     return result.trim()
   }
   const windows = async () => (await sandbox.computerUse.display.getWindows()).windows ?? []
-  /** Starts a program and waits for its window. Programs of the test end with the sandbox, or by `kill`. */
+  /**
+   * Starts a program and waits for its window. The program ends when the test calls `kill`, or together with the
+   * sandbox.
+   */
   const open = async (command: string, title: string) => {
     await run(`${command} >/dev/null 2>&1 &`)
     await until(title, async () => (await windows()).some((window) => window.title === title && window.isActive))

@@ -31,7 +31,7 @@ let joining: Promise<JoinedRunner> | undefined
 before(async () => {
   place = mkdtempSync(join(tmpdir(), 'alcove-store-'))
   store = join(place, 'store')
-  // The pool is small. A larger overcommit allows more sandboxes than its size would.
+  // The pool is small. With this overcommit, the test may have more sandboxes than the pool has disk space for.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, image: 'small', env, prepare: prepareSmallPool })
   joining = joinRunner(alcove, 'second', storeIn(store))

@@ -40,7 +40,7 @@ suite('the red team', () => {
       const tables = spawnSync('nft', ['list', 'tables'], { encoding: 'utf8' }).stdout.match(shape) ?? []
       for (const table of tables) spawnSync('nft', ['delete', ...table.split(' ')])
     }
-    // The runner restores its table, so the test removes it repeatedly during the attack.
+    // The runner restores its firewall table, so the test removes the table repeatedly during the attack.
     const taking = setInterval(takeFirewall, 100)
     try {
       const network = attacks.filter(({ boundary }) => boundary === 'sandbox → network')

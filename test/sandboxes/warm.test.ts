@@ -47,7 +47,7 @@ suite('a warm sandbox', () => {
     })
     assert.equal(box.id, id)
     assert.match(await box.run('echo $TOKEN'), /^alcove_secret_/)
-    // The sandbox trusts the authority of its secrets, as one does that is made for its create.
+    // The claimed sandbox trusts the authority of its secrets, like a sandbox that was made for its create.
     assert.match(
       await box.run('grep -c "Alcove: for secrets" $SSL_CERT_FILE /etc/ssl/certs/ca-certificates.crt'),
       /:1\n.*:1$/,

@@ -29,5 +29,5 @@ export class GateLinks {
   }
 }
 
-/** The parts of control, with those that are needed to answer gates. */
+/** The parts of control, together with the parts that are needed to answer gates: their links, and the tickets. */
 export type GateParts = RunningParts & { gates: GateLinks; tickets: Tickets }

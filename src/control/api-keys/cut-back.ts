@@ -1,5 +1,5 @@
-// When a user loses a permission, the user's keys lose it for ever. If the user gets the permission back, the keys do
-// not. The guard checks the user's permissions on every call anyway; the functions here update the stored list of each
+// Removes permissions from API keys whose user has lost them. If the user gets a permission back, the keys stay without it.
+// The guard checks the user's permissions on every call anyway; the functions here update the list that is stored for each
 // key.
 import type { Sql } from '../storage/database.ts'
 

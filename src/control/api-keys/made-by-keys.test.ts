@@ -1,4 +1,4 @@
-// A key may make other keys and other credentials. Each of them ends at the latest when the key that made it ends.
+// A key may make other keys and other credentials. What a key has made ends at the latest when that key ends.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'

@@ -1,5 +1,5 @@
-// Deletes old audit rows. They are kept as long as the operator's setting says. Their number is limited too, so that
-// the table never fills the disk.
+// Deletes old audit rows. A row is kept for as many days as the operator's setting says. The number of rows is limited too,
+// so that the table never fills the disk.
 import type { Parts } from '../parts.ts'
 import { deleteBeyond, deleteOld } from '../storage/history.ts'
 

@@ -9,7 +9,7 @@ const mostBytes = 256 * 1024
 /** Milliseconds for which the last known keys of an issuer are trusted while the issuer cannot be reached. */
 const believedMilliseconds = 60 * 60 * 1000
 
-/** Milliseconds after a failed request to an issuer without known keys, before the next request. */
+/** Milliseconds between a failed request to an issuer and the next request, while no keys of that issuer are known. */
 const pauseMilliseconds = 2_000
 
 const tooLarge = () => new errors.JWKSInvalid(`more than ${mostBytes} bytes`)

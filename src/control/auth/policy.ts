@@ -91,8 +91,8 @@ export const answerTo = ({ needs, path }: Pick<ControlRoute, 'needs' | 'path'>, 
 }
 
 /**
- * Checks that the guard cannot make from the route alone. The handler makes them, from the owner or the state of the
- * object.
+ * Endpoints with a further check of access, which the guard cannot make from the route alone. The check needs the
+ * owner or the state of an object, so the handler makes it.
  */
 export const decidedInside: Record<string, string> = {
   'GET /object-storage/push-access': 'with `write:snapshots` or `write:sandboxes`',

@@ -242,7 +242,7 @@ suite('a client whose credential ends', () => {
     using byViewer = await signedIn(base, keys.viewer)
     using stays = await signedIn(base, keys.owner)
 
-    // A change made in one process reaches the clients of the other.
+    // A change that one control process makes reaches the clients of the other process.
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
     for (const client of [byKey, byMember, byViewer, stays]) {
       const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string }]

@@ -132,7 +132,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal(updatedAt, app.clock.now().toISOString())
     assert.notEqual(createdAt, updatedAt)
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
-    // Even if the role gets the permission back, the key does not.
+    // If the role gets the permission back, the key does not get it back.
     await app.as('owner').put(`${roles}/${id}`, { ...changed, permissions: ['write:snapshots', 'delete:snapshots'] })
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
   })

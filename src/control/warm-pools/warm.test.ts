@@ -166,8 +166,8 @@ suite('a warm pool', () => {
       returning id`
     await pool(app, 1, 'next')
     await fill(app)
-    // When the create looks for a warm sandbox, it has already found its snapshot. The statement is named because
-    // filling reads this table too.
+    // When the create looks for a warm sandbox, it has already found its snapshot. `statement` selects the query of the
+    // create, because the filling of pools reads this table too.
     const { id, snapshot } = await inBetween(
       app,
       { reading: 'warm_pools', statement: 'for no key update of sandboxes skip locked' },

@@ -1,4 +1,4 @@
-// Messages about a sandbox have the actor and cause that its timeline has. Events for dashboards have them too.
+// Webhook messages and dashboard events about a sandbox name the actor and the cause that its timeline names.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { suite, test } from 'node:test'

@@ -11,8 +11,8 @@ const severities: Record<number, readonly [SeverityNumber, string]> = {
 }
 
 /**
- * Fields of a log line that do not become attributes. OpenTelemetry's record has its own field for some of them.
- * Receivers do not need the rest of them.
+ * Fields of a log line that do not become attributes. OpenTelemetry's record has its own fields for them, or
+ * receivers do not need them.
  */
 const elsewhere = new Set(['level', 'time', 'msg', 'err', 'program', 'trace_id', 'span_id', 'pid', 'hostname'])
 

@@ -72,7 +72,7 @@ export const forgiveSilence = (
 
 /**
  * Writes the variables of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the new
- * variables. The generation grows by the rule of `writeNetwork`.
+ * variables. The generation grows, so that the runner gets them; the exceptions are those of `writeNetwork`.
  */
 export const writeVariables = async (
   transaction: Transaction,

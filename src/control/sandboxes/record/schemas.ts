@@ -269,8 +269,8 @@ export const ArchiveReport = Type.Object({
 export const reportable = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
 /**
- * The fields of the interface, and the fields that our own runner adds: the generation it reports on, and the cause
- * (wire/runner-link.ts).
+ * The fields of the interface, and the fields that our own runner adds: the generation that the report is about, and
+ * the cause (wire/runner-link.ts).
  */
 export const UpdateSandboxState = Type.Object({
   state: SandboxState,
