@@ -1,4 +1,5 @@
-// Starts a server: its connections, its periodic tasks, and the order in which they stop.
+// Starts the parts of a server that run all the time: its connections and its periodic tasks. Stops them in the right
+// order.
 
 import type { Callers } from '#src/control/auth/callers.ts'
 import { GateLinks, type GateParts } from './access/gate-links.ts'

@@ -135,7 +135,7 @@ export class Steady {
     while (!isOver()) {
       await sleep(50)
       if (!this.#isTroubled || this.#strikes > 0) continue
-      // Waits until the gate's cache of access is over (one second). Calls then reach control again.
+      // Waits until the answers that the gate has cached are too old (one second). Calls then reach control again.
       await sleep(1100)
       const strikes = this.#strikes
       const record = await this.#client.once('GET', `/sandbox/${this.#record.id}`)

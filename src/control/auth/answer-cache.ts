@@ -17,7 +17,7 @@ export const keepAnswers = <V>(): AnswerCache<V> => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
-      // The second begins when `ask` is called, because the result may describe that moment.
+      // The second for which the result is cached begins when `ask` is called, because the result may describe that moment.
       const until = performance.now() + keepMilliseconds
       const answer = await ask()
       if (asked === epoch) {

@@ -1,5 +1,5 @@
-// The provider's discovery document (OpenID Connect Discovery §4). Control reads it anew for every use and does not
-// cache it.
+// Reads the provider's discovery document (OpenID Connect Discovery §4). Control reads it for every use and does not cache
+// it.
 import { Problem } from '#src/problems.ts'
 import { OutboundError } from '../outbound/error.ts'
 import type { Outbound } from '../outbound/outbound.ts'

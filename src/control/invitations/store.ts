@@ -44,8 +44,8 @@ export const countForAddress = async (sql: Sql, email: string, now: Date): Promi
 export type InvitationCounts = { pending: number; ofLately: number; ofLatelyToAddress: number }
 
 /**
- * Counts the invitations of an organization: those that are pending, those that were made since a date, and those
- * that were made since that date to this address.
+ * Counts the invitations of an organization: the pending ones, those that were made since a date, and those of the
+ * latter to this address.
  */
 export const countMade = async (
   sql: Sql,

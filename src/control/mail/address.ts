@@ -1,4 +1,4 @@
-// E-mail addresses as people type them, and the rule by which two of them are equal.
+// Reads e-mail addresses as people type them, and defines when two addresses are equal.
 import { Problem } from '#src/problems.ts'
 
 const longest = 254

@@ -56,7 +56,8 @@ export const deleteBeyond = async (
   const largest = await findLargest(sql, history, count)
   if (largest === undefined) return
   const { organizationId } = largest
-  // The two cases need two conditions, because the index cannot serve a combined condition.
+  // Rows with an organization and rows without one need separate conditions, because the index cannot serve a combined
+  // condition.
   const isTheirs = organizationId === null ? sql`organization_id is null` : sql`organization_id = ${organizationId}`
   await sql`
     delete from ${sql(history)} where ctid = any(array(

@@ -1,4 +1,4 @@
-// The endpoints of the embedded sender, as an organization sees them.
+// The webhook endpoints to which the embedded sender posts, as their organization manages them.
 import { randomBytes } from 'node:crypto'
 import { readDisplayText } from '#src/control/display-text.ts'
 import { OutboundError } from '#src/control/outbound/error.ts'

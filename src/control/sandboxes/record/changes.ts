@@ -16,7 +16,7 @@ export type Change = {
   runnerId: string | null
   from: SandboxState | null
   to: SandboxState
-  /** The row just written. Present if this process made the change. */
+  /** The sandbox's row as it was just written. Present if this process made the change. */
   row?: SandboxRow
 }
 

@@ -1,4 +1,5 @@
-// Writes to a sandbox's row that do not change its state: progress, reports of its runner, and settings for its runner.
+// Functions that write to a sandbox's row without a change of its state: progress, reports of its runner, and settings for
+// its runner.
 import { noSandbox } from '#src/problems.ts'
 import type { Piece, Sql, Transaction } from '../../storage/database.ts'
 import { statesAwaitingImage } from './lifecycle.ts'

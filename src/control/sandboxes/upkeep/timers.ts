@@ -29,8 +29,8 @@ const after = (from: Date | null, minutes: number): number =>
   from === null ? Number.POSITIVE_INFINITY : from.getTime() + minutes * 60_000
 
 /**
- * The timer that is due now. If several timers are due, the most final one, for example the end of its time to live
- * before autostop. The column `due_at` follows the rules of this function.
+ * The timer that is due now. If several timers are due, it is the most final one. For example, the end of the time to
+ * live comes before autostop. The column `due_at` follows the rules of this function.
  */
 const dueTimer = (row: SandboxRow, now: Date): Timer | undefined => {
   const at = now.getTime()
