@@ -1,5 +1,6 @@
-// Reads the first message of a TLS connection, as far as it says for whom it is: server name and protocols. These are bytes of
-// hostile programs; every length is checked before it is used. See RFC 8446 §4.1.2, RFC 6066 §3 and RFC 7301.
+// Reads two fields of the first message of a TLS connection: the name of the server that the client wants, and the protocols it
+// offers. The bytes come from hostile programs, so every length is checked before it is used. See RFC 8446 §4.1.2, RFC 6066 §3
+// and RFC 7301.
 
 export type ClientHello = {
   /** In lower case, without a dot at its end. Absent: the client named no server. */
@@ -7,7 +8,7 @@ export type ClientHello = {
   protocols: readonly string[]
 }
 
-/** Longest first message that is read. Those of programs have up to 2 KiB, with post-quantum keys. */
+/** Maximum size in bytes of the first message. Real clients send up to 2 KiB, with post-quantum keys. */
 export const mostHelloBytes = 16 * 1024
 
 const handshakeRecord = 22
@@ -36,13 +37,16 @@ class Reader {
     this.#at += length
     return this.#bytes.subarray(this.#at - length, this.#at)
   }
-  /** A vector whose length stands before it. */
+  /** Reads a field that begins with its own length. */
   vector(size: 1 | 2 | 3): Reader {
     return new Reader(this.take(this.number(size)))
   }
 }
 
-/** The bytes of the handshake in the records that have arrived. Undefined: these are no records of a handshake. */
+/**
+ * Returns the bytes of the handshake in the records that have arrived so far. Undefined if the bytes are not TLS handshake
+ * records.
+ */
 const handshakeIn = (bytes: Buffer): Buffer | undefined => {
   const parts: Buffer[] = []
   const records = new Reader(bytes)
@@ -80,8 +84,8 @@ const protocolsIn = (extension: Reader): string[] => {
 }
 
 /**
- * Reads the bytes that have arrived so far. `more`: the message is not complete. `other`: this is not TLS, or not as we know it, so
- * nobody but its server can read it.
+ * Reads the bytes that have arrived so far. `more`: the message is not complete. `other`: the bytes are not TLS, or a kind of TLS
+ * that this function cannot read.
  */
 export const readClientHello = (bytes: Buffer): ClientHello | 'more' | 'other' => {
   try {
@@ -115,7 +119,8 @@ const readWhole = (hello: Reader): ClientHello | 'other' => {
     }
     return found
   } catch (error) {
-    // The message is complete, so a length in it is wrong. Its server may say so.
+    // The message is complete, so one of its lengths is wrong. Return `other`: the message goes to the server unchanged, and the
+    // server can report the error.
     if (error instanceof Incomplete) return 'other'
     throw error
   }

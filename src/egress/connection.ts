@@ -1,9 +1,9 @@
-// What happens to one connection of a sandbox. Most are joined with the server that they were going to, byte by byte. Only one for
-// a server that a secret of this sandbox is for is opened up: TLS ends here, with a certificate of the sandbox's organization,
-// and begins again to the server, whose own certificate is verified first.
+// Serves one connection of a sandbox with secrets. Most connections are copied to their server byte by byte. The proxy decrypts a
+// connection only if a secret of this sandbox may be sent to its server. TLS from the program then ends here, with a certificate
+// of the sandbox's organization. A second TLS connection leads to the server, whose certificate is verified first.
 //
-// The firewall has judged the destination before it turned the connection to us, so the policy of the sandbox holds, also for the
-// packets that follow.
+// The firewall has checked the destination before it redirected the connection to this proxy. So the sandbox's network policy
+// applies here too.
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, getCACertificates, type SecureContext, TLSSocket } from 'node:tls'
 import { isAllowedHost, type KnownSecret } from '#src/wire/secrets.ts'
@@ -16,16 +16,16 @@ import type { Opened, Protocol } from './opened.ts'
 import type { Destination } from './original-destination.ts'
 
 export type ConnectionParts = {
-  /** The secrets of the sandbox now. */
+  /** Returns the current secrets of the sandbox. */
   secrets: () => readonly KnownSecret[]
   /** Resolves when the sandbox's secrets are known. */
   known: () => Promise<void>
   destination: Destination
-  /** Notes a sentence for the sandbox's timeline. `about`: what it is about, so that it is not repeated. */
+  /** Adds a sentence to the sandbox's timeline. `about`: kind and host of the problem, so that the sentence is not repeated. */
   trouble: (about: string, sentence: string) => void
 }
 
-/** How long a client may say nothing before its connection counts as one in which the server speaks first. */
+/** If a client sends nothing for this many milliseconds, it probably uses a protocol in which the server sends first. */
 const silentMs = 1000
 const helloMs = 10_000
 const handshakeMs = 15_000
@@ -33,7 +33,7 @@ const connectMs = 30_000
 const probeMs = 60_000
 
 let trusted: SecureContext | undefined
-/** The authorities that the host trusts, as for registries. */
+/** The TLS settings for connections to servers: trust the certificate authorities that this host trusts. */
 const trustedByHost = (): SecureContext => {
   trusted ??= createSecureContext({
     ca: [...new Set([...getCACertificates('default'), ...getCACertificates('system')])],
@@ -44,7 +44,7 @@ const trustedByHost = (): SecureContext => {
 const mostContexts = 1000
 const contexts = new Map<string, SecureContext>()
 
-/** The context of a certificate; making one takes a millisecond. */
+/** Returns the TLS settings for a certificate. They are cached, because making them takes a millisecond. */
 const contextOf = ({ certificate, privateKey }: KnownSecret): SecureContext => {
   const known = contexts.get(certificate)
   if (known !== undefined) return known
@@ -54,7 +54,10 @@ const contextOf = ({ certificate, privateKey }: KnownSecret): SecureContext => {
   return made
 }
 
-/** Reads the first message without taking it away. `silent`: nothing came for a while. Undefined: the connection has ended. */
+/**
+ * Reads the client's first message. Returns its bytes too, so that the caller can pass them on. `silent`: the client sent nothing
+ * for a while. Undefined: the connection has ended.
+ */
 const hear = (socket: Socket): Promise<{ hello: ClientHello | 'other' | 'silent'; bytes: Buffer } | undefined> =>
   new Promise((resolve) => {
     let bytes = Buffer.alloc(0)
@@ -81,14 +84,14 @@ const hear = (socket: Socket): Promise<{ hello: ClientHello | 'other' | 'silent'
     read()
   })
 
-/** Joins a connection with its server, untouched. */
+/** Connects a sandbox's connection to its server and copies the bytes in both directions unchanged. */
 const pass = (socket: Socket, bytes: Buffer, { address, port }: Destination): void => {
   const server = connect({ host: address, port, allowHalfOpen: true, noDelay: true })
   const late = setTimeout(() => server.destroy(), connectMs)
   server.setKeepAlive(true, probeMs)
   server.on('connect', () => clearTimeout(late))
   server.on('close', () => clearTimeout(late))
-  // The client learns of a failure as it would without us.
+  // Reset the client's connection, as the failed server itself would have done.
   server.on('error', () => socket.resetAndDestroy())
   if (bytes.length > 0) server.write(bytes)
   joinStreams(socket, server)
@@ -177,7 +180,8 @@ const openUp = async (
   near.on('secure', () => {
     isSecure = true
     clearTimeout(late)
-    // Node sets this for sockets of its own servers. HTTP/2 waits for it.
+    // Node's HTTP/2 server waits until a TLS socket has this property. Node itself sets it only for sockets of its own TLS
+    // server.
     Object.assign(near, { secureConnecting: false })
     near.off('error', refused)
     near.on('error', () => {})

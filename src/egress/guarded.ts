@@ -1,6 +1,9 @@
-// Keeps what one sandbox or one server causes from ending the proxy of all others.
+// Catches exceptions that one sandbox or one server causes, because they would end the proxy, which serves all sandboxes.
 
-/** A listener whose exception only calls `failed`. Node throws for headers and states that a hostile server can send. */
+/**
+ * Wraps an event listener: if it throws, `failed` is called. Node throws for some headers and states that a hostile server can
+ * cause.
+ */
 export const guarded =
   <Given extends unknown[]>(listen: (...given: Given) => void, failed: () => void) =>
   (...given: Given): void => {

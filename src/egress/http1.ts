@@ -54,7 +54,7 @@ const targetOf = (opened: Opened, target: string): string => {
   return `${url.pathname}${url.search}`
 }
 
-/** What is sent to the server in place of a request. Throws a Refusal. */
+/** Returns path and headers of a request for the server, with the secrets in place of placeholders. Throws a Refusal. */
 const rewritten = (opened: Opened, message: IncomingMessage) => {
   const hosts = pairsOf(message.rawHeaders).filter(([name]) => name.toLowerCase() === 'host')
   if (hosts.length !== 1 || !isFor(opened, hosts[0]?.[1])) throw new Refusal(ownAnswers.misdirected)
@@ -82,7 +82,10 @@ const answersOf = (message: IncomingMessage): string[] => {
   )
 }
 
-/** An agent with one connection: the one that is open already, or a new one to the same server once that has ended. */
+/**
+ * A Node HTTP agent that uses the connection that is open already. After that connection has ended, it opens a new one to the
+ * same server.
+ */
 class OneConnection extends Agent {
   #first: TLSSocket | undefined
   readonly #again: () => TLSSocket
@@ -125,7 +128,10 @@ const requestTo = ({ opened, agent }: Side, message: IncomingMessage, isUpgrade 
   })
 }
 
-/** By default Node would frame a request of these methods as one with a body. */
+/**
+ * Headers for a request without a body. For methods other than these, Node would otherwise send the request as one with a chunked
+ * body.
+ */
 const noBody = (method: string) =>
   ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'].includes(method) ? [] : ['Content-Length', '0']
 
@@ -208,7 +214,7 @@ const forwardUpgrade = (side: Side, message: IncomingMessage, socket: Duplex, he
     if (head.length > 0) server.write(head)
     joinStreams(socket, server)
   })
-  // The server does not change the protocol. Its answer is the last one of this connection.
+  // The server has refused the upgrade with an ordinary answer. Pass that answer on, and close the connection after it.
   outgoing.on('response', (answer) => {
     const rest = { ...answer, rawHeaders: answersOf(answer) } as IncomingMessage
     rest.statusCode = answer.statusCode
@@ -230,7 +236,7 @@ const refuseSocket = (socket: Duplex, answer: OwnAnswer) => {
   )
 }
 
-/** Runs `work` for a connection of ours, and answers what it refuses. */
+/** Runs `work` for a connection that the proxy has opened. If `work` throws a Refusal, sends its answer. */
 const orRefuse = (socket: Duplex, work: (side: Side) => void, refuse: (answer: OwnAnswer) => void) => {
   const side = sides.get(socket)
   if (side === undefined) return void socket.destroy()
@@ -238,7 +244,7 @@ const orRefuse = (socket: Duplex, work: (side: Side) => void, refuse: (answer: O
     work(side)
   } catch (error) {
     if (error instanceof Refusal) refuse(error.answer)
-    // A header or path that Node does not send, such as one with control characters.
+    // Node throws for a header or path that it cannot send, such as one with control characters.
     else refuse({ status: 400, message: 'The request cannot be passed on.' })
   }
 }
@@ -282,7 +288,7 @@ const makeServer = (): Server => {
 
 let server: Server | undefined
 
-/** Serves a program's side of an opened connection. */
+/** Serves HTTP/1.1 to the program in the sandbox, on a connection that the proxy has opened. */
 export const serveHttp1 = (socket: TLSSocket, opened: Opened): void => {
   server ??= makeServer()
   const { server: far } = opened

@@ -1,5 +1,5 @@
-// Passes on HTTP/2, stream by stream, with trailers and resets, as gRPC needs them. Push and extended CONNECT are not offered, so
-// clients use HTTP/1.1 for WebSockets.
+// Passes HTTP/2 on, stream by stream, including trailers and resets, which gRPC needs. Push and extended CONNECT are not offered,
+// so clients use HTTP/1.1 for WebSockets.
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -62,7 +62,7 @@ const isOwn = (headers: IncomingHttpHeaders | OwnAnswer): headers is OwnAnswer =
 const withoutAltSvc = (headers: object) =>
   Object.fromEntries(valuesOf(headers).filter(([name]) => !leadsAway(name))) as OutgoingHttpHeaders
 
-/** Sends the trailers of one side to the other, after the last byte of its body. */
+/** Passes the trailers of one stream on to the other stream, after the last byte of the body. */
 const passTrailers = (from: ServerHttp2Stream | ClientHttp2Stream, to: ServerHttp2Stream | ClientHttp2Stream) => {
   let trailers: object = {}
   from.on('trailers', (found) => {
@@ -121,7 +121,7 @@ const closeTogether = (near: ServerHttp2Session, far: ClientHttp2Session) => {
   near.on('close', () => far.destroy())
 }
 
-/** Serves a program's side of an opened connection. */
+/** Serves HTTP/2 to the program in the sandbox, on a connection that the proxy has opened. */
 export const serveHttp2 = (socket: TLSSocket, opened: Opened): void => {
   const options = {
     settings,

@@ -1,5 +1,5 @@
-// Joins two streams into one: what comes in on one side goes out on the other, no faster than that side reads. The end of each
-// direction is passed on; an error of one side ends both.
+// Connects two streams: copies bytes that arrive on one to the other, only as fast as the other stream's reader. Passes the end
+// of each direction on. An error of one stream ends both.
 import type { Duplex } from 'node:stream'
 
 export const joinStreams = (one: Duplex, other: Duplex): void => {

@@ -1,4 +1,5 @@
-// A connection that is opened up: a program in a sandbox on one side, the server that it meant on the other.
+// A connection in which the proxy decrypts TLS: it has a TLS connection to the program in the sandbox, and another one to the
+// server that the program wants.
 import type { TLSSocket } from 'node:tls'
 import type { KnownSecret } from '#src/wire/secrets.ts'
 
@@ -9,7 +10,9 @@ export type Opened = {
   serverName: string
   /** The secrets that the sandbox may send to this server now. They may change while the connection is open. */
   secrets: () => readonly KnownSecret[]
-  /** The verified connection to the server. A sentence if there is none: every request gets it as its answer. */
+  /**
+   * The connection to the server, whose certificate is verified. Without a connection: the sentence that answers every request.
+   */
   server: { socket: TLSSocket; connectAgain: () => TLSSocket } | { failure: string }
 }
 
@@ -30,5 +33,5 @@ export const bodyOf = ({ status, message }: OwnAnswer): string =>
 export const isFor = ({ serverName }: Opened, host: string | undefined): boolean =>
   host !== undefined && host.toLowerCase().replace(/:443$/, '').replace(/\.$/, '') === serverName
 
-/** Answers of servers may not lead clients past us to HTTP/3. */
+/** Whether a header of a server's answer must be removed: it would lead the client to HTTP/3, which bypasses this proxy. */
 export const leadsAway = (name: string): boolean => name.toLowerCase() === 'alt-svc'

@@ -1,11 +1,11 @@
-// Where a connection was going before the rules of the firewall turned it to us. Node has no call for it, so this asks the C
-// library through Node's own foreign function interface.
+// Finds the address that a connection was going to before the firewall redirected it to this proxy. Node has no function for
+// this, so it calls the C library through Node's foreign function interface.
 import { dlopen } from 'node:ffi'
 import type { Socket } from 'node:net'
 
 export type Destination = { address: string; port: number }
 
-/** linux/netfilter_ipv4.h */
+/** Constants of linux/netfilter_ipv4.h and of the C library. */
 const ipProtocol = 0
 const originalDestination = 80
 const inet = 2
@@ -16,7 +16,7 @@ const { functions } = dlopen(null, {
 })
 const getsockopt = functions['getsockopt'] as (...given: unknown[]) => number
 
-/** Undefined if the connection was not turned, or has ended. */
+/** Returns the original destination. Undefined if the firewall has not redirected the connection, or if it has ended. */
 export const originalDestinationOf = (socket: Socket): Destination | undefined => {
   const fd = (socket as unknown as { _handle?: { fd?: number } })._handle?.fd
   if (fd === undefined || fd < 0) return undefined

@@ -1,16 +1,19 @@
-// The proxy that puts secrets into requests. The runner starts it, without privileges, when the first sandbox with secrets starts,
-// and tells it the secrets of each sandbox. It knows a sandbox by its address, which the rules of the firewall guarantee.
+// The proxy that puts secrets into requests. The runner starts it, without privileges, when the first sandbox with secrets
+// starts, and sends it the secrets of each sandbox. The proxy recognizes a sandbox by its source address, which the firewall
+// rules guarantee.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Budget } from '#src/kit/budget.ts'
 import type { FromEgress, KnownSecret, ToEgress } from '#src/wire/secrets.ts'
 import { serveConnection } from './connection.ts'
 import { originalDestinationOf } from './original-destination.ts'
 
-/** Connections at once. `each`: of one sandbox. `sure`: those that every sandbox always gets. */
+/**
+ * Maximum number of open connections. `each`: per sandbox. `all`: in total. `sure`: the number that every sandbox always gets.
+ */
 const mostConnections = { each: 512, all: 8192, sure: 8 }
-/** How long a connection waits for the secrets of its sandbox. */
+/** Milliseconds that a connection waits until the secrets of its sandbox arrive. */
 const awaitedMs = 10_000
-/** Sentences for the timeline of one sandbox, of different kinds or hosts, in ten minutes. */
+/** Maximum number of sentences for the timeline of one sandbox in ten minutes. */
 const mostTroubles = 20
 const troublesMs = 10 * 60_000
 
@@ -62,7 +65,7 @@ const take = (socket: Socket) => {
   const secrets = () => (sandbox.secrets === 'awaited' ? [] : sandbox.secrets)
   const known = async () => {
     await untilKnown(sandbox)
-    // Without its secrets a request would get an answer that nobody understands.
+    // Reset the connection: a request without its secrets would be refused by the server, and the user could not know why.
     if (sandbox.secrets === 'awaited') socket.resetAndDestroy()
   }
   const trouble = (about: string, sentence: string) => noteTrouble(address, sandbox, about, sentence)

@@ -1,8 +1,8 @@
-// Puts values in place of placeholders: in header values, in the credentials of Basic authentication, and in path and query. Never
-// in a body, whose length and signature would no longer fit.
+// Replaces the placeholders of secrets in a request by the secrets' values: in header values, in the credentials of Basic
+// authentication, and in path and query. Bodies stay unchanged, because their length and signature would become wrong.
 import type { KnownSecret } from '#src/wire/secrets.ts'
 
-/** Most bytes of a request's path and headers, before and after. Servers accept less. */
+/** Maximum number of bytes of a request's path and headers, with placeholders and with values. Servers accept fewer. */
 export const mostHeadBytes = 64 * 1024
 
 /** Thrown if a request with its values would be longer than `mostHeadBytes`. */

@@ -1,9 +1,9 @@
-// Counts wrong tokens by network. A network with too many of them may not connect for the rest of the minute.
+// Counts wrong tokens per network of clients. A network with too many wrong tokens may not connect for the rest of the minute.
 import type { Clock } from '#src/kit/clock.ts'
 
 const mostWrong = 20
 const windowMs = 60_000
-/** Networks that are remembered. Of more than these, the one that failed first is forgotten. */
+/** Maximum number of networks that are counted. Above it, the network with the earliest wrong token is dropped. */
 const mostNetworks = 10_000
 
 export class Attempts {

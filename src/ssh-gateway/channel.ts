@@ -1,4 +1,4 @@
-// Writes to a channel of a client, one piece after the other, and tells when the channel is gone.
+// Writes to an SSH channel of a client, one piece after the other, and stops when the channel has closed.
 import type { Writable } from 'node:stream'
 import type { ServerChannel } from 'ssh2'
 import type { Peer } from './peer.ts'
@@ -13,7 +13,7 @@ export class ChannelOut {
   constructor(peer: Peer, channel: ServerChannel) {
     this.#peer = peer
     this.channel = channel
-    // Errors of a channel come with its end.
+    // Ignore errors: a channel with an error also closes, and that is handled.
     channel.on('error', () => undefined)
     channel.stderr.on('error', () => undefined)
   }
@@ -29,7 +29,7 @@ export class ChannelOut {
     this.#peer.unwatch(this.channel)
   }
 
-  /** Writes a piece behind the earlier ones. Resolves when the client may be sent more. */
+  /** Writes a piece after all earlier pieces. Resolves when the next piece may be written. */
   write(stream: Writable, data: Buffer): Promise<void> {
     return this.after(async () => {
       await this.#peer.untilReady()
@@ -43,9 +43,9 @@ export class ChannelOut {
     })
   }
 
-  /** Does something behind everything that was written. */
+  /** Runs `work` after everything that was written so far. */
   after(work: () => Promise<void> | void): Promise<void> {
-    // A failed write means that the channel has closed, which is told elsewhere.
+    // Ignore a failed write: it means that the channel has closed, and `leave` is called for that.
     this.#last = this.#last.then(work).catch(() => undefined)
     return this.#last
   }

@@ -8,22 +8,24 @@ import { Peer } from './peer.ts'
 import { SshSession } from './session.ts'
 import { ControlAway, type Opened, type Tokens } from './tokens.ts'
 
-/** Most sign-in tries on one connection. OpenSSH tries each of its keys. */
+/** Maximum number of sign-in attempts on one connection. OpenSSH makes one for each of its keys. */
 const mostTries = 20
-/** When a wrong token is refused, in ms after it was shown. The time tells nothing about the token. */
+/** A wrong token is refused this many ms after it arrived, so that the delay reveals nothing about the token. */
 const refusedAfterMs = 500
-/** Most channels of a connection at a time. */
+/** Maximum number of open channels of a connection. */
 const mostChannels = 100
-/** How long a client may take to leave, in ms. */
+/** Milliseconds after which a connection that is being closed is cut, if the client has not closed it. */
 const leaveMs = 1000
 
 export type ConnectionParts = GateParts & {
   tokens: Pick<Tokens, 'find'>
   log: Logger
-  /** Called when the client has signed in. Returns false if it may not stay. */
+  /**
+   * Called when the client has signed in. Returns false if the sandbox has too many connections; the client is then disconnected.
+   */
   onSignedIn: (sandboxId: string) => boolean
   onWrong: () => void
-  /** Interval of the questions whether the token still counts, in ms. */
+  /** Interval in ms at which control is asked whether the token is still valid. */
   watchMs: number
 }
 
@@ -43,7 +45,7 @@ export class ClientConnection {
     this.#peer = new Peer(client)
     client.on('error', (error) => {
       parts.log.debug({ cause: error.message }, 'an SSH client was cut off')
-      // `ssh2` only ends its own side, and a client that does not read would stay.
+      // Cut the connection: `ssh2` closes only its own direction, so a client that does not read would stay connected.
       setTimeout(() => this.#peer.cut(), leaveMs).unref()
     })
     client.on('authentication', (context) => {
@@ -62,7 +64,7 @@ export class ClientConnection {
     this.#tries += 1
     if (this.#tries > mostTries) throw new Error('too many tries')
     const refuseAt = new Promise((resolve) => setTimeout(resolve, refusedAfterMs))
-    // All methods of a client show the same token, which is asked about once.
+    // A client may send its token by several sign-in methods, so control is asked only once about the same token.
     if (this.#checked?.token !== token) {
       const opened = this.#parts.tokens.find(token)
       opened.then(
@@ -82,7 +84,7 @@ export class ClientConnection {
     return true
   }
 
-  /** Asks again whether the token counts, until the client leaves. */
+  /** Asks control at intervals whether the token is still valid, until the client disconnects. */
   #watch(): void {
     const { log } = this.#parts
     const about = { sandboxId: this.#sandboxId, address: this.#peer.socket.remoteAddress }

@@ -1,4 +1,5 @@
-// A `direct-tcpip` channel: a connection to a port on the sandbox's own loopback. Each direction ends by itself.
+// A `direct-tcpip` channel: a connection to a port on the sandbox's own loopback. Each direction of the connection can end before
+// the other.
 import type { ServerChannel } from 'ssh2'
 import type { WebSocket } from 'ws'
 import { ChannelOut } from './channel.ts'
@@ -8,7 +9,7 @@ import type { Peer } from './peer.ts'
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
 
-/** Bytes for the gate that may wait. Above them the client is read no further. */
+/** Maximum number of bytes that wait to be sent to the gate. Above it, nothing more is read from the client. */
 const aheadBytes = 256 * 1024
 
 export class Forward {

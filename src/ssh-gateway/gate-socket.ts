@@ -1,9 +1,9 @@
-// Opens a WebSocket to the gate, for a command or for a port. The token of the client is its credential.
+// Opens a WebSocket to the gate, to run a command or to reach a port. The client's SSH token is the credential of this call.
 import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
 import { readWhole } from '#src/kit/read-whole.ts'
 
-/** Larger than any message of the toolbox: a piece of output has at most 256 KiB. */
+/** Maximum size in bytes of a message from the gate. Real messages are smaller: a piece of output has at most 256 KiB. */
 const messageBytes = 1024 * 1024
 const openMs = 15_000
 const refusalBytes = 64 * 1024
@@ -19,10 +19,11 @@ const messageOf = async (answer: IncomingMessage): Promise<string> => {
   try {
     const text = (await readWhole(answer, refusalBytes, () => new Error('too long'))).toString()
     const { message } = JSON.parse(text) as { message?: unknown }
-    // SDKs look for this question. It tells a person nothing more.
+    // The gate adds this question to the message for SDKs, which search for it. Remove it here, because a person does not need
+    // it.
     if (typeof message === 'string') return message.replace(/ Is the Sandbox started\?$/, '')
   } catch {
-    // A refusal that cannot be read is told without its reason.
+    // If the refusal cannot be parsed, the sentence below names only its status.
   }
   return `The gate refused the call (${answer.statusCode}).`
 }

@@ -1,4 +1,5 @@
-// What a hostile client sends and does not read. The gateway lives, holds little memory, and serves others meanwhile.
+// Tests clients that send malformed or endless data, or read nothing. The gateway must not end, must use little memory, and must
+// serve other clients meanwhile.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -16,7 +17,7 @@ before(async () => {
 })
 after(async () => await gateway?.[Symbol.asyncDispose]())
 
-/** What `ssh2` hides: the client's protocol, by which a test sends what no honest client would. */
+/** An internal object of `ssh2`. With it, a test sends messages that no honest client sends. */
 type Protocol = {
   channelData: (channel: number, data: Buffer) => void
   session: (channel: number, window: number, packet: number) => void
@@ -26,7 +27,10 @@ const protocolOf = ({ client }: TestClient) => (client as unknown as { _protocol
 const socketOf = ({ client }: TestClient) => (client as unknown as { _sock: Socket })._sock
 const numberOf = (channel: ClientChannel) => (channel as unknown as { outgoing: { id: number } }).outgoing.id
 
-/** Opens a connection from another address of loopback, so that its strangers are not those of the honest clients. */
+/**
+ * Opens a connection from another address of loopback, so that connections without sign-in from there do not count for the honest
+ * clients' address.
+ */
 const stranger = (): Socket =>
   connect({ host: '127.0.0.1', port: gateway.port, localAddress: '127.0.0.2' }).on('error', () => undefined)
 
@@ -84,7 +88,7 @@ suite('before the sign-in', () => {
     const flood = Array.from({ length: 200 }, stranger)
     const refused = flood.map((socket) => untilClosed(socket))
     await serves()
-    // The gateway keeps 16 of them, because they may still sign in.
+    // The gateway keeps 16 of these connections open, because their clients may still sign in.
     let count = 0
     await new Promise<void>((resolve) => {
       for (const closed of refused) {
@@ -139,7 +143,7 @@ suite('after the sign-in', () => {
   test('a client that sends more than its window is cut off', async () => {
     using client = await gateway.connect()
     const channel = await client.start('exec sleep 60')
-    // `ssh2` drops what comes when its window is exactly 0. Pieces of this size step over 0.
+    // `ssh2` drops data that arrives while its window is exactly 0. With pieces of this size the window is never exactly 0.
     const piece = Buffer.alloc(30_000)
     const closed = closing(client)
     for (let sent = 0; sent < 10 * 1024 * 1024; sent += piece.length) {
@@ -174,7 +178,7 @@ suite('after the sign-in', () => {
     using client = await gateway.connect()
     const file = `${gateway.box.directory}/unread`
     const channel = await client.start(noisy(file))
-    // `ssh2` gives a window of 2 MiB. This client gives all there is, and then reads nothing.
+    // `ssh2` announces a window of 2 MiB. This client announces the largest possible window, and then reads nothing.
     const { _protocol: protocol } = client.client as unknown as {
       _protocol: { channelWindowAdjust: (channel: number, bytes: number) => void }
     }

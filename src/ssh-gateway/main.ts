@@ -13,16 +13,16 @@ import { Tokens } from './tokens.ts'
 
 /** How long a client may take to sign in, in ms. */
 const signInMs = 20_000
-/** Most connections into one sandbox, so that one user cannot take all places. */
+/** Maximum number of connections to one sandbox, so that one user cannot use up all connections. */
 const mostOfSandbox = 64
-/** Interval of the questions whether a connected token still counts, in ms. */
+/** Interval in ms at which control is asked whether the token of a connected client is still valid. */
 const watchMs = 3000
 const keepaliveMs = 20_000
 const missedKeepalives = 6
 
 /**
- * What clients may choose from. All of these run in Node's own OpenSSL. Compression is left out: a small packet could become a
- * large one.
+ * The algorithms that clients may choose. All of them run in Node's own OpenSSL. Compression is not offered, because a small
+ * packet could become a very large one.
  */
 const algorithms = {
   kex: [

@@ -1,17 +1,23 @@
-// The connection of a client, with the bounds that `ssh2` does not have. `ssh2` takes what a client sends beyond the window, writes
-// to a socket that nobody reads, and keeps what is written during a key exchange. Here such a client waits, or is cut off.
+// Adds limits to a client's connection that `ssh2` lacks. `ssh2` buffers without limit for three kinds of clients: those that
+// send beyond the window, those that read nothing, and those that exchange keys all the time. This class makes such a client
+// wait, or cuts its connection.
 import type { Socket } from 'node:net'
 import type { Connection, ServerChannel } from 'ssh2'
 
-/** Bytes that wait for the client. Above them nothing more is written, and nothing more is read. */
+/**
+ * Maximum number of bytes that wait to be sent to the client. Above it, nothing more is written to the client or read from it.
+ */
 const mostUnsent = 1024 * 1024
-/** Bytes that channels hold until a sandbox takes them. `ssh2` announces a window of 2 MiB, twice if half of it was read. */
+/**
+ * Maximum number of bytes that a channel buffers until a sandbox reads them. `ssh2` announces a window of 2 MiB, and another one
+ * after half of it was read.
+ */
 const mostOfChannel = 4 * 1024 * 1024 + 64 * 1024
 const mostOfConnection = 16 * 1024 * 1024
 const mostOfAll = 256 * 1024 * 1024
-/** Packets of a client must be allowed to have this size. RFC 4254 has no minimum, and a size of 0 would never be done. */
+/** A client must accept packets of at least this size. RFC 4254 has no minimum, and with a size of 0 a write would never end. */
 const leastPacketBytes = 1024
-/** Key exchanges per minute. A client needs one for each GiB or hour. */
+/** Maximum number of key exchanges per minute. An honest client needs one per GiB or per hour. */
 const mostExchanges = 30
 
 type Inner = { _sock: Socket; _protocol: { _kexinit?: unknown } }
@@ -36,7 +42,7 @@ export class Peer {
     client.on('handshake', () => {
       this.#exchanges += 1
       if (this.#exchanges > mostExchanges) this.cut()
-      // `ssh2` sends what it kept after this event.
+      // Check in the next turn of the event loop: `ssh2` sends the data that it has buffered only after this event.
       setImmediate(() => this.#check())
     })
     const timer = setInterval(() => {
@@ -58,7 +64,7 @@ export class Peer {
     return this.#isGone
   }
 
-  /** Ends the connection at once. */
+  /** Closes the connection immediately, without sending the bytes that wait. */
   cut(): void {
     this.socket.destroy()
   }
@@ -84,7 +90,7 @@ export class Peer {
     if (this.#held > 0) this.#check()
   }
 
-  /** Resolves when the client takes bytes, or is gone. */
+  /** Resolves when bytes may be written to the client, or when the client has disconnected. */
   async untilReady(): Promise<void> {
     while (!this.#isGone && this.#isFull()) await new Promise<void>((resolve) => this.#waiting.add(resolve))
   }

@@ -1,14 +1,14 @@
-// Bounds the open connections. Anybody may connect, so a stranger never keeps out somebody else: of those who have not signed in,
-// the one that came first gives way.
+// Limits the number of open connections. Anybody may connect, so clients that have not signed in must not keep others out: if
+// there are too many, the oldest of their connections is closed.
 import { Budget } from '#src/kit/budget.ts'
 import { networkOf } from '#src/kit/network-of.ts'
 
 export type PlaceBounds = {
-  /** Most connections. */
+  /** Maximum number of connections. */
   most?: number
-  /** Most connections of one network. */
+  /** Maximum number of connections of one network. */
   mostOfOne?: number
-  /** Most connections that have not signed in: in all, and of one network. */
+  /** Maximum number of connections whose client has not signed in: in total, and per network. */
   mostStrangers?: number
   mostStrangersOfOne?: number
 }
@@ -25,7 +25,7 @@ export class Places {
   readonly #bounds: Required<PlaceBounds>
   readonly #all: Budget
   readonly #strangersOf: Budget
-  /** Connections that have not signed in; the one that came first is first. */
+  /** Connections whose client has not signed in, the oldest first. */
   readonly #strangers = new Set<Closing>()
 
   constructor({ most = 1024, mostOfOne = 128, mostStrangers = 256, mostStrangersOfOne = 16 }: PlaceBounds = {}) {
@@ -34,7 +34,7 @@ export class Places {
     this.#strangersOf = new Budget({ each: mostStrangersOfOne })
   }
 
-  /** Takes a place for a connection. Returns undefined if there is none: the connection must then be closed. */
+  /** Counts a new connection. Returns undefined if there are too many; the connection must then be closed. */
   take(connection: Closing, address: string): Place | undefined {
     const network = networkOf(address)
     if (!this.#strangersOf.take(network)) return undefined

@@ -48,7 +48,7 @@ export class SshSession {
   #terminal: CommandStart['terminal']
   #out: ChannelOut | undefined
   #socket: WebSocket | undefined
-  /** Messages for the command that come before it has started, in their order. */
+  /** Messages of the client that arrive before the command has started, in their order. */
   #early: ToCommand[] | undefined = []
   #credit = inputWindowBytes
   #pending: Buffer | undefined
@@ -125,7 +125,7 @@ export class SshSession {
 
   #say(message: ToCommand): void {
     if (this.#early !== undefined) {
-      // A bound for a client that sends signals before its command runs.
+      // Limit the number of messages, because a client may send any number of signals before its command runs.
       if (this.#early.length < 64) this.#early.push(message)
       return
     }
@@ -159,7 +159,7 @@ export class SshSession {
     })
   }
 
-  /** Tells the end of the input, behind its last byte. */
+  /** Sends the end of the input to the command, after the last byte of the input. */
   #tellEnd(): void {
     if (this.#hasEnded && this.#pending === undefined) this.#say({ type: 'eof' })
   }
@@ -183,7 +183,7 @@ export class SshSession {
     if (this.#credit > 0 && this.#pending === undefined) channel.resume()
   }
 
-  /** Tells the client how its command ended, behind all output. */
+  /** Sends the client the exit code or signal of its command, after all output. */
   #finish(channel: ServerChannel, { code, signal }: { code: number; signal?: string }): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -207,7 +207,7 @@ export class SshSession {
     this.#socket?.terminate()
   }
 
-  /** The client has left: the gate hangs up the command. */
+  /** Call this when the client has disconnected. Closes the WebSocket; the gate then sends the command a hang-up. */
   leave(): void {
     this.#isOver = true
     this.#out?.leave()

@@ -1,15 +1,16 @@
-// Asks control about tokens. Connections that stay with one token share an answer for a second; a sign-in never takes an old one.
+// Asks control about tokens. Open connections with one token share control's answer for a second. A sign-in never uses such a
+// cached answer.
 import { hash } from 'node:crypto'
 import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { sshToken } from '#src/wire/ssh.ts'
 
-/** What a token opens now. `isOver`: the sandbox has ended, and sessions in it end too. */
+/** The sandbox that a token gives access to now. `isOver`: the sandbox has ended, so its SSH sessions must end too. */
 export type Opened = { sandboxId: string; expiresAt: number; isOver: boolean; state: string }
 
 const keptMs = 1000
 const mostKept = 4096
-/** Questions that wait for control at the same time. Above them a token counts as not known. */
+/** Maximum number of pending questions to control. Above it, the call fails as if control did not answer. */
 const mostQuestions = 64
 const answerBytes = 16 * 1024
 const answerMs = 5000
@@ -54,8 +55,8 @@ export class Tokens implements AsyncDisposable {
   }
 
   /**
-   * Finds what a token opens. Undefined: nothing. `mayBeKept`: an answer of the last second will do. Throws ControlAway if control
-   * does not answer.
+   * Finds the sandbox that a token gives access to; undefined if the token is not valid. `mayBeKept`: a cached answer of the last
+   * second may be used. Throws ControlAway if control does not answer.
    */
   async find(token: string, { mayBeKept = false } = {}): Promise<Opened | undefined> {
     if (!sshToken.test(token)) return undefined

@@ -16,7 +16,10 @@ const pairsOf = (raw: readonly string[]): [string, string][] =>
     (_, at) => [raw[2 * at] ?? '', raw[2 * at + 1] ?? ''] as [string, string],
   ).filter(([name]) => !isPseudo(name))
 
-/** What clients of registries and repositories ask for. All of it needs the credential `Bearer the-real-value` or `me:the-real-value`. */
+/**
+ * Paths that clients of package registries and git repositories request, with the answers. Each request needs the credential
+ * `Bearer the-real-value` or `me:the-real-value`.
+ */
 const places: Record<string, { type: string; body: string }> = {
   '/git/info/refs': { type: 'text/plain', body: `${'a'.repeat(40)}\trefs/heads/main\n` },
   '/git/HEAD': { type: 'text/plain', body: 'ref: refs/heads/main\n' },

@@ -12,7 +12,7 @@ type Known = { state: string }
 export type TestGateway = AsyncDisposable & {
   port: number
   box: Toolbox
-  /** What control knows. A test changes it. */
+  /** The tokens that the simulated control knows. A test may change them. */
   tokens: Map<string, Known>
   /** The tokens that control was asked about, in order. */
   asked: string[]
