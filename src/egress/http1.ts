@@ -1,5 +1,5 @@
-// Passes on HTTP/1.1: requests with their secrets, answers as they are, both as streams. Upgrades (WebSocket) become plain pipes
-// once the server agrees.
+// Passes HTTP/1.1 on, as streams: puts secrets into requests, and leaves answers unchanged. After the server has accepted an
+// upgrade (WebSocket), bytes are copied in both directions unchanged.
 import {
   Agent,
   type ClientRequest,
@@ -19,9 +19,9 @@ import { checkHead, HeadTooLarge, inHeader, inTarget, mostHeadBytes } from './re
 
 const headWithinMs = 60_000
 const idleMs = 5 * 60_000
-/** Requests that a client may send ahead of their answers. */
+/** Maximum number of requests that a client may send before it has received the answers of earlier ones. */
 const mostAhead = 64
-/** Answers of status 100 that a server may send before its own answer. */
+/** Maximum number of answers with status 100 that a server may send before its final answer. */
 const mostContinues = 16
 
 const ofConnection = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'te', 'upgrade'])
@@ -104,7 +104,10 @@ class OneConnection extends Agent {
     this.#first = undefined
     return first !== undefined && !first.destroyed && first.writable ? first : this.#again()
   }
-  /** Node would open a connection for a request that waits, although its program has left, and keep it. */
+  /**
+   * Prevent new connections after this call: Node would still open a connection for a waiting request, although the program in
+   * the sandbox has disconnected.
+   */
   override destroy() {
     this.#isOver = true
     super.destroy()
@@ -143,7 +146,7 @@ const framingOf = ({ method = 'GET', headers }: IncomingMessage): string[] => {
 
 const answerOwn = (response: ServerResponse, answer: OwnAnswer) => {
   if (response.headersSent) return void response.destroy()
-  // The rest of a body is not read, so the connection cannot be used again.
+  // The rest of the request body is not read, so close the connection after this answer.
   response.writeHead(answer.status, STATUS_CODES[answer.status], {
     'content-type': 'application/json',
     connection: 'close',

@@ -1,4 +1,4 @@
-// Secrets of organizations, as control tells them to a runner, and a runner tells them to its proxy (src/egress). A sandbox has
+// Messages with secrets of organizations: from control to a runner, and from the runner to its proxy (src/egress). A sandbox gets
 // only placeholders. Values go from control to the proxy and are written to no disk on the way.
 
 /** The parts of a secret with which a proxy replaces the placeholder in requests. */
@@ -48,9 +48,9 @@ export const trustVariables: Readonly<Record<string, string>> = {
   JAVA_TOOL_OPTIONS: `-Djavax.net.ssl.trustStore=${trustFiles.keyStore}`,
 }
 
-/** Most hosts of one secret. */
+/** Maximum number of hosts of one secret. */
 export const mostHosts = 50
-/** Longest value. Servers accept 8 to 16 KiB of headers. */
+/** Maximum number of characters of a value. Servers accept 8 to 16 KiB of headers. */
 export const longestValue = 8192
 
 /** Whether a name, in lower case and without a dot at its end, is one of the hosts. */
@@ -69,5 +69,5 @@ export type ToEgress =
   | { type: 'serve'; address: string }
   | { type: 'sandbox'; address: string; secrets: readonly KnownSecret[] | 'awaited' | null }
 
-/** Messages of the proxy. A trouble is a sentence for the timeline of the sandbox with this address. */
+/** Messages from the proxy to the runner. `trouble`: a sentence for the timeline of the sandbox with this address. */
 export type FromEgress = { type: 'serving'; port: number } | { type: 'trouble'; address: string; sentence: string }

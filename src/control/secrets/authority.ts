@@ -10,7 +10,7 @@ const dayMs = 86_400_000
 const authorityDays = 3650
 /** Validity in days of a certificate for hosts. A new certificate is made when half of this time is over. */
 const certificateDays = 14
-/** Most certificates that are kept in memory; making one takes a millisecond. */
+/** Maximum number of certificates that are cached in memory. Making one takes a millisecond. */
 const mostKept = 5000
 
 const purposeOf = (organizationId: string) => `secret-authority:${organizationId}`

@@ -1,5 +1,6 @@
-// Makes the certificates with which a proxy may speak for the hosts of secrets: one authority for each organization, and certificates
-// for servers that it signs. Written by hand because this only writes two fixed forms (RFC 5280) and reads nothing.
+// Makes the certificates that the proxy for secrets shows in place of a server's own: one authority for each organization, and
+// server certificates signed by it. No library is used, because this only writes two fixed forms of certificates (RFC 5280) and
+// parses none.
 import {
   createHash,
   createPrivateKey,

@@ -1,4 +1,4 @@
-// The secrets of one sandbox: which variable of it holds the placeholder of which secret.
+// The secrets of one sandbox: for each secret, the environment variable that contains the secret's placeholder.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Organization } from '../people/organization.ts'

@@ -1,6 +1,7 @@
-// Lets the programs of a sandbox trust the authority of its organization, whose certificates its secrets need: adds it to the list
-// that the image has, and writes the files that variables name (wire/secrets.ts). Everything is done by the agent inside, as root
-// of the sandbox. A sandbox whose files cannot be changed only hurts itself: it still starts.
+// Makes the programs of a sandbox trust the certificate authority of its organization, because the proxy for secrets uses
+// certificates of that authority. Adds the authority to the image's list of authorities, and writes the files that environment
+// variables name (wire/secrets.ts). The agent in the sandbox writes all these files, as root of the sandbox. If that fails, the
+// sandbox still starts, but its programs refuse the proxy's certificates.
 import { rootCertificates } from 'node:tls'
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
@@ -11,7 +12,7 @@ import { trustFiles } from '#src/wire/secrets.ts'
 import { certificatesIn, javaKeyStore } from './java-key-store.ts'
 
 const withinMs = 20_000
-/** Longest list of authorities that is read. That of Debian has 220 KiB. */
+/** Maximum size in bytes of an image's list of authorities. Debian's list has 220 KiB. */
 const mostBytes = 2 * 1024 * 1024
 
 /** Where distributions keep the list of all authorities: Debian and Alpine, Fedora, SUSE, others. */
