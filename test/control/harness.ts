@@ -58,7 +58,7 @@ export type TestControl = AsyncDisposable & {
   asNewcomer: (claims: Claims, organizationId?: string) => Client
   /** The issuer of the tokens of `asUser` and `asNewcomer`. */
   issuer: TestIssuer
-  /** Calls with any bearer token. */
+  /** Makes calls with any bearer token. */
   with: (token: string) => Client
   /** Advances the clock. Linked runners count as alive during this time. */
   pass: (time: Time) => Promise<void>

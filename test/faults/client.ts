@@ -20,7 +20,7 @@ export class Away extends Error {}
 
 export class Client {
   readonly #platform: Platform
-  /** Answers that are wrong even if programs were killed during the call. */
+  /** Descriptions of answers that are wrong even if programs were killed during the call. */
   readonly wrong: string[] = []
 
   constructor(platform: Platform) {

@@ -5,7 +5,7 @@ import { auditedCalls, scenarioOf } from './scenarios.ts'
 import { subjectOf } from './subject.ts'
 import { leavesRow } from './trail.ts'
 
-/** Calls of our own pages that leave audit rows without being endpoints. */
+/** The calls of our own pages that leave audit rows without being endpoints. */
 const pages = ['GET /auth/sso/callback']
 
 suite('GET /audit/scenarios: the words of the audit log', () => {

@@ -27,14 +27,14 @@ export type Trail = {
 }
 
 /**
- * Calls that write their audit row in their own transaction. If that transaction is rolled back, the row is written
- * with the answer.
+ * The calls that write their audit row in their own transaction. If that transaction is rolled back, the row is
+ * written with the answer.
  */
 export const tellThemselves: ReadonlySet<string> = new Set(['POST /sandbox', 'POST /sandbox/:sandboxIdOrName/fork'])
 
 /**
- * Calls that may read while their audit row is written. Before they write anything, they await `told`, which resolves
- * when the row is written.
+ * The calls that may read while their audit row is written. Before they write anything, they await `told`, which
+ * resolves when the row is written.
  */
 export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/pause',
@@ -45,7 +45,8 @@ export const readFirst: ReadonlySet<string> = new Set([
 const mostOnTheirWay = 100
 
 /**
- * Calls that change nothing themselves: signals of activity, and the tools for models, whose own calls of the API leave rows.
+ * The calls that change nothing themselves: signals of activity, and the tools for models, whose own calls of the API
+ * leave rows.
  */
 const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity', 'POST /mcp', 'DELETE /mcp'])
 

@@ -1,5 +1,5 @@
-// Calls of our own HTTP API in the name of a caller, for the tools of `/mcp`. Every such call passes the same guard, rate limits,
-// quotas and audit as a call over the network.
+// Makes calls of our own HTTP API in the name of a caller, for the tools of `/mcp`. Every such call passes the same guard,
+// rate limits, quotas and audit as a call over the network.
 import type { FastifyRequest } from 'fastify'
 
 /** An error that the model sees: a sentence that says what it can do. */

@@ -8,5 +8,5 @@ export const buckets = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-cr
 
 export type Bucket = (typeof buckets)[number]
 
-/** Limits by bucket. A bucket without a rate has no limit. */
+/** The rate limit of each bucket. A bucket without a rate has no limit. */
 export type RateLimits = Readonly<Partial<Record<Bucket, Rate>>>

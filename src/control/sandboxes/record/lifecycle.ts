@@ -184,8 +184,8 @@ export const statesHoldingDisk = statesWhere((row) => row.holdsDisk)
 export const statesUnderWay = statesWhere((row) => !row.settled)
 
 /**
- * Moves that keep a stopped sandbox stopped (resize, snapshot). No processes run in it meanwhile, so they do not count
- * as compute for the organization's quota. The runner reserves the compute all the same.
+ * The moves that keep a stopped sandbox stopped: resize and snapshot. No processes run in the sandbox meanwhile, so
+ * it uses no compute of the organization's quota. Its runner reserves the compute all the same.
  */
 const restingMoves: (readonly [through: SandboxState, desired: DesiredState])[] = moves
   .filter(([, from, , to]) => from === to && !stateRows[to].holdsCompute)
