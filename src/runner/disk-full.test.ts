@@ -1,4 +1,4 @@
-// A storage pool that becomes full during a verb: existing data stays whole, and no half-made disk is left behind.
+// Tests verbs during which the storage pool becomes full: existing data must stay undamaged, and no half-made disk may be left.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'

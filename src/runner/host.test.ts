@@ -1,4 +1,5 @@
-// Real sandboxes on this machine. Needs root; without root the suite is skipped.
+// Tests the life of real sandboxes on this machine: start, stop, destroy and failures. Needs root; without root the suite is
+// skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
@@ -245,7 +246,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     while (reports.length === 0) await new Promise(setImmediate)
     assert.deepEqual([reports[0]?.state, reports[0]?.generation], ['stopped', 2])
     assert.match(reports[0]?.cause?.detail ?? '', /was ended/)
-    // An explicit start does start it again.
+    // After a request to start it, the sandbox is started again.
     keeper.take({ ...assignment, generation: 3 })
     while (reports.length === 1) await new Promise(setImmediate)
     assert.deepEqual([reports[1]?.state, reports[1]?.generation], ['started', 3])

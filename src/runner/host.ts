@@ -1,5 +1,5 @@
-// The sandboxes of this host, as the rest of the runner sees them. Verbs for one sandbox run one at a time, and every verb may
-// be requested twice.
+// The interface through which the runner's other parts start, stop, change and list the sandboxes of this host. Verbs for one
+// sandbox run one at a time. Each verb may be requested again.
 import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Assignment, Cause, Progress, RunnerCapabilities, VolumeAssignment } from '#src/wire/runner-link.ts'
@@ -27,7 +27,10 @@ export interface Host {
   readonly capabilities: RunnerCapabilities
   list(): readonly HeldSandbox[]
   get(sandboxId: string): HeldSandbox | undefined
-  /** The base image below the sandbox's disk. Never a template, which is made of another sandbox's disk. */
+  /**
+   * The base image below the sandbox's disk. It is never a template: for a disk that was copied from a template, it is the base
+   * image of that template.
+   */
   imageOf(sandboxId: string): Promise<string | undefined>
   /** Copies the parent's current disk for a fork, after any verb of the parent. Does nothing if the fork has its disk. */
   copyParent(assignment: Assignment): Promise<void>
@@ -39,7 +42,7 @@ export interface Host {
   stop(assignment: Assignment): Promise<void>
   /** Moves the disk to the archive store. If that fails, the sandbox is stopped, keeps its disk, and `refused` says why. */
   archive(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
-  /** Aborts slow work on a sandbox (polite stops, moving disks), so that `destroy` need not wait for it. */
+  /** Aborts slow verbs of a sandbox (stops with a grace period, archives, restores), so that `destroy` need not wait for them. */
   cutShort(sandboxId: string): void
   /** Removes a sandbox. Does nothing for a sandbox that never was on this host. */
   destroy(sandboxId: string, withArchives?: 'with archives'): Promise<void>
@@ -63,8 +66,8 @@ export interface Host {
   /** Size and free space of the file system that holds the disks and templates. */
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
   /**
-   * Calls `listener` about a second after a sandbox ended without a request. By then its remains are cleared away and its status
-   * is `stopped`.
+   * Calls `listener` about a second after a sandbox ended without a request. At that time its processes, network and mounts are
+   * removed, and its status is `stopped`.
    */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
   /** Measures what a running or paused sandbox uses. Undefined for any other sandbox. */

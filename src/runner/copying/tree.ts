@@ -80,7 +80,7 @@ export class Tree {
     }
   }
 
-  /** Counts an entry. A directory that exists only because of a path below it counts too. */
+  /** Counts an entry and throws if there are too many. Directories that no entry names, but paths of entries need, count too. */
   #count() {
     this.#entries += 1
     if (this.#entries > mostEntries)
@@ -207,7 +207,10 @@ export const tokensOf = (pattern: string): Token[] => {
   return tokens
 }
 
-/** Backtracks to the last star only, so the time is at most the product of both lengths, also for hostile patterns. */
+/**
+ * Matches a name. Backtracks only to the last star, so even for hostile patterns the time is at most the product of the two
+ * lengths.
+ */
 export const isMatch = (name: string, tokens: readonly Token[]): boolean => {
   let [at, token, star, starAt] = [0, 0, -1, 0]
   while (at < name.length) {

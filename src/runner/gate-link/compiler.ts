@@ -49,7 +49,7 @@ export const compile = (source: string, format: Format, { signal }: { signal: Ab
       if (errorsBytes < errorBytes) errors.push(data)
       errorsBytes += data.length
     })
-    // The compiler may end before it has read its whole input. Its exit code then says why.
+    // Ignore an error of writing: the compiler may end before it has read its whole input, and its exit code then shows why.
     child.stdin.on('error', () => undefined)
     child.stdin.end(source)
     child.on('error', reject)

@@ -1,5 +1,5 @@
 // Answers a gate's requests about the files of definitions. The gate has checked the caller. The gate ends a body properly only
-// if the body has the signed length and hash. A body that breaks off counts as not sent.
+// if the body has the signed length and hash. If the connection ends before the end of the body, nothing is stored.
 import { Problem } from '#src/problems.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
 import { ArchiveFailed } from '../archive/failed.ts'

@@ -1,5 +1,6 @@
-// The unix socket on which the gate of this host asks for what needs root (wire/gate-link.ts). Only root and the gate's group can
-// open it. This process interprets no bytes of callers or sandboxes: it stores bodies or hands them to a confined program.
+// The unix socket on which the gate of this host requests work that only the runner, as root, can do (wire/gate-link.ts). Only
+// root and the gate's group can open it. This process interprets no bytes of callers or sandboxes: it stores bodies or hands them
+// to a confined program.
 import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'

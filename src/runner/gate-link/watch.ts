@@ -77,8 +77,8 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
       await new Promise<void>((resolve) => {
         wake = resolve
       })
-      // Control gets its report first, because callers wait for control's answer. A gate that learns of the change from control
-      // then waits for this message.
+      // Wait a turn of the event loop, so that the report to control is sent first: callers wait for control's answer. A gate
+      // waits for this message if control has named the change to it.
       await new Promise(setImmediate)
     }
   } finally {

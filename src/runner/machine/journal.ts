@@ -48,7 +48,7 @@ const gone = '.gone-'
 
 export class Journal {
   readonly #directory: string
-  /** Rewrites of specs that are not on the disk yet, and for which no caller waits. */
+  /** Writes of `rewriteSpecLate` that are not on the disk yet, by sandbox. No caller waits for them. */
   readonly #late = new Map<string, Promise<void>>()
 
   constructor(directory: string) {
@@ -111,7 +111,7 @@ export class Journal {
     this.#late.set(sandboxId, writing)
   }
 
-  /** Resolves when no late rewrite is on its way to the disk. */
+  /** Resolves when all writes of `rewriteSpecLate` are on the disk or have failed. */
   async settled(): Promise<void> {
     await Promise.all(this.#late.values())
   }

@@ -1,4 +1,5 @@
-// The parts of this host that every verb works with. They are opened once.
+// The parts of this host that every verb uses: storage pool, network, journal, OCI runtime and others. They are opened once, at
+// the runner's start.
 import type { Logger } from '#src/kit/log.ts'
 import type { ObjectStore } from '#src/runner/archive/store.ts'
 import { type Cgroup, cgroupAt } from '#src/runner/cgroup/cgroup.ts'
@@ -87,5 +88,5 @@ export class FaultInside extends Error {
   override readonly name = 'FaultInside'
 }
 
-/** The sentence about a failure that users may read. The error itself, with its cause, goes to the log. */
+/** Returns the sentence about a failure that users may read. The error itself, with its cause, goes to the log. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,4 +1,4 @@
-// Examines the host once and makes the parts that every verb works with.
+// Examines the host once, at the runner's start, and makes the parts that every verb uses (machine.ts).
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { chmod, chown, copyFile, readFile, rename, stat } from 'node:fs/promises'

@@ -32,7 +32,7 @@ const wanted = {
 
 const pagesOfMemory = Math.ceil(totalmem() / 4096)
 
-/** For this limit, the value 0 means no limit. So 0 must not be raised. */
+/** For this setting, 0 means no limit, so it must stay 0 if it is 0. */
 const mayBeWithout = '/proc/sys/fs/pipe-user-pages-soft'
 
 /**
