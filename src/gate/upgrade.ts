@@ -1,4 +1,5 @@
-// Passes an upgrade on: after the destination agrees, bytes pass both ways unread.
+// Passes an upgrade (such as a WebSocket) on. After the destination has accepted the upgrade, bytes are copied in both directions
+// without being parsed.
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon, headOf } from '#src/http/linger.ts'
@@ -39,7 +40,7 @@ const join = (one: Duplex, other: Duplex) => {
     [one, other],
     [other, one],
   ] as const) {
-    // A failed side closes, but the other side still gets the bytes that came before.
+    // If one connection fails and closes, the other side still receives the bytes that arrived before.
     end.on('error', () => {}).once('end', onEnd)
     end.once('close', () => {
       opposite.end()
@@ -54,8 +55,8 @@ const join = (one: Duplex, other: Duplex) => {
 const sendHead = (socket: Duplex, ...head: Parameters<typeof headOf>) => socket.write(headOf(...head), 'latin1')
 
 /**
- * Hands the connection over. Returns 101 after both sides were joined, or the status of the destination's refusal that was passed
- * on.
+ * Connects the caller with the destination. Returns 101 after that. If the destination refuses, passes its answer on and returns
+ * the answer's status.
  */
 export const handOver = ({ socket, head, destination, lingerMs }: Handover): Promise<number> =>
   new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 
-/** A signal that is aborted when the caller leaves before the answer. */
+/** Returns a signal that is aborted if the caller disconnects before it has received the answer. */
 export const hangUpOf = ({ raw }: Pick<FastifyReply, 'raw'>): AbortSignal => {
   const controller = new AbortController()
   if (raw.destroyed) controller.abort()

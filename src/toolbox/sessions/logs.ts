@@ -47,7 +47,7 @@ class CollectedLogs implements Disposable {
       this.#streams[event.stream].add(data)
       return
     }
-    // It is unknown of which stream the output was lost, so the text of each stream reports the loss.
+    // It is not known to which stream the lost output belonged, so the text of each stream reports the loss.
     this.#lostBytes += event.lostBytes
     this.#isAfterGap = true
     const texts = [this.#output, this.#streams.stdout, this.#streams.stderr]
@@ -114,7 +114,7 @@ export const withShortage = (
   return { ...(exitCode === 0 ? logs : withLine(logs, line, isMarked)), oom }
 }
 
-/** Adds a line of Alcove to the end of a log. */
+/** Adds a line that Alcove itself writes, such as the reason of a failure, to the end of a log. */
 export const withLine = (logs: Logs, line: string, isMarked: boolean): Logs => {
   const marked = isMarked ? `${markers.stderr}${line}` : line
   return { ...logs, output: logs.output + marked, stderr: logs.stderr + line }

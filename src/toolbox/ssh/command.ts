@@ -79,7 +79,9 @@ class Conversation {
   readonly #started = Promise.withResolvers<CommandStart>()
   #running: Running | undefined
   #isStarted = false
-  /** Number of bytes of input that the command has not yet taken, so that the gateway has no credit for them. */
+  /**
+   * Number of bytes of input that the command has not yet taken, so that the SSH gateway may not send as many further bytes yet.
+   */
   #unacknowledged = 0
 
   constructor(socket: WebSocket, sandbox: ToolboxSandbox) {
@@ -160,8 +162,8 @@ class Conversation {
 }
 
 /**
- * Serves one command. No pings are sent: a gateway whose client does not read for an hour answers none, and its command must
- * wait.
+ * Serves one command. Sends no pings to the SSH gateway: it answers none while its client does not read, even for an hour, and
+ * the command must then wait.
  */
 export const serveCommand = async (socket: WebSocket, sandbox: ToolboxSandbox): Promise<void> => {
   const conversation = new Conversation(socket, sandbox)

@@ -1,4 +1,5 @@
-// A command with three pipes, so that its output and its errors stay apart and a file passes through it unchanged.
+// Runs a command with three pipes instead of a terminal. So standard output and standard error stay separate, and bytes of a file
+// are not changed.
 import { constants } from 'node:os'
 import type { RunningCommand } from '../agent/agent.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'

@@ -1,4 +1,4 @@
-// Passes the bytes of a connection to a port on the sandbox's own loopback. Each direction ends by itself.
+// Passes the bytes of an SSH port forwarding on to a port on the sandbox's own loopback. Each direction can end before the other.
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { bytesOf, closeWith, sendWhole } from '#src/http/socket.ts'
@@ -28,7 +28,9 @@ export const dialPort = async ({ agent }: ToolboxSandbox, port: number): Promise
   }
 }
 
-/** Passes the bytes. No pings are sent, because a gateway whose client does not read answers none. */
+/**
+ * Copies the bytes in both directions. Sends no pings to the SSH gateway, because it answers none while its client does not read.
+ */
 export const servePort = async (socket: WebSocket, connection: Duplex): Promise<void> => {
   socket.on('message', (data, isBinary) => {
     if (!isBinary) return void connection.end()
