@@ -48,7 +48,7 @@ export const fieldRows = (part: string, schema: TSchema | undefined) => {
   const { properties = {}, required = [] } = (schema ?? {}) as Shape
   return Object.entries(properties).map(([name, shape]) => [
     part,
-    `${code(name)}${required.includes(name) ? ' \\*' : ''}`,
+    `${code(name)}${required.includes(name) && shape.default === undefined ? ' \\*' : ''}`,
     typeOf(shape).replaceAll('|', '\\|'),
     boundsOf(shape),
   ])

@@ -66,6 +66,9 @@ suite('POST /mcp with the official clients', () => {
       await done('run_command', { sandbox, command: 'cd new && (python3 -m http.server 8000 >/dev/null 2>&1 &)' })
       const url = await done('preview_link', { sandbox, port: 8000 })
       assert.match(url, /8000/)
+      assert.match(await done('stop_sandbox', { sandbox }), /"state":"stopped"/)
+      assert.match(await done('start_sandbox', { sandbox }), /"state":"started"/)
+      assert.equal(await done('run_command', { sandbox, command: 'cat new/notes.txt' }), 'exit code 0\nfirst line\n')
     } finally {
       await done('delete_sandbox', { sandbox })
     }

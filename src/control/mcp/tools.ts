@@ -1,4 +1,5 @@
 // The tools that `/mcp` offers to models. Each tool is one or two calls of our own API.
+import { setTimeout as delay } from 'node:timers/promises'
 import Type, { type Static, type TObject } from 'typebox'
 import { type OwnApi, ToolError } from './own-api.ts'
 
@@ -44,6 +45,20 @@ const at = (sandbox: string) => `/sandbox/${encodeURIComponent(sandbox)}`
 type View = { id: string; name: string; state: string; errorReason?: string | null }
 const describe = ({ id, name, state, errorReason }: View) =>
   JSON.stringify({ id, name, state, ...(errorReason ? { errorReason } : {}) })
+
+/** How long `start_sandbox` and `stop_sandbox` wait, in milliseconds, and how often they look. */
+const settleMs = 60_000
+const lookEveryMs = 500
+
+/** Waits until a sandbox is no longer on its way to another state. Returns its view, also after the longest wait. */
+const settled = async (api: OwnApi, sandbox: string): Promise<View> => {
+  const until = performance.now() + settleMs
+  for (;;) {
+    const view = (await api.control('GET', at(sandbox))) as View
+    if (!/ing$|^pending_|^pulling_|^building_/.test(view.state) || performance.now() > until) return view
+    await delay(lookEveryMs)
+  }
+}
 
 type Ended = { exitCode: number; result: string }
 const ended = (answer: unknown) => {
@@ -91,15 +106,23 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'start_sandbox',
-    description: 'Starts a stopped or archived sandbox. Its files are as they were; its processes are not.',
+    description:
+      'Starts a stopped or archived sandbox and waits until it is started. Its files are kept, its processes are not.',
     input: Type.Object({ sandbox: Sandbox }),
-    run: async (api, { sandbox }) => describe((await api.control('POST', `${at(sandbox)}/start`)) as View),
+    run: async (api, { sandbox }) => {
+      await api.control('POST', `${at(sandbox)}/start`)
+      return describe(await settled(api, sandbox))
+    },
   }),
   tool({
     name: 'stop_sandbox',
-    description: 'Stops a sandbox. Its processes end; its files stay, and start_sandbox brings it back.',
+    description:
+      'Stops a sandbox and waits until it is stopped. Its processes end; its files stay. start_sandbox starts it again.',
     input: Type.Object({ sandbox: Sandbox }),
-    run: async (api, { sandbox }) => describe((await api.control('POST', `${at(sandbox)}/stop`)) as View),
+    run: async (api, { sandbox }) => {
+      await api.control('POST', `${at(sandbox)}/stop`)
+      return describe(await settled(api, sandbox))
+    },
   }),
   tool({
     name: 'delete_sandbox',

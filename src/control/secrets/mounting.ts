@@ -1,5 +1,6 @@
 // The secrets of one sandbox: for each secret, the environment variable that contains the secret's placeholder.
 import { Problem } from '#src/problems.ts'
+import { trustVariables } from '#src/wire/secrets.ts'
 import type { Parts } from '../parts.ts'
 import type { Organization } from '../people/organization.ts'
 import type { MountedSecret } from '../sandboxes/record/columns.ts'
@@ -10,6 +11,9 @@ import { holdSecrets } from './store.ts'
 /** Names of secrets by the variable that each is mounted at. */
 export type AskedSecrets = ReadonlyMap<string, string>
 
+/** Variables that must keep their values: with a placeholder in one of them, no command would start or no secret would work. */
+const neededVariables: ReadonlySet<string> = new Set(['PATH', 'HOME', 'LD_PRELOAD', ...Object.keys(trustVariables)])
+
 /** Reads `[{VARIABLE: name}, …]`. */
 export const readSecrets = (given: readonly Readonly<Record<string, string>>[]): AskedSecrets => {
   const entries = given.flatMap((each) => Object.entries(each))
@@ -18,6 +22,8 @@ export const readSecrets = (given: readonly Readonly<Record<string, string>>[]):
     const shown = `"${variable.slice(0, 60)}"`
     if (!/^[A-Za-z_][A-Za-z0-9_]{0,254}$/.test(variable))
       throw new Problem('bad_request', `secrets has ${shown}, which is not the name of a variable`)
+    if (neededVariables.has(variable))
+      throw new Problem('bad_request', `secrets has ${shown}, which programs in the sandbox need; use another variable`)
   }
   if (asked.size < entries.length) throw new Problem('bad_request', 'secrets has the same variable twice')
   return asked
@@ -38,7 +44,11 @@ export const mountSecrets = async (
   const found = await holdSecrets(transaction, organization.id, [...new Set(asked.values())])
   const secrets = [...asked].map(([variable, name]) => {
     const secret = found.find((each) => each.name === name)
-    if (secret === undefined) throw new Problem('bad_request', `There is no secret "${name.slice(0, 128)}".`)
+    if (secret === undefined)
+      throw new Problem(
+        'bad_request',
+        `There is no secret "${name.slice(0, 128)}": create it first, and give its name here.`,
+      )
     return { variable, secretId: secret.id, placeholder: secret.placeholder }
   })
   return { secrets, secret_authority: await ensureAuthority(parts, transaction, organization.id) }
