@@ -213,10 +213,11 @@ suite('ten patterns of Dockerfiles', { skip: noBusybox }, () => {
     const reply = await alcove.api('POST', '/snapshots', { name, buildInfo })
     assert.equal(reply.status, 200, JSON.stringify(reply.body))
     let { body } = reply
-    await until(`${name} is made`, async () => {
+    const isOver = async () => {
       body = (await alcove.api('GET', `/snapshots/${name}`)).body
       return ['active', 'build_failed', 'error'].includes(String(body['state']))
-    })
+    }
+    await until(`${name} is made`, isOver, 240)
     assert.deepEqual([body['state'], body['errorReason']], ['active', null])
   }
 
