@@ -49,8 +49,8 @@ const organizationIn = (context: object | undefined): string | undefined =>
   (context as Partial<OrganizationContext> | undefined)?.organization?.id
 
 /**
- * Turns some database errors into a 503 or 409, so that the caller may retry: an outage, a concurrent deletion, a
- * deadlock.
+ * Makes handlers answer 503 if the database cannot be reached or is too slow. If another call deleted a needed row, or
+ * if two transactions blocked each other, they answer 409. The caller may then retry.
  */
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {
@@ -67,8 +67,8 @@ const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   }) as unknown as T
 
 /**
- * CORS settings for pages. Any page may call, because the credential is a bearer token, and no browser sends a bearer
- * token by itself.
+ * CORS settings for calls from web pages. Pages of every origin may call control: the credential is a bearer token,
+ * which no browser sends by itself.
  */
 const corsForPages = {
   origin: true,
@@ -80,7 +80,8 @@ const corsForPages = {
 const corsForOthers = { origin: false as const }
 
 /**
- * Sends CORS headers only to calls from pages, because the headers are a kilobyte. Every answer carries `Vary: Origin`.
+ * Sends CORS headers only to calls with an `Origin` header, which web pages make, because the headers have about a
+ * kilobyte. Every answer carries `Vary: Origin`, so that caches keep the two kinds of answers apart.
  */
 const corsFor = ({ headers }: FastifyRequest) => (headers.origin ? corsForPages : corsForOthers)
 
@@ -120,8 +121,8 @@ export const createApp = async (
   const limitedGuard = limits.around(sayWhyNot(guard))
   const server = await createServer<object, Needs>({
     routes: routes.map(trail.follow).map((route) => ({ ...route, run: sayWhyNot(route.run) })),
-    // The documented clients use `/api`. The paths without a prefix are for clients that were configured with the
-    // origin alone.
+    // All endpoints are served below `/api`, which the documented clients use. They are also served without a prefix,
+    // for clients that were configured with the origin alone.
     prefixes: ['/api', ''],
     unserved,
     source: 'DAYTONA_API',
@@ -163,7 +164,7 @@ export const createApp = async (
     webhooks,
     metrics,
     close: async () => {
-      // The server stops first, then the background tasks.
+      // The HTTP server stops first, so that no call uses a background task that has stopped already.
       await server.close()
       metrics.close()
       own?.close()

@@ -61,7 +61,7 @@ suite('the first start', () => {
     const third = newKey()
     await bootstrap(parts, third)
     assert.deepEqual(await hashes(), [hashKey(third)])
-    // Keys of other users are not changed.
+    // The only key now has another name and is not the first key. `bootstrap` must not replace it.
     const theirs = newKey()
     await opened.database.sql`update api_keys set name = 'another', hash = ${hashKey(theirs)}`
     await bootstrap(parts, theirs)

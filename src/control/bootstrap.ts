@@ -48,8 +48,8 @@ const firstKeyColumns = (firstKey: string) => ({
 })
 
 /**
- * Stores the hash of `firstKey`. Returns true if this first key is new and other first keys were used before. Returns
- * false for a database without first keys, such as one that is older than the table `first_keys`.
+ * Stores the hash of `firstKey` in the table `first_keys`. Returns true if the hash is new there and the table had
+ * other hashes before. A database from before this table existed has none, so its keys stay unchanged.
  */
 const rememberFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
   const [before] = await transaction`select 1 from first_keys limit 1`
@@ -59,8 +59,8 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
 }
 
 /**
- * Gives the administrator this key in place of the former first key. This is safe, because only the server's owner can
- * write the key into the data directory. Returns false if there is no administrator who could get the key.
+ * Replaces the administrator's first key by `firstKey`. This is safe, because only the server's owner can write the key
+ * into the data directory. Returns false if there is no administrator who could get the key.
  */
 const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>
   putFirstKey(transaction, firstKeyColumns(firstKey))

@@ -1,4 +1,4 @@
-// The schemas of a definition that an image is built from, in requests and replies.
+// The schemas, in requests and replies, of the definition of an image: its Dockerfile and the hashes of its files.
 import Type, { type Static } from 'typebox'
 import { DateTime } from '#src/http/shapes.ts'
 

@@ -1,4 +1,5 @@
-// The operator's settings for control, read once. All errors are reported together, and no message shows a secret.
+// Reads the operator's settings for control, once at the start. All invalid settings are reported together, and no
+// message shows a secret.
 
 import { type Networks, noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
@@ -20,8 +21,8 @@ export type ControlConfig = {
   databaseUrl: string
   listen: { host: string; port: number }
   /**
-   * Key of the first administrator. A server without users makes that user at its start. Later, a new key replaces the
-   * old one.
+   * Key of the first administrator. A server without users creates that user at its start. If the setting has a new key
+   * at a later start, the new key replaces the user's former one.
    */
   firstKey: string | undefined
   mostWarm: number
@@ -99,8 +100,8 @@ const readSmtp = (
 }
 
 /**
- * Shortest length of the collector's key. The key gives access to the telemetry credentials of every organization, so
- * it must be hard to guess.
+ * Minimum length of the telemetry collector's key. With this key, anybody could read the telemetry credentials of every
+ * organization, so it must be hard to guess.
  */
 const leastKeyLength = 32
 
@@ -111,8 +112,8 @@ const readCollectorKey = (key: string | undefined, complain: (sentence: string) 
 }
 
 /**
- * Reads the SSH gateway's settings, which `up` sets together. With its service key, the gateway can validate tokens.
- * The key alone opens no sandbox.
+ * Reads the settings of the server's SSH gateway, all of which `up` provides. With `key`, the gateway may ask control
+ * whether an SSH token is valid. The key alone opens no sandbox.
  */
 const readSshGateway = (
   key: string | undefined,

@@ -18,8 +18,8 @@ const parse = (text: string): unknown => {
 type ValueIs = 'text' | 'number' | 'count' | 'time'
 
 /**
- * Whether a value of a cursor has its type and fits into its column. The check is needed because a caller can send any
- * cursor.
+ * For each type of column: whether a value from a cursor has this type and fits into such a column. The check is needed
+ * because a caller can send any text as a cursor.
  */
 const isValue: Record<ValueIs, (value: unknown) => value is string | number> = {
   text: (value): value is string => typeof value === 'string' && !value.includes('\0'),
@@ -43,8 +43,8 @@ export const readCursor = (
 }
 
 /**
- * Whether a text is a time in ISO format. Only years of four digits: longer years are written with a sign, which
- * PostgreSQL does not read.
+ * Whether a text is a time in ISO format. Years of more than four digits are refused: JavaScript writes them with a
+ * sign, which PostgreSQL cannot read.
  */
 const isIsoTime = (text: string): boolean => {
   const time = Date.parse(text)

@@ -1,9 +1,9 @@
-// Names and descriptions that people choose and that others read in a page or a mail.
+// Checks names and descriptions that users choose and that other people read in a web page or a mail.
 import { Problem } from '#src/problems.ts'
 
 const longest = 255
 
-/** Returns the trimmed text. Throws 400 if the text is not safe to show in a page. */
+/** Returns the text without spaces around it. Throws 400 if the text is empty, too long or could mislead a reader. */
 export const readDisplayText = (field: string, given: string): string => {
   const text = given.trim()
   if (text === '') throw new Problem('bad_request', `${field} must not be empty`)

@@ -56,8 +56,9 @@ export type EndpointParts = GateParts &
   }
 
 /**
- * Returns the parts for modules that mostly query one sandbox or one runner. They use the pool `keyed`, which plans
- * each query only once. Listings use the other pool, in which PostgreSQL plans a query for its values.
+ * Returns the parts for modules that mostly query one sandbox or one runner. They use the pool `keyed`, in which
+ * PostgreSQL plans each query only once. Listings use the ordinary pool, in which PostgreSQL plans each query again for
+ * the values that it gets.
  */
 const byKey = <P extends { database: Database }>(parts: P): P => ({
   ...parts,

@@ -1,9 +1,10 @@
-// A name that a user chooses must not look like an id, or like the token of a signed preview. Ids and tokens give access, and
-// they are the only host labels at which previews are served.
+// Checks that a name which a user chooses does not look like an id, or like the token of a signed preview. Otherwise
+// callers could take the name for the id or token of another sandbox.
 import { signedToken } from '#src/wire/access.ts'
 
 /**
- * Simplifies the text as a reader would: compatible letters become one letter; case and invisible letters are ignored.
+ * Reduces a text to what a reader sees: variants of a letter become that letter; case and invisible characters are
+ * ignored.
  */
 const folded = (text: string) =>
   text
@@ -13,8 +14,8 @@ const folded = (text: string) =>
     .toLowerCase()
 
 /**
- * Removes the signs that may stand between the letters and digits of an id. Some letters look like such signs, for
- * example Japan's long dash.
+ * Removes a URN prefix, and every character that is no letter or digit, such as the hyphens of an id. Modifier letters
+ * (`Lm`), for example the Japanese long vowel mark, look like hyphens and are removed too.
  */
 const bare = (text: string) =>
   folded(text)
@@ -50,8 +51,8 @@ const byShape = (text: string) =>
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**
- * Whether a new name looks like an id. This check is stricter than `isIdLike`, which lookups use, so that older names
- * of this kind are still found.
+ * Whether a name that a user now chooses looks like an id. Lookups by name use the less strict `isIdLike`. They
+ * therefore find sandboxes whose names were chosen before this check existed.
  */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 

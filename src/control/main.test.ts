@@ -54,7 +54,7 @@ const settings = (port: number) => ({
 })
 
 suite('the program control', () => {
-  test('control migrates an empty database, becomes ready, accepts the first key, and ends with 0 at SIGTERM', async () => {
+  test('control migrates an empty database, accepts the key ALCOVE_FIRST_KEY, and exits with 0 on SIGTERM', async () => {
     await using opened = await openTestDatabase('empty')
     const port = await freePort()
     const firstKey = newKey()

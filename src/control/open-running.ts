@@ -16,7 +16,10 @@ import { WarmDemand } from './warm-pools/demand.ts'
 import { keepFilling } from './warm-pools/fill.ts'
 
 export type RunningServer = GateParts & {
-  /** Runs all periodic tasks once: timers, leases, repeats of lost pushes. */
+  /**
+   * Runs all periodic tasks once: checks timers and leases, and sends assignments again that a runner has not
+   * completed.
+   */
   sweep: () => Promise<void>
   close: () => Promise<void>
 }

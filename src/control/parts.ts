@@ -13,7 +13,7 @@ export type SshGatewaySettings = {
   keyHash: string
   host: string
   port: number
-  /** The host key as a line of `known_hosts` has it, such as `ssh-ed25519 AAAA…`. */
+  /** The SSH gateway's host key, in the form that `known_hosts` has: `ssh-ed25519 AAAA…`. */
   hostKey: string
 }
 
@@ -23,7 +23,10 @@ export type Settings = {
   publicUrl: string
   /** Public base URL of the gate; toolboxes are below `/toolbox`. */
   proxyUrl: string
-  /** SHA-256 of the service keys, in lower-case hex. The keys themselves are not stored. */
+  /**
+   * SHA-256 of the keys with which gates and runners call control, in lower-case hex. The keys themselves are not
+   * stored.
+   */
   proxyKeyHash: string
   runnerKeyHash: string
   /** Hash of the telemetry collector's key. Absent: there is no collector. */
@@ -33,11 +36,11 @@ export type Settings = {
    * server has no SSH gateway.
    */
   sshGateway: SshGatewaySettings | undefined
-  /** Whether an organization may change its default region once it is set. */
+  /** Whether an organization may replace its default region after it has chosen one. */
   defaultRegionMayChange: boolean
   /** Version of Alcove, from package.json. */
   version: string
-  /** Name of the snapshot for sandboxes whose create names none. */
+  /** Name of the snapshot from which a sandbox is created if the caller names none. */
   defaultSnapshot: string
   environment: string
   /** Private networks that control may call on behalf of users, in addition to the public Internet. */

@@ -1,5 +1,5 @@
-// Every list and map of a request has its own size limit, in control and in the toolbox. Texts are limited by their place: in a
-// path by the router, in a query by the size of the head, in a body by the body's maximum size.
+// Checks the request schemas of control and the toolbox: every list and every map has a size limit of its own. Texts
+// need none. In a path the router limits them, in a query the size of the head, in a body the body's maximum size.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'

@@ -1,12 +1,13 @@
-// The open links of runners to this process. If a runner has no link or reads slowly, a message to it may be lost,
-// which is not an error. The runner's next list, or the next sweep, brings the same assignment.
+// The open links of runners to this process. A message to a runner without a link, or to one that reads slowly, may be
+// lost. That is no error, because control sends the assignment again: in the list that the runner reads when it
+// connects, or at the next sweep.
 import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
 /**
- * Maximum unread bytes on a runner's link. Above it, the link is closed. The runner opens a new link and reads its
- * whole list again.
+ * Maximum bytes that wait to be sent over one link. Above it, control closes the link. The runner then opens a new link
+ * and reads all its assignments again.
  */
 const mostBufferedBytes = 8 * 1024 * 1024
 
@@ -14,7 +15,7 @@ export class RunnerLinks {
   readonly #sockets = new Map<string, WebSocket>()
   readonly #addresses = new Map<string, string>()
 
-  /** Adds a link. The newest link of a runner counts; an older link is closed. */
+  /** Adds the link of a runner. If the runner has an older link to this process, that link is closed. */
   add(runnerId: string, socket: WebSocket): void {
     const older = this.#sockets.get(runnerId)
     this.#sockets.set(runnerId, socket)

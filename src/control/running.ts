@@ -6,13 +6,13 @@ import type { ChangeFeed } from './sandboxes/record/changes.ts'
 
 export type RunningOptions = {
   /**
-   * Seconds for which a create, a fork or a resize waits until it is done. After that, the answer shows the present
-   * state.
+   * Maximum seconds for which a call to create, fork or resize a sandbox waits for the runner. If the runner needs
+   * longer, the answer shows the sandbox's state at that moment.
    */
   createWaitSeconds: number
   /**
-   * Milliseconds for which a pause or a resume waits until it is done. Nearly every pause and resume is done within
-   * this time.
+   * Maximum milliseconds for which a call to pause or resume a sandbox waits for the runner. Nearly every pause and
+   * resume is done within this time.
    */
   momentMilliseconds: number
   /**
@@ -20,7 +20,10 @@ export type RunningOptions = {
    * very little of each.
    */
   overcommit: { cpu: number; memory: number; disk: number }
-  /** Seconds between two heartbeats of a runner, and the silence after which it gets no new work. */
+  /**
+   * Seconds between two heartbeats of a runner. `leaseSeconds`: seconds without a heartbeat after which a runner gets
+   * no new sandboxes.
+   */
   heartbeatSeconds: number
   leaseSeconds: number
   sweepSeconds: number
@@ -48,7 +51,10 @@ export type RunningParts = Parts & {
   callers: Callers
   changes: ChangeFeed
   links: RunnerLinks
-  /** Counts the creates of each snapshot (warm-pools/demand.ts). */
+  /**
+   * Counts how often sandboxes are created from each snapshot, so that warm pools can follow the demand
+   * (warm-pools/demand.ts).
+   */
   demand: { count: (of: { snapshotId: string; regionId: string }) => void }
   options: RunningOptions
 }

@@ -1,5 +1,5 @@
-// URLs of services that an organization runs itself. Control stores and shows these URLs but never calls them, so they
-// may be private. An address at which no such service can be is refused.
+// Checks URLs of services that an organization runs itself. Control stores and shows these URLs but never calls them,
+// so they may be private. Refused are addresses at which no such service can run, for example multicast addresses.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { Problem } from '#src/problems.ts'
 
@@ -26,8 +26,8 @@ refused6.addAddress('fd00:ec2::254', 'ipv6') // AWS's metadata
 const metadataNames = new Set(['metadata', 'metadata.google.internal', 'instance-data', 'instance-data.ec2.internal'])
 
 /**
- * Whether a host must be refused. The WHATWG URL parser has already turned every spelling of an IPv4 address into the
- * usual one.
+ * Whether a host must be refused. `hostname` comes from the WHATWG URL parser, which writes every IPv4 address in
+ * dotted decimal.
  */
 const isRefusedHost = (hostname: string): boolean => {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')

@@ -1,4 +1,5 @@
-// The periodic tasks, every few seconds: timers, leases, repeats of lost pushes.
+// The tasks that control repeats every few seconds: checks timers and leases, and sends assignments again that a runner
+// has not completed.
 
 import { sweepAudit } from './audit/sweep.ts'
 import { sweepInvitations } from './invitations/sweep.ts'

@@ -272,7 +272,8 @@ suite('POST /proxy/access', () => {
       app.clock.advance({ seconds: 1 })
       await ask(app, id, bearer(keys.member), true)
       assert.equal(await last(), start + 40_000)
-      // The clock is set back: an activity time in the future is replaced.
+      // After the clock was set back, the stored time of the last activity is in the future. The next activity replaces
+      // it.
       app.clock.advance({ hours: -1 })
       await ask(app, id, bearer(keys.member), true)
       assert.equal(await last(), start + 40_000 - 3_600_000)

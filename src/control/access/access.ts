@@ -73,8 +73,8 @@ const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxR
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
 /**
- * The time against which expiry is checked. Undefined for a call that was admitted before: such a call may continue
- * after its credential has expired.
+ * The time at which a credential must be valid. Undefined if control admitted this call before and the gate asks again.
+ * Such a call may continue after its credential has expired.
  */
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
@@ -115,7 +115,8 @@ const tryCredential = async (
       return isNamed(opened?.sandbox, sandboxIdOrName) ? opened.sandbox : undefined
     }
     case 'file-signature': {
-      // Without a credential, the question must have the sandbox's id: names are unique only within an organization.
+      // A signed file URL names no organization, and sandbox names are unique only within an organization. The question
+      // must therefore have the sandbox's id.
       const row = port === undefined ? await findSandboxById(sql, sandboxIdOrName) : undefined
       if (row === undefined || row.state === 'destroyed') return undefined
       return isSignedBy(row.signing_key, credential, judgedAt(parts, question)) ? row : undefined
@@ -129,8 +130,8 @@ const tryCredential = async (
 }
 
 /**
- * Finds a port that needs no credential: the question has the token of a signed URL, or the sandbox is public. Never
- * finds a toolbox.
+ * Finds the sandbox whose port a call may reach without a credential: by the token of a signed URL, or because the
+ * sandbox is public. Toolbox calls always need a credential, so for them nothing is found.
  */
 const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<OpenedPort | undefined> => {
   const { sql } = parts.database

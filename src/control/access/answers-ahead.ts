@@ -1,6 +1,6 @@
-// Sends access answers to gates before they ask. A caller who just got a sandbox usually calls into it next, and that
-// call then need not wait for control. An answer sent ahead has the content and the lifetime of a requested answer. A
-// gate that did not receive it asks control.
+// Sends access answers to gates before they ask. A caller who has just got a sandbox usually calls its toolbox next.
+// The gate can then admit that call without asking control. An answer that is sent ahead has the content and the
+// lifetime of an answer that a gate requests. A gate that did not receive it asks control.
 import type { FastifyRequest } from 'fastify'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'

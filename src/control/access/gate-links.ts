@@ -17,7 +17,7 @@ export class GateLinks {
     return this.#sockets.size
   }
 
-  /** Sends a message to every gate whose socket is not congested. */
+  /** Sends a message to every gate, except those that have not yet taken the messages before it. */
   tell(message: AccessAhead): void {
     const text = JSON.stringify(message)
     for (const socket of this.#sockets)

@@ -1,5 +1,5 @@
-// The endpoints `/preview/…`, in the form of the public API. A region's own proxy uses these endpoints to ask several
-// small questions. Our own gate asks one question instead (access.ts).
+// The endpoints `/preview/…` of the public API. The proxy that an organization runs for its own region asks them, each
+// about one property of a sandbox. Our own gate asks one question about all of them instead (access.ts).
 import Type from 'typebox'
 import { type ControlRoute, type ProxyContext, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'

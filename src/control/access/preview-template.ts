@@ -1,5 +1,5 @@
-// The public URL of a sandbox's port. Each port has its own host name below the gate's, so that browsers isolate sandboxes.
-// If the gate is reached by a bare IP address, no such names exist, and the path names the port instead.
+// The public URL of a sandbox's port. Each port has its own host name below the gate's, so that browsers isolate
+// sandboxes. A gate that is reached by a bare IP address has no host names below it. The path names the port instead.
 import { isIP } from 'node:net'
 
 export const previewTemplate = (proxyUrl: string): string => {

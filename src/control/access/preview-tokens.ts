@@ -1,6 +1,6 @@
-// The tokens that open the previews and the toolbox of one sandbox. Users get the sandbox's own token. An API key gets
-// a token derived from the sandbox's token, which becomes invalid when the key does. Both tokens change at every start
-// of the sandbox.
+// The tokens that open the previews and the toolbox of one sandbox. Signed-in users get the sandbox's own token. For an
+// API key, a token is derived from it, which becomes invalid when the key does. Both tokens change at every start of
+// the sandbox.
 import { createHmac } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
@@ -18,7 +18,10 @@ const keyToken = /^[\w-]{43}$/
 const tokenOf = (previewToken: string, keyHash: string): string =>
   createHmac('sha256', previewToken).update(`v1:key:${keyHash}`).digest('base64url')
 
-/** Turns a failed insert into a refusal: 401 if the key was deleted meanwhile, 404 if the sandbox was. */
+/**
+ * Throws the refusal for a row that could not be inserted, because what it refers to was deleted meanwhile: 401 for a
+ * key, 404 for a sandbox.
+ */
 export const refuseDangling = (error: unknown, sandboxId: string): never => {
   if (isMakerGone(error)) throw new Problem('unauthorized', undefined, { cause: error })
   if (!isDangling(error)) throw error
@@ -32,8 +35,8 @@ export const refuseDangling = (error: unknown, sandboxId: string): never => {
 export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: string | undefined): Promise<string> => {
   if (keyHash === undefined) return sandbox.preview_token
   const token = tokenOf(sandbox.preview_token, keyHash)
-  // The sandbox may have been started since its row was read. In that case, an older token must not replace a newer
-  // one.
+  // The sandbox may have been started again after its row was read. A token derived from its former token must then not
+  // replace one derived from its present token.
   await sql`
     insert into preview_tokens (sandbox_id, maker_hash, token_hash)
     select id, ${keyHash}, ${hashKey(token)} from sandboxes

@@ -1,4 +1,5 @@
-// The SQL of signed preview URLs. Their tokens are stored as hashes only: 82 random bits that live for a day at most.
+// The SQL of signed preview URLs. Of each token, only a plain hash is stored. That is enough, because a token has 82
+// random bits and is valid for a day at most.
 
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { withRunner } from '#src/control/sandboxes/service.ts'

@@ -11,7 +11,7 @@ import { sshToken, sshTokenLetters } from '#src/wire/ssh.ts'
 import type { RunningParts } from '../running.ts'
 import { countSshAccess, deleteSshAccess, findBySshToken, forgetSshAccess, insertSshAccess } from './ssh-tokens.ts'
 
-/** Most valid tokens that a sandbox may have at a time. */
+/** Maximum number of valid tokens that a sandbox may have at a time. */
 const mostTokens = 100
 const letters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
@@ -72,7 +72,10 @@ export const createSshAccess = async (
   }
 }
 
-/** Revokes one token, or all tokens of the sandbox. Sessions that it opened end within seconds. */
+/**
+ * Revokes one token, or all tokens of the sandbox. SSH sessions that were opened with a revoked token end within
+ * seconds.
+ */
 export const revokeSshAccess = async (
   { database }: RunningParts,
   organizationId: string,
@@ -86,8 +89,8 @@ export const revokeSshAccess = async (
 }
 
 /**
- * A member may validate tokens of their organization. The SSH gateway of a region may validate tokens of that region.
- * The SSH gateway of this server may validate all tokens.
+ * Whether the asker may validate tokens of this sandbox. A member may validate tokens of their organization. The SSH
+ * gateway of a region may validate tokens of that region, and the SSH gateway of this server all tokens.
  */
 const mayKnow = (asker: SshAsker, sandbox: SandboxRow) =>
   'organizationId' in asker

@@ -27,8 +27,8 @@ export const insertSshAccess = async (sql: Sql, row: SshAccessRow): Promise<SshA
 }
 
 /**
- * Counts the valid tokens of a sandbox. Locks the sandbox, so that concurrent calls for it wait until the transaction
- * ends.
+ * Counts the valid tokens of a sandbox. Locks the sandbox's row until the transaction ends, so that concurrent calls
+ * which add tokens to this sandbox wait.
  */
 export const countSshAccess = async (transaction: Transaction, sandboxId: string, now: Date): Promise<number> => {
   await transaction`select 1 from sandboxes where id = ${sandboxId} for no key update`
@@ -50,7 +50,7 @@ export const findBySshToken = async (sql: Sql, tokenHash: string, now: Date): Pr
   return sandbox && { sandbox, expiresAt: access.expires_at }
 }
 
-/** Deletes one token of a sandbox, or all of them. Returns how many there were. */
+/** Deletes one token of a sandbox, or all of its tokens if `tokenHash` is undefined. Returns how many were deleted. */
 export const deleteSshAccess = async (sql: Sql, sandboxId: string, tokenHash: string | undefined): Promise<number> => {
   const { count } = await sql`
     delete from ssh_access where sandbox_id = ${sandboxId}

@@ -1,4 +1,5 @@
-// Tells a collector where the telemetry of a sandbox goes. The collector has only the token that the sandbox presents.
+// Tells the telemetry collector where to send the telemetry of a sandbox. The collector asks with the token that the
+// sandbox presents, and knows nothing else about the sandbox.
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { OrganizationParts } from '../organizations/change.ts'

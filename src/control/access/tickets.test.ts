@@ -1,4 +1,4 @@
-// The ticket that control signs for a call, and its key.
+// Tests the tickets that control signs for calls into sandboxes, and the keys with which it signs them.
 import assert from 'node:assert/strict'
 import { createHmac, createPublicKey } from 'node:crypto'
 import { suite, test } from 'node:test'

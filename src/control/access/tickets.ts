@@ -25,7 +25,10 @@ const day = 24 * hour
 const replacedAfterMs = 30 * day
 const toldForMs = day
 const lock = 7_305_525
-/** How long a ticket is reused: signing a new one is the most expensive part of an access answer. */
+/**
+ * How long control gives one signed ticket for equal calls. Signing a new one is the most expensive part of an access
+ * answer.
+ */
 const givenForMs = ticketLastsMs / 2
 const keptTickets = 4096
 
@@ -53,7 +56,8 @@ export class Tickets {
     const { sandboxId, organizationId, allowed } = ticket
     const what = JSON.stringify([this.#signing.id, sandboxId, organizationId, allowed])
     const given = this.#given.get(what)
-    // The lower limit matters if the clock was set back. The cached ticket would then expire too far in the future.
+    // A cached ticket that was signed at a later time than `now` shows that the clock was set back. That ticket would
+    // expire too far in the future, so a new one is signed.
     if (given !== undefined && given.until - givenForMs <= now && now < given.until) return given.text
     const text = makeTicket({ ...ticket, expiresAt: now + ticketLastsMs }, this.#signing)
     this.#given.delete(what)
@@ -66,7 +70,8 @@ export class Tickets {
   async read(text: string): Promise<Ticket | undefined> {
     const key = (await this.listKeys()).find(({ id }) => id === keyIdOf(text))
     const ticket = key && readTicket(text, publicKeyFrom(key.publicKey))
-    // Another process, whose clock may be ahead or behind, may have signed the ticket.
+    // The clock of the process that signed the ticket may differ from this clock. A ticket is therefore accepted for
+    // `ticketSkewMs` after its expiry.
     const isOver = ticket !== undefined && ticket.expiresAt + ticketSkewMs < this.#parts.clock.now().getTime()
     return isOver ? undefined : ticket
   }
@@ -92,8 +97,8 @@ export class Tickets {
 }
 
 /**
- * Returns the newest key that this server can decrypt, and makes one if there is none. Concurrent processes get the
- * same key.
+ * Returns the newest signing key that this server can decrypt, and makes one if there is none. A lock ensures that
+ * processes which call this at the same time get one and the same key.
  */
 const ensureKey = async (parts: TicketParts): Promise<Signing> =>
   await parts.database.transaction(async (transaction) => {

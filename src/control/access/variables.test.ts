@@ -1,4 +1,4 @@
-// A gate changes the variables of a sandbox, with the ticket of the caller.
+// Tests how a gate changes the variables of a sandbox. With each change it shows control the ticket of the caller.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'

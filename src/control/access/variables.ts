@@ -21,7 +21,10 @@ const Question = Type.Object({
   unsetValuePrefix: Type.Optional(Type.String({ maxLength: longestValue })),
 })
 
-/** Changes the variables. The ticket proves the caller's right: the key of a gate alone must not change sandboxes. */
+/**
+ * Changes the variables of a sandbox for a gate. The gate must show the ticket of its caller, because its own key alone
+ * gives no right to change a sandbox.
+ */
 const change = async (
   { database, clock, changes, tickets }: GateParts,
   { ticket: text, inherited, ...change }: VariableQuestion,

@@ -4,8 +4,8 @@
 import type { Sql } from '../storage/database.ts'
 
 /**
- * Removes permissions from keys. Call in the transaction that changes roles or members. `userId` undefined: the keys of
- * every member.
+ * Removes from each key the permissions that its user no longer has. Call in the transaction that changes roles or
+ * members. `userId` undefined: the keys of every member.
  */
 export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: string): Promise<void> => {
   await sql`

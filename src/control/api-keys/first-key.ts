@@ -14,7 +14,10 @@ export const insertFirstKey = async (
     values (${organizationId}, ${userId}, 'first', ${hash}, ${maskedValue}, ${permissions})`
 }
 
-/** Replaces the first key of an administrator. Returns false if no administrator could hold it, or if the key exists already. */
+/**
+ * Gives this key to an administrator, in place of the first key that they had. Returns false if there is no
+ * administrator, or if a key with this hash exists already.
+ */
 export const putFirstKey = async (
   transaction: Transaction,
   { hash, maskedValue, permissions }: FirstKey,

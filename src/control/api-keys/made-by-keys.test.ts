@@ -1,4 +1,5 @@
-// A key may make other keys and other credentials. What a key has made ends at the latest when that key ends.
+// With an API key, a caller may make other keys and credentials. Each of them becomes invalid at the latest when the
+// API key does.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -61,7 +62,8 @@ suite('a key made by another key', () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const { sql } = app.database
-    // The first key's cached result is at most a second old. The process may therefore still accept the deleted key.
+    // Control caches for up to a second that the key `maker` is valid. It may therefore accept this key after its row
+    // was deleted.
     assert.equal(await statusOf(app, maker.value), 200)
     await sql`delete from api_keys where name = 'maker'`
     const { status } = await app.with(maker.value).post('/api-keys', { name: 'late', permissions: [] })
@@ -235,7 +237,10 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     assert.equal((await invite(value)).status, 201)
   })
 
-  /** Endpoints that return credentials which end with the key. The tests above try each of these credentials. */
+  /**
+   * Endpoints that return credentials which become invalid with the caller's API key. The tests above try each of these
+   * credentials.
+   */
   const endsWithTheKey = [
     'POST /api-keys',
     'GET /object-storage/push-access',

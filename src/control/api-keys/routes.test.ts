@@ -152,7 +152,7 @@ suite('the number of keys', () => {
     const make = (_: unknown, index: number) =>
       app.as('owner').post('/api-keys', { name: `more ${index}`, permissions: [] })
     const statuses = (await Promise.all(Array.from({ length: 20 }, make))).map(({ status }) => status)
-    // The key of the caller counts towards the 500.
+    // The key with which the caller makes the other keys counts towards the limit of 500.
     assert.equal(statuses.filter((status) => status === 201).length, 9)
     assert.equal(statuses.filter((status) => status === 403).length, 11)
   })

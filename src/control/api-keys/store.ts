@@ -56,7 +56,10 @@ export const insertKey = async (sql: Sql, key: NewKey): Promise<void> => {
             ${key.createdAt}, ${key.expiresAt}, ${key.makerHash})`
 }
 
-/** Locks the maker key until the transaction ends. `undefined` if the key was deleted. */
+/**
+ * Locks the API key with which another key is made, so that it cannot be deleted until the transaction ends.
+ * `undefined` if it was deleted already.
+ */
 export const holdMaker = async (sql: Sql, hash: string): Promise<{ expiresAt: Date | null } | undefined> => {
   const [row] = await sql<{ expires_at: Date | null }[]>`
     select expires_at from api_keys where hash = ${hash} for key share`
@@ -99,7 +102,7 @@ export const findKeyByName = async (
   return row && readKey(row)
 }
 
-/** Deletes a key and everything that the key has made. Returns whether the key existed. */
+/** Deletes a key, and all keys and tokens that were made with it. Returns whether the key existed. */
 export const deleteKey = async (sql: Sql, organizationId: string, userId: string, name: string): Promise<boolean> => {
   const { count } = await sql`
     delete from api_keys where organization_id = ${organizationId} and user_id = ${userId} and name = ${name}`

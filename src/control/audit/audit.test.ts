@@ -492,7 +492,8 @@ suite('old audit rows', () => {
     await sql`analyze audit_log`
     const count = async (organizationId: string) =>
       (await sql`select from audit_log where organization_id = ${organizationId}`).count
-    // The row count is an estimate of PostgreSQL. With few rows a sample may be empty; then a later sweep deletes them.
+    // The sweep uses PostgreSQL's estimate of the row count and a sample of the rows. With few rows the sample may be
+    // empty. Then a later sweep deletes the rows above the limit.
     for (let sweep = 0; sweep < 10 && (await count(theirs)) === 18_000; sweep++) await sweepAudit(app.parts, 15_000)
     assert.deepEqual([await count(ours), await count(theirs)], [2_000, 13_000])
   })

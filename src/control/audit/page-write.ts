@@ -66,8 +66,8 @@ type SsoJoining = {
 }
 
 /**
- * Records that a user became a member by signing in. Runs in the transaction of the sign-in, because a caller does not
- * exist yet.
+ * Records that a user became a member by signing in. `tellOfPageWrite` needs a caller, who does not exist before the
+ * sign-in. Therefore the row is inserted in the transaction of the sign-in.
  */
 export const tellOfSsoJoining = async (
   sql: Transaction,

@@ -47,7 +47,7 @@ const filters = Object.assign(
 
 const AuditFilters = Type.Object({ ...pages, ...bounds })
 export const AuditQuery = Type.Object({ ...pages, ...bounds, ...filters }) as typeof AuditFilters
-/** A filter such as `action[eq]` is read by its name. */
+/** The second type allows code to read filters such as `action[eq]` by a computed name. */
 export type AuditQuery = Static<typeof AuditFilters> & Readonly<Record<`${string}[${string}]`, unknown>>
 
 const ofOrganization = { organizationId: Type.Optional(Id) }

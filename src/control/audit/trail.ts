@@ -45,8 +45,8 @@ export const readFirst: ReadonlySet<string> = new Set([
 const mostOnTheirWay = 100
 
 /**
- * The calls that change nothing themselves: signals of activity, and the tools for models, whose own calls of the API
- * leave rows.
+ * Calls without an audit row, because they change nothing themselves: signals of activity, and tool calls of models.
+ * The tools call the API, and these calls of the API leave rows.
  */
 const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity', 'POST /mcp', 'DELETE /mcp'])
 
@@ -58,7 +58,7 @@ const makesCredential = new Set([
 
 const nameOf = ({ method, path }: ControlRoute) => `${method} ${path}`
 
-/** Callers whose calls leave no audit rows: our own services, and strangers. */
+/** Values of `needs` whose calls leave no audit row: our own services, and callers without a credential. */
 const withoutUser: readonly string[] = ['public', 'proxy', 'runner', 'collector']
 
 /** Whether calls of a route leave an audit row: all writes of users do. */

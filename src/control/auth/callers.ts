@@ -1,5 +1,5 @@
-// Turns tokens into callers. Results are cached for at most a second. The cache is cleared in every process when access changes,
-// so a deleted key is refused by the next request.
+// Finds the caller to whom a token belongs. Results are cached for at most a second. The cache is cleared in every
+// process when access changes, so a deleted key is refused by the next request.
 
 import type { User } from '#src/control/people/user.ts'
 import type { IdentitySettings } from '#src/control/settings/identity.ts'

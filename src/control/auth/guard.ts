@@ -1,5 +1,5 @@
-// The guard of every route: bearer → caller → organization → permission. A call that is not allowed never reaches a
-// handler.
+// Checks each call before the handler of its route runs: the bearer token, the caller, the organization, and the
+// permission. A call that is not allowed never reaches a handler.
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import { readBearer, readOrganizationHeader } from './bearer.ts'
@@ -85,7 +85,7 @@ export const createGuard = ({
     return sshRegionId === undefined ? undefined : { sshRegionId }
   }
 
-  /** Throws 403 for a user who calls a route of a service. */
+  /** Throws 403 for a user who calls a route that only services of Alcove may call. */
   const refuseUser = async (request: FastifyRequest, token: string): Promise<never> => {
     await findCaller(request, await getHolder(token), undefined)
     throw new Problem('forbidden')

@@ -24,7 +24,8 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
-    // If a resize was given up, `resize_from` keeps the old size. The runner may still refuse the new size.
+    // If a resize took too long, control set the state to `error`, and `resize_from` holds the size before it. That
+    // size is kept here, because the runner may still refuse the resize.
     set: ({ resize_from }) => ({ resize_from }),
     // If a restore from the archive failed, its runner may be the reason, so control chooses a runner again.
     check: async (transaction, found) => ({
