@@ -44,7 +44,7 @@ suite('the first start', () => {
     assert.equal(await bootstrap(partsOf(opened), newKey()), true)
   })
 
-  test('a new first key replaces the old one; a first key that an operator deleted is not made again', async () => {
+  test('a new ALCOVE_FIRST_KEY replaces the former one; one that an operator deleted is not made again', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)
@@ -80,7 +80,7 @@ suite('the first start', () => {
     assert.equal((await opened.database.sql`select 1 from api_keys`).length, 0)
   })
 
-  test('a new runner key replaces the old one', async () => {
+  test('if the setting for the runner’s key changes, the new key replaces the former one at the next start', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)

@@ -60,7 +60,7 @@ suite('names that read like ids or tokens', () => {
     for (const name of words) assert.equal(looksLikeId(name), false, name)
   })
 
-  test('a name that contains an id, or is longer or shorter than an id, does not count as like an id', () => {
+  test('`isIdLike` is false for a text that contains an id, or is longer or shorter than an id', () => {
     const id = randomUUID()
     for (const name of [`agent-${id}`, `${id}-2`, id.slice(1), `${id}0`, 'box', '', 'feed-beef-1']) {
       assert.equal(isIdLike(name), false, name)

@@ -19,8 +19,8 @@ const tokenOf = (previewToken: string, keyHash: string): string =>
   createHmac('sha256', previewToken).update(`v1:key:${keyHash}`).digest('base64url')
 
 /**
- * Throws the refusal for a row that could not be inserted, because what it refers to was deleted meanwhile: 401 for a
- * key, 404 for a sandbox.
+ * Throws the refusal for a row that could not be inserted. If its key was deleted meanwhile: 401. If its sandbox was
+ * deleted meanwhile: 404.
  */
 export const refuseDangling = (error: unknown, sandboxId: string): never => {
   if (isMakerGone(error)) throw new Problem('unauthorized', undefined, { cause: error })

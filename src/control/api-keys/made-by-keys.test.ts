@@ -10,7 +10,10 @@ import { allPermissions } from '../auth/permissions.ts'
 const inMinutes = (app: TestControl, minutes: number) =>
   new Date(app.clock.now().getTime() + minutes * 60_000).toISOString()
 
-/** Makes a key of `owner`: with the key `by`, or by default with the owner's first key. */
+/**
+ * Makes a key for the user `owner`. The call is made with the key `by`, or by default with a key that the owner has
+ * from the start.
+ */
 const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: string; expiresAt?: string } = {}) => {
   const as = by === undefined ? app.as('owner') : app.with(by)
   const { status, body } = await as.post('/api-keys', { name, permissions: allPermissions, expiresAt })

@@ -65,7 +65,10 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
   signedIn.set(caller, { ...bearer(token), ...named })
 }
 
-/** Calls every endpoint as each of these callers. Lists where the server's reply differs from the grid. */
+/**
+ * Calls every endpoint as each of these callers. Lists the endpoints whose replies differ from
+ * docs/reference/policy.md.
+ */
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
   // Callers come one after the other, because a credential is cached for a second.
@@ -145,7 +148,7 @@ suite('who may do what', () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('each endpoint answers callers with each kind of API key, and without one, as the access grid says', async () => {
+  test('each endpoint answers callers with each kind of API key as docs/reference/policy.md says', async () => {
     assert.deepEqual(
       Object.keys(callers).filter((caller) => !byKey.has(caller as GridCaller)),
       ['operator'],
@@ -153,12 +156,12 @@ suite('who may do what', () => {
     assert.deepEqual(await differences(byKey), [])
   })
 
-  test('each endpoint answers signed-in users of each kind as the access grid says', async () => {
+  test('each endpoint answers each kind of signed-in user as docs/reference/policy.md says', async () => {
     assert.equal(signedIn.size, 4 + globalRoles.length)
     assert.deepEqual(await differences(signedIn), [])
   })
 
-  test('each endpoint admits some caller of the access grid; only public endpoints admit all callers', () => {
+  test('each endpoint admits at least one kind of caller; only public endpoints admit all kinds', () => {
     for (const route of app.app.routes) {
       const answers = new Set((Object.keys(callers) as GridCaller[]).map((caller) => answerTo(route, caller)))
       assert.ok(answers.has('yes'), titleOf(route))

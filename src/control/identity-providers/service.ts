@@ -190,7 +190,10 @@ export const getProviderView = async (parts: IdentityProviderParts, { organizati
   return asProviderView(await getProvider(parts.database.sql, organization.id, id))
 }
 
-/** Frees the provider's domains and deletes its links. People who joined through it stay members. */
+/**
+ * Deletes a provider: its domains become free for other providers, and nobody can sign in through it. Users who became
+ * members through it stay members.
+ */
 export const removeProvider = async (
   parts: IdentityProviderParts,
   { organization }: Manager,

@@ -70,7 +70,10 @@ const claimDomain = async (sql: Sql, id: string, domain: string): Promise<void> 
     where not exists (select 1 from identity_provider_domains where domain = ${domain} and identity_provider_id = ${id})`
 }
 
-/** Returns whether the provider existed. Its domains, roles and links are deleted too. */
+/**
+ * Deletes a provider, with its domains, its roles and the links between its accounts and our users. Returns whether it
+ * existed.
+ */
 export const deleteProvider = async (sql: Sql, organizationId: string, id: string): Promise<boolean> => {
   const { count } = await sql`delete from identity_providers where organization_id = ${organizationId} and id = ${id}`
   return count === 1

@@ -44,8 +44,8 @@ export const countForAddress = async (sql: Sql, email: string, now: Date): Promi
 export type InvitationCounts = { pending: number; ofLately: number; ofLatelyToAddress: number }
 
 /**
- * Counts the invitations of an organization: the pending ones, those that were made since a date, and those of the
- * latter to this address.
+ * Counts an organization's invitations: those that are pending, those made since the date `since`, and those made since
+ * then for one address.
  */
 export const countMade = async (
   sql: Sql,

@@ -38,8 +38,8 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
 }
 
 /**
- * Sets a password. If the body has none, a password is generated. All sessions of the user end. Tokens issued before
- * stay valid until they expire.
+ * Sets a password. If the body has none, a password is generated. All sessions of the user end, but access tokens that
+ * the user has stay valid until they expire.
  */
 export const givePassword = async (parts: AccountParts, body: { email: string; password?: string }) => {
   checkSignsInHere(parts)

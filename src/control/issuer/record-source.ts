@@ -5,7 +5,7 @@ import { siteGroups } from '../rate-limits/address-key.ts'
 
 const source = new AsyncLocalStorage<string>()
 
-/** Tags records that `work` creates with the caller's network. */
+/** Runs `work`, and stores the network of `address` with each record that `work` creates. */
 export const beginFrom = <T>(address: string, work: () => T): T => source.run(networkOf(address, siteGroups), work)
 
 /** The network of the call that is creating a record now. */

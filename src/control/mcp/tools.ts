@@ -46,11 +46,17 @@ type View = { id: string; name: string; state: string; errorReason?: string | nu
 const describe = ({ id, name, state, errorReason }: View) =>
   JSON.stringify({ id, name, state, ...(errorReason ? { errorReason } : {}) })
 
-/** How long `start_sandbox` and `stop_sandbox` wait, in milliseconds, and how often they look. */
+/**
+ * How long `start_sandbox` and `stop_sandbox` wait in milliseconds. `lookEveryMs`: how often they read the sandbox's
+ * state meanwhile.
+ */
 const settleMs = 60_000
 const lookEveryMs = 500
 
-/** Waits until a sandbox is no longer on its way to another state. Returns its view, also after the longest wait. */
+/**
+ * Waits until a sandbox is no longer on its way to another state. Returns the sandbox as the API shows it, even if the
+ * longest wait is over before.
+ */
 const settled = async (api: OwnApi, sandbox: string): Promise<View> => {
   const until = performance.now() + settleMs
   for (;;) {

@@ -49,7 +49,8 @@ suite('DELETE /organizations/{organizationId}, and control is killed', () => {
       await using after = await startControlProcess(opened.url)
       await using runner = await connectRunner(remote(after.base))
       const { status } = await call(after.base, keys.owner, 'DELETE', path)
-      // 204: the first delete did nothing, so this delete works. 401: the first delete has removed the key.
+      // 204: the kill undid the first delete, so this second delete succeeds. 401: the first delete was committed, so
+      // the key of this call no longer exists.
       assert.ok(status === 204 || status === 401, String(status))
       const left = () => opened.database.sql`select 1 from sandboxes where organization_id = ${organizations.ours}`
       await until(async () => (await left()).length === 0, 'their rows are still there')

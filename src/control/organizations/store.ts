@@ -49,8 +49,8 @@ export const insertOrganization = async (
 }
 
 /**
- * Counts the organizations that a user created, without the personal one. Locks the count until the transaction ends,
- * so that concurrent creates of the user wait.
+ * Counts the organizations that a user created, without the personal one. Locks the user's row until the transaction
+ * ends, so that concurrent creates of this user wait.
  */
 export const countCreatedBy = async (transaction: Transaction, userId: string): Promise<number> => {
   await transaction`select 1 from users where id = ${userId} for no key update`

@@ -82,7 +82,10 @@ export const countNamed = async (sql: Sql, organizationId: string): Promise<Coun
   return row
 }
 
-/** A region that the organization can see, whether it is open without a quota, and the capacity of its runners. */
+/**
+ * A region that the organization can see. `is_open`: sandboxes can be created there without a quota row. The sizes are
+ * the capacity of its runners.
+ */
 export type RegionRow = { id: string; is_open: boolean; cpu: number; memory_gib: number; disk_gib: number }
 
 export const listRegionsOf = (sql: Sql, organizationId: string): Promise<RegionRow[]> =>

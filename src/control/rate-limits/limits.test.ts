@@ -39,7 +39,7 @@ suite('rate limits', () => {
     const replies = [
       await app.as('member').get('/sandbox'),
       await app.as('owner').get('/sandbox/none'),
-      // This call is refused, and still counts.
+      // This call is refused for want of a permission, but it counts towards the rate limit.
       await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] }),
       await app.as('member').get('/sandbox'),
     ]

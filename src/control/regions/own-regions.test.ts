@@ -140,7 +140,8 @@ suite('PATCH /regions/{id}', () => {
       ['Cellar', 'https://other.example.com', null, null, null],
     )
     assert.deepEqual(Object.values(await stored(app, id)), [before['proxy_key_hash'], null, null, null])
-    // The gateway's URL is set a second time. Its old credential is not valid again.
+    // The gateway's URL was removed and is now set again. This does not make the gateway's former credential valid
+    // again.
     await patch({ sshGatewayUrl: all.sshGatewayUrl })
     assert.equal((await stored(app, id))['ssh_gateway_key_hash'], null)
     assert.equal((await patch({})).status, 200)

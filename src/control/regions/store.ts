@@ -94,7 +94,8 @@ export type OwnRegion = Pick<
 >
 
 /**
- * Counts the regions of an organization and locks the count until the transaction ends. `undefined` if the organization is gone.
+ * Counts the regions of an organization. Concurrent creates of regions wait until the transaction ends, so that the
+ * count stays right. `undefined` if the organization does not exist any more.
  */
 export const countOwnRegions = async (
   transaction: Transaction,

@@ -119,9 +119,9 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
 }
 
 /**
- * Fails the snapshots of an image that no runner has, and that no runner can build or pull. Returns false if another
- * runner has the image, or may still build or pull it: then only this one runner has failed. The built-in image has no
- * row here, because runners make it again when they start.
+ * Marks the snapshots of an image as failed if no runner has the image and none can still build or pull it. Otherwise
+ * only this runner has failed, so it marks nothing and returns false. The built-in image has no row here, because
+ * runners make it again when they start.
  */
 const fail = async (
   transaction: Transaction,

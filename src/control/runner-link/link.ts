@@ -1,4 +1,5 @@
-// The link of a runner: control welcomes it, receives reports and sends assignments. Every message of a runner is validated.
+// Handles the link of a runner: control stores what the runner says about itself, applies its reports, and sends it
+// assignments. Every message of a runner is validated.
 
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'

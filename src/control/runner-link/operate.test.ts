@@ -88,8 +88,8 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     const refused = await app.as('member').post('/sandbox', {})
     assert.equal(refused.status, 503)
     assert.match(refused.body.message, /Runner "local" has it and is drained \(capacity\)\./)
-    // Existing sandboxes continue. The runner's messages after a new connection, and its heartbeats, do not undo the
-    // operator's decision.
+    // Existing sandboxes of a drained runner can still be used. The runner stays drained when it connects again and
+    // when it sends heartbeats.
     assert.equal((await app.as('member').post(`/sandbox/${box.id}/stop`)).status, 200)
     await untilState(app, box.id, 'stopped')
     await runner.cut()
@@ -102,7 +102,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
 })
 
 suite('PATCH /runners/{runnerId}/scheduling while the runner is not connected', () => {
-  test('a disconnected runner whose draining ends is new or silent until its first message makes it ready', async () => {
+  test('a disconnected runner whose draining ends becomes ready only when it connects', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const states = async () =>

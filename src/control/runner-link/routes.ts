@@ -1,5 +1,5 @@
-// The routes that runners call: two endpoints of the public API, and the link, which carries the same information sooner.
-// The operator's routes for runners are in this file too.
+// The routes that runners call: two endpoints of the public API, and the link. Over the link, runners and control can
+// each send messages at any time. The operator's routes for runners are in this file too.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { listForRunner as listImages } from '#src/control/images/images.ts'

@@ -34,7 +34,10 @@ const byIdOrNameAnd = <const K extends string>(name: K) =>
 export const sandboxRoutes = (parts: GateParts): ControlRoute[] => {
   const { database, clock, settings: server } = parts
   const record = (row: SandboxRow) => asRecord(row, server.proxyUrl)
-  /** The options for a reply with a sandbox that the caller will probably use next. */
+  /**
+   * Returns a function that makes the reply with a sandbox whose caller will probably call its toolbox next. Gates
+   * learn before the reply that this caller may do so.
+   */
   const opening = (request: FastifyRequest) => {
     const at = parts.clock.now()
     return (row: SandboxRow) => {

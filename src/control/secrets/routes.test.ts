@@ -50,7 +50,7 @@ suite('secrets of an organization', () => {
   afterEach(removeAll)
 
   suite('POST /secret', () => {
-    test('201 with a placeholder; the value is in no answer, and encrypted in the database', async () => {
+    test('POST /secret returns a placeholder and no value; the value is encrypted in the database', async () => {
       const reply = await post({ description: 'ours', hosts: ['API.Example.com.', '*.bücher.example'] })
       assert.equal(reply.status, 201, reply.text)
       const { id, placeholder, createdAt, updatedAt, ...rest } = reply.body
@@ -69,14 +69,14 @@ suite('secrets of an organization', () => {
       for (const text of [stored, reply.text]) assert.doesNotMatch(text, /very-secret|PRIVATE KEY/)
     })
 
-    test('201 without hosts: such a secret is sent to nobody', async () => {
+    test('POST /secret accepts a secret without hosts; no runner gets the value of such a secret', async () => {
       const { name, hosts } = await made({ hosts: undefined })
       assert.deepEqual(hosts, [])
       await create({ secrets: [{ TOKEN: name }] })
       assert.deepEqual((await told()).secrets, [])
     })
 
-    test('400 for a star, an address, a port, or what is no host', async () => {
+    test('POST /secret answers 400 for a host that is a lone star, an IP address or a URL, or has a port', async () => {
       for (const [host, why] of Object.entries({
         '*': /names such as/,
         '*.com': /names such as/,
@@ -101,7 +101,7 @@ suite('secrets of an organization', () => {
       assert.deepEqual((await app.as('owner').get('/secret')).body, [])
     })
 
-    test('400 for a value with a line end or another character that headers cannot carry, and for bad fields', async () => {
+    test('POST /secret answers 400 for a value that an HTTP header cannot carry, and for other invalid fields', async () => {
       for (const more of [
         ...['a\nb', 'a\r\nX: y', 'a\r', '\n', ''].map((value) => ({ value })),
         ...['a\0b', 'ü', ' a', 'a ', '\t', 'x'.repeat(8193), 7, null].map((value) => ({ value })),
@@ -115,7 +115,7 @@ suite('secrets of an organization', () => {
       assert.match((await post({ value: 'a\nb' })).body.message, /line end/)
     })
 
-    test('409 for a name that is taken; 403 above the quota of the organization', async () => {
+    test('POST /secret answers 409 for a name in use, and 403 above the organization’s quota', async () => {
       await made()
       assert.equal((await post()).status, 409)
       await app.database.sql`update organizations set secret_quota = 1 where id = ${organizations.ours}`
@@ -125,13 +125,13 @@ suite('secrets of an organization', () => {
       assert.match(reply.body.message, /An organization may have 1 secrets/)
     })
 
-    test('403 without the permission `manage:secrets`; a member may read', async () => {
+    test('POST /secret answers 403 without the permission `manage:secrets`; GET /secret answers every member', async () => {
       assert.equal((await app.as('member').post('/secret', { name: 'x', value })).status, 403)
       assert.equal((await app.as('member').get('/secret')).status, 200)
     })
   })
 
-  test('GET /secret, GET /secret/paginated and GET /secret/{secretId} show secrets without values, page by page', async () => {
+  test('GET /secret, GET /secret/paginated and GET /secret/{secretId} return secrets without values, also in pages', async () => {
     for (const name of ['b', 'a', 'c']) await made({ name })
     const names = ({ body }: { body: { name: string }[] }) => body.map(({ name }) => name)
     assert.deepEqual(names(await app.as('owner').get('/secret')), ['a', 'b', 'c'])
@@ -161,7 +161,7 @@ suite('secrets of an organization', () => {
     assert.equal((await app.as('stranger').get(`/secret/${id}`)).status, 404)
   })
 
-  test('PATCH /secret/{secretId} changes what is given; 404 for another organization’s, 400 for a bad value', async () => {
+  test('PATCH /secret/{secretId} changes the given fields; 404 for another organization’s secret, 400 if invalid', async () => {
     const { id, placeholder } = await made()
     const patch = (body: object, who: 'owner' | 'stranger' = 'owner') => app.as(who).patch(`/secret/${id}`, body)
     const changed = await patch({ hosts: ['other.example.com'], description: 'new' })
@@ -179,7 +179,7 @@ suite('secrets of an organization', () => {
     assert.ok(box)
   })
 
-  test('DELETE /secret/{secretId} takes the secret from all sandboxes; 404 for another organization’s', async () => {
+  test('DELETE /secret/{secretId} takes the secret from all sandboxes; 404 for another organization’s secret', async () => {
     const { id } = await made()
     const box = await create({ secrets: [{ TOKEN: 'api-key' }] })
     const before = await assigned(box)
@@ -193,7 +193,7 @@ suite('secrets of an organization', () => {
   })
 
   suite('the secrets of a sandbox', () => {
-    test('a create with secrets gives the runner placeholder and authority, and the value apart from them', async () => {
+    test('the assignment of a sandbox has a secret’s placeholder; its runner reads the value separately', async () => {
       const { placeholder } = await made()
       const box = await create({ env: { SSL_CERT_FILE: '/own' }, secrets: [{ TOKEN: 'api-key' }] })
       const assignment = await assigned(box)
@@ -215,13 +215,13 @@ suite('secrets of an organization', () => {
       assert.doesNotMatch(shown, /very-secret|alcove_secret/)
     })
 
-    test('a sandbox without secrets gets nothing of all this', async () => {
+    test('the assignment of a sandbox without secrets has no variables for them and no certificate', async () => {
       const assignment = await assigned(await create())
       assert.deepEqual([assignment.env, assignment.authority], [{}, undefined])
       assert.deepEqual(Object.keys(assignment.network).includes('hasSecrets'), false)
     })
 
-    test('400 for an unknown secret, another organization’s, a bad variable, one twice, or too many', async () => {
+    test('POST /sandbox answers 400 for an unknown secret, an invalid or repeated variable, or too many secrets', async () => {
       await made()
       for (const [secrets, why] of [
         [[{ TOKEN: 'none' }], /There is no secret "none"/],
@@ -239,7 +239,7 @@ suite('secrets of an organization', () => {
       assert.equal((await app.as('stranger').post('/sandbox', { secrets: [{ TOKEN: 'api-key' }] })).status, 400)
     })
 
-    test('PUT /sandbox/{sandboxIdOrName}/secrets replaces them, for a sandbox that had none too; 404 to strangers', async () => {
+    test('PUT /sandbox/{sandboxIdOrName}/secrets replaces all secrets of a sandbox, and answers strangers 404', async () => {
       const [one, two] = [await made({ name: 'one' }), await made({ name: 'two' })]
       const box = await create()
       const before = await assigned(box)
@@ -259,7 +259,7 @@ suite('secrets of an organization', () => {
       assert.equal((await strange).status, 404)
     })
 
-    test('a fork has the secrets of its parent', async () => {
+    test('a fork has the secrets of the sandbox that was forked', async () => {
       const { placeholder } = await made()
       const parent = await create({ secrets: [{ TOKEN: 'api-key' }] })
       const fork = await app.as('owner').post(`/sandbox/${parent}/fork`, {})
@@ -269,7 +269,7 @@ suite('secrets of an organization', () => {
       assert.ok((await told()).sandboxes.some(({ sandboxId }) => sandboxId === fork.body.id))
     })
 
-    test('GET /runners/secrets lists those of sandboxes that run, and not those of sandboxes that are stopped', async () => {
+    test('GET /runners/secrets lists the secrets of running sandboxes only', async () => {
       await made()
       const box = await create({ secrets: [{ TOKEN: 'api-key' }] })
       const isTold = async () => (await told()).sandboxes.some(({ sandboxId }) => sandboxId === box)

@@ -40,7 +40,8 @@ export const withSnapshots = async (sql: Sql, organizationId: string, definition
   for (const { name, isArg } of namesIn(definition.dockerfile)) {
     const snapshot = await findSnapshotByIdOrName(sql, organizationId, name)
     if (snapshot === undefined || (isArg && snapshot.state !== 'active')) continue
-    // The built-in image is made at the first start of a server: callers try again.
+    // While the built-in image is being made, at the first start of a server, this call throws, so that callers try
+    // again later.
     if (snapshot.general) checkMade(snapshot)
     if (snapshot.state !== 'active')
       throw new Problem('bad_request', `FROM ${name}: the snapshot is ${snapshot.state}, and not active.`)

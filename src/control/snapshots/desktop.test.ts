@@ -38,7 +38,7 @@ suite('POST /sandbox with the snapshot "desktop"', () => {
     assert.notEqual((await create(app, 'stranger')).buildInfo.snapshotRef, image)
   })
 
-  test('if its build fails, the sandbox is `build_failed` with the reason, and the next create builds again', async () => {
+  test('if the build of `desktop` fails, the sandbox is `build_failed`, and the next create builds again', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const made = await create(app)
@@ -51,7 +51,7 @@ suite('POST /sandbox with the snapshot "desktop"', () => {
     assert.equal((await create(app)).state, 'pending_build')
   })
 
-  test('an organization’s own snapshot named `desktop` is used instead, but only in that organization', async () => {
+  test('a create from `desktop` uses the organization’s own snapshot of that name, if there is one', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await app.database.sql`
@@ -64,7 +64,7 @@ suite('POST /sandbox with the snapshot "desktop"', () => {
 })
 
 suite('the snapshot "desktop"', () => {
-  test('POST /sandbox answers 503 with Retry-After while the default image below it is still being made', async () => {
+  test('POST /sandbox from `desktop` answers 503 with Retry-After while the default image is being made', async () => {
     await using app = await startControl()
     await app.database.sql`update snapshots set state = 'pulling' where name = 'default'`
     const { status, body, headers } = await app.as('owner').post('/sandbox', { snapshot: 'desktop' })

@@ -217,8 +217,8 @@ suite('concurrent writes of one snapshot', () => {
 })
 
 /**
- * The expected state after both events. The second writer reads the state before it waits for the lock. If its event
- * has no move from that state, the second writer changes nothing.
+ * The expected state after the events of two concurrent writers. The second writer reads the state before it waits for
+ * the lock. If its event has no move from that state, it changes nothing.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {

@@ -40,8 +40,8 @@ export const activateSnapshots = async (transaction: Transaction, image: string,
 }
 
 /**
- * Fails the snapshots of an image that cannot be built or pulled, or that was lost. They are unusable until their owner
- * activates them again.
+ * Marks the snapshots of an image as failed, because the image cannot be built or pulled, or was lost. They are
+ * unusable until their owner activates them again.
  */
 export const failSnapshots = async (transaction: Transaction, image: string, reason: string, now: Date) => {
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })

@@ -18,7 +18,7 @@ export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<
   await moveSnapshots(sql, 'lose', sql`${hasImage} and not ${isOnSomeRunner(sql)}`, { now })
 }
 
-/** Fails the snapshots whose image only this runner kept. */
+/** Marks the snapshots as failed whose image only this runner kept. */
 export const loseSnapshotsOf = async (transaction: Transaction, runnerId: string, now: Date): Promise<void> => {
   const which = transaction`image in (select name from images where runner_id = ${runnerId})`
   const reason = 'The runner that kept it was taken out of service.'

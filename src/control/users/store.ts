@@ -81,8 +81,8 @@ export const freeAddress = async (sql: Sql, email: string, ownerId: string | und
 }
 
 /**
- * Updates a user from their main identity. An address that another user has is not taken over. An address that others have
- * verified stays verified as long as it is unchanged.
+ * Updates a user from their main identity. An address that another user has is not taken over. If the address was
+ * verified by somebody other than an issuer, it stays verified as long as it is unchanged.
  */
 export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): Promise<User> => {
   const { name, email = user.email, emailVerified } = claims

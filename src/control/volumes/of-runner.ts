@@ -56,7 +56,10 @@ export const applyVolumeReport = async (
   await moveVolumes(sql, 'remove', sql`id = ${volumeId} and ${isOfRunner(sql, runner)}`, { now: clock.now() })
 }
 
-/** Fails the volumes of a runner that is removed, because their files are lost with it. */
+/**
+ * Moves the volumes of a removed runner to `error`, or to `deleted` if that was requested, because their files are lost
+ * with the runner.
+ */
 export const loseVolumesOf = async (transaction: Transaction, runnerId: string, now: Date): Promise<void> => {
   const reason = 'The runner that had this volume was taken out of service.'
   await moveVolumes(transaction, 'lose-runner', transaction`runner_id = ${runnerId}`, { now, reason })

@@ -207,7 +207,10 @@ type Filling = {
   stop: () => Promise<void>
 }
 
-/** Fills on request, and soon after a warm sandbox was claimed or has started. */
+/**
+ * Returns an object that fills the pools when `fill` is called, and soon after a warm sandbox was claimed or has
+ * started.
+ */
 export const keepFilling = (given: RunningParts, destroy: Destroy): Filling => {
   const parts = { ...given, destroy }
   const { changes, log } = parts

@@ -34,8 +34,8 @@ export const lockApplication = async (transaction: Transaction, organizationId: 
 export type Initialized = { applicationId: string } | { error: string; retryAt: Date }
 
 /**
- * Stores the result of an initialization. `retry_count` is 0 if the first attempt succeeds. Every failure adds 1, and
- * so does every later attempt.
+ * Stores the result of an initialization. `retry_count` is the number of attempts after the first one, plus 1 if the
+ * first one failed.
  */
 export const writeInitialization = async (
   sql: Sql,

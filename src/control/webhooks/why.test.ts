@@ -199,7 +199,7 @@ suite('a webhook and an event for a dashboard have the reason that the timeline 
       for (const payload of payloads) assert.deepEqual([payload.id, payload.name, payload.labels], [id, 'box', labels])
       for (const { text } of receiver.received) assert.doesNotMatch(text, /not-for-receivers|TOKEN/)
 
-      // A failure causes two events: the whole record, and a change.
+      // A sandbox that fails causes two events: one with its whole record, and one with its change of state.
       const heard = await dashboard.until(count + (title.includes('ends the sandbox') ? 1 : 0))
       const told = heard.filter(([, { sandbox }]) => sandbox !== undefined)
       assert.deepEqual(

@@ -130,8 +130,8 @@ const look = async (sql: Sql, question: Question, depth: number): Promise<Look> 
 }
 
 /**
- * The condition for the signature of the labels. A subquery, so that the signature of the wanted labels is computed
- * only once.
+ * The condition for the signature of the labels. It has a subquery, so that the signature of the wanted labels is
+ * computed only once.
  */
 const isSigned = (sql: Sql, labels: Labels): Piece => {
   const asked = sql.json(labels)

@@ -76,8 +76,8 @@ suite('the columns of a sandbox', () => {
     const stored = await storedColumns(app)
     const shed = stored.filter(isShed)
     assert.ok(shed.length > 0)
-    // The test also fills columns that should stay. It fills those that a fork copies, because users choose their
-    // values. `runner_id` is left out, because it refers to a runner.
+    // Besides the columns that must be emptied, the test fills columns that must stay: those that a fork copies,
+    // because users choose their values. `runner_id` is left out, because it refers to a runner.
     const chosen = stored.filter(
       ({ name, isNullable }) => isNullable && columns[name].fork === 'copied' && name !== 'runner_id',
     )

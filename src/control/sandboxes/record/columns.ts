@@ -24,7 +24,7 @@ export const SandboxVolume = Type.Object({
   subpath: Type.Optional(Type.String()),
 })
 
-/** A mount, and what the sandbox's runner needs for it. Not yet placed: the sandbox has no runner yet. */
+/** A mount, and what the sandbox's runner needs for it. `placed` is absent until the sandbox has a runner. */
 export type PlacedMount = VolumeMount & { placed?: Pick<AssignedVolume, 'driver' | 'sizeGiB' | 'isNew'> }
 
 /** A secret of the organization whose placeholder a variable of the sandbox holds. */

@@ -47,7 +47,8 @@ export const moves = [
   ['begin-build', 'pending_build', 'building_snapshot', 'started'],
   ['place', 'pending_build', 'creating', 'started'],
   ['place', 'building_snapshot', 'creating', 'started'],
-  // A warm sandbox becomes the caller's. With another size the runner may refuse, so it passes through `creating`.
+  // A claim gives a warm sandbox to a caller. If the caller wants another size than the sandbox has, the runner may
+  // refuse, so the sandbox passes through `creating`.
   ['claim', 'started', 'started', 'started'],
   ['claim-resizing', 'started', 'creating', 'started'],
   ['fork', null, 'forking', 'started'],
@@ -266,8 +267,8 @@ type Settlement = Partial<Record<Report['state'], SandboxState>>
 const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlement
 
 /**
- * The new state after a report of the current generation. A report without an entry changes nothing, or is not the
- * final report of the move.
+ * For each state: the states that a runner may report in it, with the state that then follows. Only reports about the
+ * current generation count. Any other report changes nothing, except in `error`.
  */
 export const settlements: Record<SandboxState, Settlement> = {
   // `stopped`: the sandbox may have started and ended by itself before a report arrived.
@@ -301,7 +302,10 @@ export const settlements: Record<SandboxState, Settlement> = {
   error: {},
 }
 
-/** States in which a resize can still be refused: it is under way, was given up, or is being recovered from. */
+/**
+ * States in which the runner can still refuse a resize. They are the resize itself, `error` after it took too long, and
+ * a recover from that error.
+ */
 export const statesOfResize: SandboxState[] = ['resizing', 'error', 'starting', 'stopping']
 
 /** States to which a sandbox can return when its runner refuses a move and leaves the sandbox intact. */

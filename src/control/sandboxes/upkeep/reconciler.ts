@@ -12,9 +12,9 @@ import { findSandboxById, listUnderWay } from '../record/store.ts'
 const askAgainSeconds = 5
 
 /**
- * Whether the runner needs an assignment: a move is under way, the sandbox was claimed, or a state that nobody
- * requested must stay. In `error` the answer is no, because a caller or the sweep decides. Otherwise a runner that
- * cannot do the work would get the assignment again and again.
+ * Whether the runner needs an assignment. It does if a move is under way, if the sandbox was claimed, or if a move
+ * ended in another state than it was meant to. In `error` it does not, because a caller or the sweep decides. Otherwise
+ * a runner that cannot do the work would get the assignment again and again.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
   row.state !== 'error' &&
@@ -34,7 +34,10 @@ const tell = (parts: RunningParts, runnerId: string, row: SandboxRow): void => {
   if (row.state === 'snapshotting' && row.snapshot_image !== null) void pushImage(parts, row.snapshot_image)
 }
 
-/** Pushes changed sandboxes to the runners that are linked to this process. Returns the function that stops this. */
+/**
+ * Sends the assignments of changed sandboxes to the runners that are linked to this process. Returns a function that
+ * stops this.
+ */
 export const startPushing = (parts: RunningParts): (() => void) => {
   const { database, changes, links, log } = parts
   const push = (

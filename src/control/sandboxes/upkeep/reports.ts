@@ -105,8 +105,8 @@ const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenRepor
       desired_state: to as DesiredState,
       generation: row.generation + 1,
       ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
-      // A caller used the sandbox by requesting its restore, which the runner refused. The timers therefore start
-      // again.
+      // The runner refused to restore the sandbox from its archive. The caller's request counts as use of the sandbox,
+      // so the timers that count from `stopped_at` begin again.
       ...(to === 'archived' ? { stopped_at: now } : {}),
       ...(row.state === 'archiving'
         ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
@@ -123,7 +123,8 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.refused !== undefined && row.state === 'creating') {
     return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
   }
-  // A runner may refuse an abandoned resize late. The refusal still counts, even during a recover.
+  // A runner may refuse a resize after control has given it up because it took too long. This refusal still counts,
+  // even while the sandbox is being recovered.
   const isOfResize = row.resize_from !== null && report.state === row.desired_state
   const state = isOfResize ? 'resizing' : row.state
   const refusedTo = report.refused === undefined ? undefined : afterRefusal(state, report.state)
@@ -133,8 +134,8 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
 }
 
 /**
- * The row that this process wrote last, if the report is about its generation. This saves a query. If another process
- * has changed the row since, the write fails.
+ * The sandbox's row as this process last wrote it, if the report is about the generation in that row. This saves a
+ * query. If another process has changed the row since, the write that follows fails.
  */
 const findWrittenHere = ({ changes }: RunningParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
   const row = changes.findUnderWay(sandboxId)
@@ -152,7 +153,10 @@ const getReported = async (
   throw new Problem('conflict', `This speaks of generation ${generation}; the sandbox is at ${row.generation}.`)
 }
 
-/** Whether the write may be lost. This is safe for reports that the runner repeats until control's list shows them. */
+/**
+ * Whether the change may be committed without waiting for the disk. If a crash of the database loses it, no harm is
+ * done: the runner repeats its report until control's list shows the state.
+ */
 const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
 
 /** Applies a report. A stale report, or one about another runner's sandbox, is refused and changes nothing. */
@@ -198,7 +202,10 @@ const confirmGone = async ({ database, clock }: RunningParts, row: SandboxRow): 
   await writeGone(database.sql, row.id, clock.now())
 }
 
-/** Stores the progress of a sandbox. While it makes progress, the sandbox does not count as stuck. */
+/**
+ * Stores the progress that a runner reports for the move of a sandbox. While a move makes progress, its sandbox does
+ * not count as stuck.
+ */
 export const applyProgress = async (
   { database, clock }: RunningParts,
   runnerId: string,

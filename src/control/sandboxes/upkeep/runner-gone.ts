@@ -23,8 +23,8 @@ const changeOf = ({ archived_at, generation }: SandboxRow): StateChange =>
       }
 
 /**
- * Ends the sandboxes of a removed runner. If another process writes a row at the same moment, its sandbox stays until
- * the next call.
+ * Ends the sandboxes of a removed runner. If another process writes the row of a sandbox at the same moment, that
+ * sandbox is ended only by the next call.
  */
 export const endOnRunner = async (parts: RunningParts, runnerId: string): Promise<void> => {
   const { database, clock, changes } = parts

@@ -57,7 +57,7 @@ suite('timers', () => {
     await app.pass({ minutes: 1, seconds: 59 })
     await app.sweep()
     assert.deepEqual([await stateOf(app, id), await stateOf(app, pauses)], ['started', 'started'])
-    // The clock jumps as on a machine that slept.
+    // The clock jumps ahead, as it does on a machine that was suspended for hours.
     app.clock.advance({ hours: 8 })
     await app.sweep()
     runner.say({ type: 'alive' })

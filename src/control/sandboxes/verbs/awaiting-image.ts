@@ -129,7 +129,10 @@ class Refused {
 /** A changed sandbox and its previous state. */
 type FailedSandbox = { from: SandboxState; row: SandboxRow }
 
-/** Fails the sandboxes that wait for an image. Returns them; the caller announces them after the transaction. */
+/**
+ * Sets the sandboxes that wait for an image to `build_failed`. Returns their rows; the caller announces the changes
+ * after the transaction.
+ */
 export const failWaiting = async (
   transaction: Transaction,
   image: string,

@@ -125,7 +125,7 @@ const plan = async (
 ): Promise<Plan> => {
   const regionId = regionIdFor(organization, wish)
   const snapshot = wish.snapshot ?? parts.settings.defaultSnapshot
-  // Volumes are locked before runners, because their runner decides where the sandbox goes.
+  // Volumes are locked before runners, because a sandbox must be placed on the runner that has its volumes.
   const mounts = await holdMounts(transaction, { organizationId: organization.id, regionId }, wish.volumes)
   const secrets = await mountSecrets(parts, transaction, organization, wish.secrets)
   // The locks on runners are taken last, so that they are held no longer than necessary.
@@ -255,7 +255,10 @@ const write = async (
   return { row: await insertSandbox(transaction, row, by), from: null }
 }
 
-/** Whether the sandbox needs network rules. A runner may fail to set them, so a claim must wait for them. */
+/**
+ * Whether the sandbox's network is restricted. A runner may fail to set the restrictions, so the create that claims a
+ * warm sandbox must wait until they are set.
+ */
 const isClosed = (row: SandboxRow) =>
   row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null
 
@@ -271,8 +274,8 @@ const beginBuild = async (parts: RunningParts, row: SandboxRow): Promise<Sandbox
 }
 
 /**
- * Creates a sandbox. A repeated key with the same body returns the sandbox of the first call; with another body it is
- * an error of the caller (422).
+ * Creates a sandbox. If an earlier call had the idempotency key `key`, returns the sandbox of that call. If the bodies
+ * of the two calls differ, throws 422.
  */
 export const createSandbox = async (
   parts: RunningParts,

@@ -1,4 +1,4 @@
-// Starts after which the runner reports only the end of the sandbox, and never that it was started.
+// Tests starts after which the runner reports only that the sandbox has ended, and never that it was started.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { create, get, post } from '#test/control/box.ts'

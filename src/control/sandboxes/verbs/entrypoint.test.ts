@@ -1,4 +1,4 @@
-// The command that a sandbox's runner runs at each start.
+// Tests the entrypoint: the command that a runner runs in a sandbox at each start.
 
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'

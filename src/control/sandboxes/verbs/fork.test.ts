@@ -173,7 +173,8 @@ suite('POST /sandbox/:sandboxId/evict', () => {
     assert.deepEqual([state, new Date(spotEvictedAt).getTime()], ['destroyed', app.clock.now().getTime()])
     const eviction = (await eventsOf(app, id)).find(({ to_state }) => to_state === 'destroying')
     assert.equal(eviction?.reason, 'Evicted: its room was needed.')
-    // The evicted sandbox can only be read; its name is free.
+    // By its name, the evicted sandbox cannot be found, because the name is free. By its id, it can be read but not
+    // changed.
     assert.equal((await app.as('viewer').get('/sandbox/box')).status, 404)
     assert.equal((await app.as('member').post(`/sandbox/${id}/start`)).status, 404)
     assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 404)

@@ -54,7 +54,7 @@ const childOf = (
   const move = moveFrom('fork', null)
   return {
     ...copiedOf(parent),
-    // The parent has been started, so its volumes exist.
+    // The parent has been started, so its volumes exist, and the runner of the fork must not make them.
     volumes: parent.volumes.map(withoutNew),
     id,
     name: name ?? id,

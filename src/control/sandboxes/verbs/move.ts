@@ -14,8 +14,8 @@ export type Occasion = {
   by: By
   reason?: string
   /**
-   * For timers: the move is written only if the row is still due. A change that postpones the timer does not change
-   * `version`.
+   * For timers: the move is written only if a timer of the row is still due at that moment. The version of the row
+   * cannot show this, because a change that postpones the timer keeps the version.
    */
   whileDue?: boolean
 }

@@ -35,8 +35,9 @@ const checkChange = (now: Size, wanted: Size): void => {
 const say = ({ cpu, memoryGiB, diskGiB }: Size) => `${cpu} CPU, ${memoryGiB} GiB memory, ${diskGiB} GiB disk`
 
 /**
- * Changes the limits of a sandbox, running or not. Waits a while for its runner: only the runner knows whether the
- * present use fits the new limits. If not, the old limits stay, and the error tells the caller both numbers.
+ * Changes the size of a sandbox, running or not. Waits a while for its runner, because only the runner knows whether
+ * the present use fits the new size. If it does not fit, the former size stays, and the caller gets the runner's
+ * reason.
  */
 export const resizeSandbox = async (
   parts: RunningParts,

@@ -406,7 +406,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
       await app.sweep()
       assert.equal((await get(app, id)).state, 'archiving')
     }
-    // Repeating the same progress does not count as progress.
+    // A report with an unchanged percentage, or about an older generation, does not count as progress.
     app.clock.advance({ minutes: 50 })
     runner.say({ type: 'progress', sandboxId: id, generation, step: 'packing', percent: 50 })
     runner.say({ type: 'progress', sandboxId: id, generation: generation - 1, step: 'packing', percent: 51 })

@@ -13,8 +13,8 @@ import { findMade, onceFor, rememberMade } from './idempotency.ts'
 import { moveSandbox } from './move.ts'
 
 /**
- * Stores the request together with the new snapshot and returns. The runner's report about the image ends the verb. A
- * repeated key returns the sandbox in its present state.
+ * Stores the request together with the new snapshot, and returns. The verb ends when the runner reports on the image.
+ * If an earlier call had this idempotency key, returns that call's sandbox in its present state.
  */
 export const snapshotSandbox = async (
   parts: RunningParts,

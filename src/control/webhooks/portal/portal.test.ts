@@ -165,7 +165,7 @@ suite('the portal page', () => {
     assert.equal((await send('/endpoints', [['url', 'file:///etc/passwd']])).status, 400)
   })
 
-  test('changes in the webhook portal are in the audit log, under the names of the same API calls', async () => {
+  test('each change in the webhook portal has an audit row with the name of the equivalent API call', async () => {
     await using app = await startControl()
     const { send } = await enter(app)
     await send('/endpoints', [['url', 'https://hooks.example.com/']])
