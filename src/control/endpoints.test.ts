@@ -174,14 +174,18 @@ suite('endpoints', () => {
           [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!),
         )
         .map(normal)
-      // Compares whole words: a title with `POST /sandbox/{}/stop` does not cover `POST /sandbox`.
+      // A title counts for an endpoint only if it has the endpoint's whole name: `POST /sandbox/{}/stop` does not count
+      // for `POST /sandbox`.
       const isNamed = (title: string) =>
         titles.some((text) => text.split(/[\s,;]+(?=[A-Z]+ \/)|(?<=\/\S*)[\s,;:]+/).includes(title))
       const missing = app.app.routes.map((route) => normal(titleOf(route))).filter((title) => !isNamed(title))
       assert.deepEqual(missing, [])
     })
 
-    /** Values of any kind, within the limits of a body: 1 MiB, 10,000 values, 64 levels; 64 KiB for a configuration. */
+    /**
+     * Fields that accept a value of any kind. Only the limits of the whole body bound them: 1 MiB, 10,000 values, 64
+     * levels; 64 KiB for a configuration.
+     */
     const anyValue = [
       'PUT /organizations/:organizationId/experimental-config body',
       'PUT /organizations/:organizationId/experimental-config body{}',
@@ -212,7 +216,8 @@ suite('endpoints', () => {
         const stranger = app.as('stranger')
         const ask = async (values: Record<string, string>) => {
           const { status, body } = await stranger.send(route.method, pathOf(route, values), bodyOf(route))
-          // The answer may repeat what the caller sent, so that part is removed before the check.
+          // The message may repeat an id from the path. The id is replaced by `…`, so that the messages about an
+          // existing thing and about a missing one can be compared.
           const own = Object.values(values).map((value) => value.replaceAll(/[^\w-]/g, '\\$&'))
           const said = String(body?.message).replaceAll(new RegExp(`(?<= )(${own.join('|')})(?= not found)`, 'g'), '…')
           return { status, message: said, code: body?.code }
@@ -267,7 +272,7 @@ suite('endpoints', () => {
             const search = query.map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`).join('&')
             const reply = await app.as(allowed(route)).send(route.method, `${path}?${search}`, body, { headers })
             assert.notEqual(reply.status, 500, `${path}?${search} ${body?.slice(0, 300)} ${JSON.stringify(headers)}`)
-            // The Model Context Protocol has a form of its own for errors.
+            // `/mcp` answers errors in the form of the Model Context Protocol, which has the message in `error`.
             if (reply.status >= 400) assert.equal(typeof (reply.body.error?.message ?? reply.body.message), 'string')
           }),
           { numRuns: runs },

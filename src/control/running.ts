@@ -16,8 +16,8 @@ export type RunningOptions = {
    */
   momentMilliseconds: number
   /**
-   * Overcommit: how many times the CPUs, memory and disk of a runner may be assigned to sandboxes. Idle sandboxes use
-   * very little of each.
+   * Overcommit: how many times the CPUs, memory and disk of a runner may be assigned to sandboxes. Factors above 1 are
+   * possible because idle sandboxes use very little.
    */
   overcommit: { cpu: number; memory: number; disk: number }
   /**

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { suite, test } from 'node:test'
 
-/** Prints the npm packages that a module loads. */
+/** A program that imports a module and prints which npm packages this loads. */
 const program = `
   import { registerHooks } from 'node:module'
   const loaded = new Set()

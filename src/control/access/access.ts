@@ -102,7 +102,7 @@ const tryCredential = async (
   const { sandboxIdOrName, port } = question
   switch (credential.kind) {
     case 'bearer': {
-      // Any API key of the organization opens its sandboxes. Keys of other organizations find nothing.
+      // Any API key of the organization opens its sandboxes. With a key of another organization, no sandbox is found.
       const holder = await parts.callers.find(credential.token)
       if (holder === undefined) return undefined
       const caller = await holder.in(credential.organizationId)
@@ -122,7 +122,7 @@ const tryCredential = async (
       return isSignedBy(row.signing_key, credential, judgedAt(parts, question)) ? row : undefined
     }
     default: {
-      // A preview token opens its own sandbox only.
+      // A preview token opens only the sandbox that it was made for.
       const row = await findByPreviewToken(sql, credential.token, parts.clock.now())
       return isNamed(row, sandboxIdOrName) ? row : undefined
     }

@@ -41,8 +41,8 @@ const startSecond = async ({ parts, url }: TestControl): Promise<Second> => {
 }
 
 /**
- * Waits until `isSo` returns true. The announcement of a change takes a moment; the timeout is generous for a busy
- * machine.
+ * Waits until `isSo` returns true, because a change takes a moment to reach the other control process. Fails after 20
+ * seconds, which is enough even on a busy machine.
  */
 const until = async (isSo: () => Promise<boolean>, what: string) => {
   for (const end = Date.now() + 20_000; Date.now() < end; await pause(5)) if (await isSo()) return
@@ -58,7 +58,10 @@ const stopClock = (context: TestContext) => {
   }
 }
 
-/** The changes, each with what the user loses: the whole key, or only permissions of a role. */
+/**
+ * The changes that the tests make in the first process. Each has what the user loses by it: the whole key, or only
+ * permissions of a role.
+ */
 const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) => Promise<{ status: number }>][] = [
   ['a user deletes their key', 'key', (app, { key }) => app.with(key).delete('/api-keys/key')],
   ['an owner deletes a user’s key', 'key', (app, { id }) => app.as('owner').delete(`/api-keys/${id}/key`)],

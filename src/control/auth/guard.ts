@@ -31,7 +31,10 @@ type GuardParts = {
 
 const known = new WeakMap<FastifyRequest, Caller>()
 
-/** The calling user, also for a call that the guard refused later. `undefined` for strangers and services. */
+/**
+ * The user who makes the call, even if the guard has refused the call. `undefined` for calls of services and for calls
+ * without a valid credential.
+ */
 export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request)
 
 export type Guard = (request: FastifyRequest, route: Pick<ControlRoute, 'needs' | 'givesAccess'>) => Promise<object>

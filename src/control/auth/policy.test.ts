@@ -25,7 +25,7 @@ const signedIn = new Map<GridCaller, Headers>()
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
 /**
- * Replaces the handler of a route, with the checks that come after the guard. The new handler only returns which caller
+ * Replaces a route's handler, and with it the checks that the handler makes. The new handler only returns which caller
  * was admitted.
  */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
@@ -71,7 +71,8 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
  */
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
-  // Callers come one after the other, because a credential is cached for a second.
+  // Each caller makes all its calls before the next caller begins, because control caches a credential only for a
+  // second.
   for (const [caller, headers] of by) {
     for (const route of app.app.routes) {
       const [answer, expected] = [await ask(route, headers), answerTo(route, caller)]

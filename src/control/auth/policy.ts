@@ -36,8 +36,8 @@ export const holds = (needs: Needs, caller: Standing): boolean => {
 }
 
 /**
- * A caller in the access grid: a service by its key, or a user by their standing in the organization that the path
- * names.
+ * A kind of caller, which is a column of the table in docs/reference/policy.md. It is a service with its key, or a user
+ * with their permissions in the organization that the path names.
  */
 type Column =
   | { kind: 'nobody' | 'proxy' | 'runner' | 'collector' | 'ssh-gateway' }
@@ -60,7 +60,7 @@ const standing = (
 const columnsOf = <Name extends string>(entries: readonly (readonly [Name, Column])[]) =>
   Object.fromEntries(entries) as Record<Name, Column>
 
-/** The callers in the access grid; policy.test.ts makes each of them. */
+/** The kinds of callers in docs/reference/policy.md. policy.test.ts calls every endpoint as each of them. */
 export const callers = {
   nobody: { kind: 'nobody' },
   stranger: { kind: 'elsewhere', ...standing(allPermissions, 'owner') },

@@ -249,7 +249,8 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
       (await app.as('owner').post(`/snapshots/tool/${verb}`)).body?.state
     await change('deactivate')
     assert.equal(await change('activate'), 'pending')
-    // The database lists this image for no runner. So a new connection of another runner cannot activate the snapshot.
+    // In the database, no runner has this image in its list. A runner that connects can therefore not make the snapshot
+    // active.
     assert.equal((await app.database.sql`select id from runners where ${image} = any(images)`).length, 0)
     while (linked.askedImages.at(-1)?.target !== 'present') await new Promise(setImmediate)
     await tell(app, { image, state: 'present' })

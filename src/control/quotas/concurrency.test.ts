@@ -1,5 +1,5 @@
-// A hundred callers of two control processes make random calls at the same moment. Afterwards no total is above its quota, and
-// the reported usage equals the sum of the rows by the table of states.
+// A hundred callers of two control processes make random calls at the same moment. Afterwards no total is above its
+// quota. The usage that the API reports equals the sum over the sandboxes' rows, computed with the table of states.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'

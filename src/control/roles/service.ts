@@ -71,7 +71,10 @@ export const createRole = async (parts: ChangeParts, as: AsOwner, input: RoleTex
 export const listRoles = async ({ database }: ChangeParts, organizationId: string) =>
   (await listRows(database.sql, organizationId)).map(asRoleView)
 
-/** Replaces a role. From then on, its members have exactly the new permissions. */
+/**
+ * Replaces the name, description and permissions of a role. Members with this role gain and lose its permissions
+ * immediately; keys only lose them.
+ */
 export const updateRole = async (parts: ChangeParts, as: AsOwner, roleId: string, input: RoleText) => {
   const values = readValues(input)
   const role = await changeAsOwner(parts, as, async (sql) => {

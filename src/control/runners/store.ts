@@ -97,7 +97,10 @@ export const findOwnerOfRegion = async (sql: Sql, regionId: string): Promise<str
   return row?.owner ?? undefined
 }
 
-/** A runner of the region: ready runners first, among them the preferred one. Null if the region has no runner. */
+/**
+ * Finds a runner of the region. Ready runners are chosen before others, and `preferredId` is chosen first among runners
+ * that are equally ready. Null if the region has no runner.
+ */
 export const findAnyRunner = async (sql: Sql, regionId: string, preferredId: string | null): Promise<string | null> => {
   const [row] = await sql<{ id: string }[]>`
     select id from runners where region_id = ${regionId} and state <> 'decommissioned'

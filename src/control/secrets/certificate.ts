@@ -91,7 +91,10 @@ const write = (
   }
 }
 
-/** The bits of a key usage, from the left (RFC 5280 §4.2.1.3). */
+/**
+ * The extension that says what a key may be used for: one bit per use, from the left (RFC 5280 §4.2.1.3). `unused`:
+ * number of bits at the end that mean nothing.
+ */
 const usage = (bits: number, unused: number) => extension('2.5.29.15', true, node(0x03, Buffer.from([unused, bits])))
 const digitalSignature = usage(0x80, 7)
 const signsCertificates = usage(0x06, 1)
@@ -103,7 +106,7 @@ export const makeAuthority = (name: string, span: Span): Certified => {
   return write(subject, subject, span, [isAuthority, signsCertificates])
 }
 
-/** Makes a certificate for servers with these names, and signs it by the authority of this name. */
+/** Makes a certificate for servers with the names in `hosts`, signed by `authority`. */
 export const makeServerCertificate = (
   authority: { name: string; privateKey: string },
   hosts: readonly string[],

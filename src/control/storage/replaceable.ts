@@ -2,7 +2,7 @@
 // never writes again (`closed()` in connection.js keeps its write timer), and its queries wait forever. So a pool that
 // has lost a connection gets no new queries. Its running queries may finish for a while, and new queries go to a new
 // pool.
-/** The part of the driver's pool that is used here; callers see all of it. */
+/** The only method of the driver's pool that this file calls itself. Callers use all other methods of the pool. */
 type Pool = { end: (options: { timeout: number }) => Promise<void> } & object
 
 type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }

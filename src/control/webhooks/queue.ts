@@ -23,7 +23,7 @@ const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds *
 
 /**
  * Locks the queue until the transaction ends. Callers that add deliveries to lanes, or end all deliveries of a lane,
- * need this lock. `finish` needs it too and waits.
+ * need this lock. `finish` takes it in shared mode, so it never runs at the same time as such a caller.
  */
 export const lockQueue = async (transaction: Transaction): Promise<void> => {
   await transaction`select pg_advisory_xact_lock(${queueLock})`

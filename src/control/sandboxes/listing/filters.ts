@@ -12,8 +12,8 @@ const atLeast = (amount: number) => Math.min(largestInteger, Math.ceil(amount))
 const atMost = (amount: number) => Math.min(largestInteger, Math.floor(amount))
 
 /**
- * Reads a time. Throws 400 outside the years 1 to 9999: PostgreSQL has no year 0, and the ISO format of later years is
- * different.
+ * Reads a time. Throws 400 for a time outside the years 1 to 9999. PostgreSQL has no year 0, and JavaScript writes
+ * years above 9999 in a form that PostgreSQL cannot read.
  */
 const time = (text: string): Date => {
   const date = new Date(text)
@@ -25,8 +25,9 @@ const time = (text: string): Date => {
 const likeText = (text: string) => text.toLowerCase().replace(/[\\%_]/g, '\\$&')
 
 /**
- * Absent filters are null but stay in the query. So the number of different queries, which the database and the driver
- * cache, is bounded. A plan made for the given values drops absent filters.
+ * A filter that the caller leaves out is null but stays in the query text. The number of different queries, which the
+ * database and the driver cache, is therefore bounded. In a plan for given values, PostgreSQL drops filters that are
+ * null.
  */
 const texts = (list: readonly string[] | undefined): string[] | null => (list?.length ? [...list] : null)
 const at = (text: string | undefined): Date | null => (text === undefined ? null : time(text))

@@ -89,7 +89,8 @@ export const checkDomainList = (given: string | null | undefined): string[] | nu
   )
 
 /**
- * Network columns of a new sandbox. If its organization limits outgoing traffic by default, only its own lists open something.
+ * The network columns of a new sandbox. If `isLimited`, the organization blocks outgoing traffic by default, and only
+ * lists in the body of the create open some of it.
  */
 export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): NetworkColumns => {
   const lists = {

@@ -73,7 +73,7 @@ export const forgiveSilence = (
 
 /**
  * Writes the variables of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the new
- * variables. The generation grows, so that the runner gets them; the exceptions are those of `writeNetwork`.
+ * variables. The generation grows, so that the runner gets them, except in `error` and before a destroy.
  */
 export const writeVariables = async (
   transaction: Transaction,
@@ -90,8 +90,8 @@ export const writeVariables = async (
 }
 
 /**
- * Writes a new network policy. The generation grows, so that the runner gets the policy. Exception: in `error` or
- * before a destroy, the next move increases the generation.
+ * Writes a new network policy. The generation grows, so that the runner gets the policy. In `error` or before a destroy
+ * it does not grow, because the sandbox's next move increases it.
  */
 export const writeNetwork = async (
   sql: Sql,
@@ -153,8 +153,8 @@ export const dropSecret = async (
 
 /**
  * Writes the mounted secrets of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the
- * secrets. The generation grows by the rule of `writeNetwork`. If the owner had removed the variable of a secret, the
- * sandbox has that variable again.
+ * secrets. The generation grows, except in `error` and before a destroy. If the owner had removed the variable of a
+ * secret, the sandbox has that variable again.
  */
 export const writeSecrets = async (
   transaction: Transaction,

@@ -12,9 +12,9 @@ import { findSandboxById, listUnderWay } from '../record/store.ts'
 const askAgainSeconds = 5
 
 /**
- * Whether the runner needs an assignment. It does if a move is under way, if the sandbox was claimed, or if a move
- * ended in another state than it was meant to. In `error` it does not, because a caller or the sweep decides. Otherwise
- * a runner that cannot do the work would get the assignment again and again.
+ * Whether the runner needs an assignment. It does if a move is under way, if the sandbox was claimed, or if a move has
+ * not ended in its intended state. In `error` it does not, because a caller or the sweep decides. Otherwise a runner
+ * that cannot do the work would get the assignment again and again.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
   row.state !== 'error' &&

@@ -183,7 +183,8 @@ suite('POST /sandbox with buildInfo', () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const [placed, doomed] = [await create(app), await create(app)]
-    // The image was reported and stored, but control was killed before it placed the sandbox.
+    // From here, the database is as if control had stored the report about the image and was killed before it placed
+    // the sandboxes.
     const image = placed.buildInfo.snapshotRef
     await app.database
       .sql`update sandboxes set state = 'destroying', desired_state = 'destroyed' where id = ${doomed.id}`
@@ -213,7 +214,7 @@ suite('POST /sandbox with buildInfo', () => {
     const made = await create(app)
     const image = (await app.as('owner').post('/snapshots', { name: 'n', imageName: 'alpine:3.20' })).body
     const states = async () => [(await get(app, made.id)).state, (await app.as('owner').get('/snapshots/n')).body.state]
-    // The runner's machine sleeps: its link stays open, and no message comes.
+    // Simulates a runner whose machine is suspended: its link stays open, but no message comes over it.
     app.clock.advance({ hours: 2 })
     await app.sweep()
     assert.deepEqual(await states(), ['pending_build', image.state])

@@ -71,8 +71,8 @@ export const checkName = (given: string): string => {
 }
 
 /**
- * Reads the intervals of an idle sandbox, which is either stopped or paused. A request with only a pause interval
- * disables the default stop interval.
+ * Reads after how many idle minutes the sandbox is stopped or paused; it cannot have both. If a request has only the
+ * interval for a pause, the default interval for a stop does not apply.
  */
 const readIdleIntervals = ({ autoStopInterval, autoPauseInterval = 0, autoDeleteInterval }: CreateSandbox) => {
   if (autoPauseInterval === 0) return { autoStopInterval: autoStopInterval ?? 15, autoPauseInterval }

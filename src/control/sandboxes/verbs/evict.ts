@@ -29,8 +29,8 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
 }
 
 /**
- * Finds a sandbox by the rules of `getSandbox`. If `idOrName` is an id, also finds warm sandboxes and sandboxes that
- * were evicted less than a day ago.
+ * Finds a sandbox as `getSandbox` does. If `idOrName` is an id, also finds warm sandboxes and sandboxes that were
+ * evicted less than a day ago.
  */
 export const getEvenEvicted = async (
   { database, clock }: RunningParts,

@@ -231,7 +231,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
       await untilState(app, id, 'started')
       const { archive, isNew } = runner.asked.at(-1)!
       assert.deepEqual([archive, isNew], [{ id: archived.id, sha256: archived.sha256 }, false])
-      // If the disk is lost later, the old archive must not be restored in its place.
+      // If the runner loses the disk later, it must not restore the archive from before this start in its place.
       await post(app, 'stop')
       await untilState(app, id, 'stopped')
       assert.equal(runner.asked.at(-1)?.archive, undefined)
