@@ -59,8 +59,8 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
 }
 
 /**
- * Replaces the administrator's first key by `firstKey`. This is safe, because only the server's owner can write the key
- * into the data directory. Returns false if there is no administrator who could get the key.
+ * Replaces the administrator's first key with `firstKey`. This is safe, because only the server's owner can write the
+ * key into the data directory. Returns false if there is no administrator who could get the key.
  */
 const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>
   putFirstKey(transaction, firstKeyColumns(firstKey))

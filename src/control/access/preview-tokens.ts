@@ -1,6 +1,6 @@
-// The tokens that open the previews and the toolbox of one sandbox. Signed-in users get the sandbox's own token. For an
-// API key, a token is derived from it, which becomes invalid when the key does. Both tokens change at every start of
-// the sandbox.
+// The tokens that open the previews and the toolbox of one sandbox. Signed-in users get the sandbox's own token. An API
+// key gets a token that is derived from the sandbox's own token and becomes invalid when the API key does. Both tokens
+// change at every start of the sandbox.
 import { createHmac } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'

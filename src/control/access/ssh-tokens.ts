@@ -15,7 +15,10 @@ export type SshAccessRow = {
   expires_at: Date
 }
 
-/** Inserts a token. Returns it with its expiry, which is never later than that of the key that made it. */
+/**
+ * Inserts a token and returns its row. The row's expiry is never later than that of the API key with which the token
+ * was made.
+ */
 export const insertSshAccess = async (sql: Sql, row: SshAccessRow): Promise<SshAccessRow> => {
   const { id, token_hash, sandbox_id, maker_hash, created_at, updated_at, expires_at } = row
   const [inserted] = await sql<SshAccessRow[]>`

@@ -40,9 +40,9 @@ const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> =
 }
 
 /**
- * Makes the fetch function for `createRemoteJWKSet`, which sets the timeout. While the issuer cannot be reached, the
- * last known keys are valid for a while. An issuer that is down gets one request per pause, and not one per call of our
- * API.
+ * Makes the fetch function for `createRemoteJWKSet`, which sets the timeout. While the issuer cannot be reached, its
+ * last known keys stay valid for `believedMilliseconds`. An issuer that is down gets one request per
+ * `pauseMilliseconds`, and not one per call of our API.
  */
 export const keyFetcher = (issuer: string) => {
   let heard: { text: string; at: number } | undefined

@@ -90,7 +90,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(refusal.statusCode, 400)
   })
 
-  test('if a sandbox fails, clients get its record before its state, as the SDK reads the reason there', async () => {
+  test('if a sandbox fails, Socket.IO clients get its record, which has the reason, before its new state', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

@@ -116,7 +116,7 @@ const serveSocket = (
       isSigningIn = true
       signIn(text).catch(signInFailed)
     }
-    // All other messages of clients are ignored.
+    // Any message other than a pong, a ping, a disconnect or a sign-in is ignored.
   })
   socket.on('close', () => {
     clearInterval(ping)

@@ -6,8 +6,8 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const pattern = new RegExp(`^(?=.{4,253}$)(?:${label}\\.)+(?!\\d+$)${label}$`)
 
 const asDomain = (text: string): string | undefined => {
-  // Letters and digits of every script, dots and dashes are allowed. A URL parser would read any other sign as
-  // something else.
+  // Only letters and digits of every script, dots and dashes are allowed. A URL parser gives other characters a special
+  // meaning, for example `/` and `:`.
   if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return undefined
   const domain = domainToASCII(text)
   return pattern.test(domain) ? domain : undefined

@@ -409,7 +409,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
 
   test('accepting an invitation answers 403 without a verified address, even if there is no invitation', async () => {
     await using app = await startControl()
-    // An address that only an organization's own identity provider has verified gives no access elsewhere.
+    // An address that only an organization's own identity provider has verified gives no access to other organizations.
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
       const guest = await addGuest(app, { email: `${Object.keys(how)}@example.com`, ...how })
       const { id } = await invite(app, { email: guest.email })

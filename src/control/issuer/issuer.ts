@@ -1,4 +1,5 @@
-// Our own issuer, used if the operator names no other: keeps its keys fresh and serves its pages below /oidc.
+// Our own OpenID Connect issuer, which is used if the operator names no other. This file keeps its signing keys up to
+// date and serves its pages below /oidc.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'

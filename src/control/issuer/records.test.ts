@@ -6,7 +6,7 @@ import { beginFrom } from './record-source.ts'
 import { recordsIn } from './records.ts'
 
 suite('the stored records of the embedded issuer', () => {
-  test('above the limit, the issuer deletes its oldest record without an account, never one with an account', async () => {
+  test('above the limit, the oldest sign-in record without an account is deleted, none with an account', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 2)('Session')
@@ -27,7 +27,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.deepEqual(await found(), [true, true, true, true])
   })
 
-  test('if records without an account reach their limit, the network with most of them loses its oldest', async () => {
+  test('if sign-in records without an account reach their limit, the network with the most loses its oldest', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 5)('Session')

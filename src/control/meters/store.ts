@@ -43,7 +43,7 @@ export const listMeans = (
   where sandbox_id = ${sandboxId}::uuid and at between ${from} and ${to}
   group by floor(extract(epoch from at - ${from}::timestamptz) / ${seconds}::float8) order by 1`
 
-/** Deletes old samples. Returns how many were deleted. */
+/** Deletes at most `most` samples from before the time `before`. Returns how many were deleted. */
 export const deleteSamples = async (sql: Sql, before: Date, most: number): Promise<number> => {
   const { count } = await sql`
     delete from sandbox_meters where (sandbox_id, at) in (

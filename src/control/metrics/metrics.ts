@@ -9,7 +9,10 @@ import { adoptMetrics } from '#src/kit/telemetry/telemetry.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { registerGauges } from './gauges.ts'
 
-/** Milliseconds for which later requests for metrics get the last values from the database. */
+/**
+ * Milliseconds for which the values that were read from the database are used again, if metrics are requested more
+ * often.
+ */
 const freshMilliseconds = 5_000
 
 const requestBuckets = [0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30]

@@ -64,7 +64,8 @@ suite('DELETE /organizations/{organizationId}', () => {
     await untilForgotten(app)
     assert.deepEqual([...runner.has.keys()], [kept])
     assert.equal((await app.as('stranger').get('/sandbox/one')).body.state, 'started')
-    // For five minutes, the row with the id of the deleted organization stays. All its other rows are deleted.
+    // For five minutes, the row with the organization's id stays in `deleted_organizations`. All other rows about the
+    // organization are deleted before.
     app.clock.advance({ minutes: 5 })
     await app.sweep()
     assert.deepEqual([...(await sql`select * from deleted_organizations`)], [])

@@ -1,6 +1,6 @@
 // The endpoints of `/organizations`: the organizations that the caller belongs to, creates and manages. The guard has
-// already read the organization in the path, and hides organizations of others. Routes for operators only are in
-// operator-routes.ts.
+// already read the organization in the path, and answers 404 if the caller does not belong to it. Routes for operators
+// only are in operator-routes.ts.
 
 import Type from 'typebox'
 import { asOrganizationView, type Organization } from '#src/control/people/organization.ts'

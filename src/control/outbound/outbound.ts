@@ -1,6 +1,6 @@
 // Calls servers whose URL comes from a user, not the operator: identity providers and webhook endpoints. Such a call
-// reaches only the public Internet, follows no redirects, and does not keep its connection. Its time, its bytes and the
-// number of calls are limited.
+// reaches only the public Internet, follows no redirects, and closes its connection at the end. The time and the bytes
+// of a call are limited, and so is the number of calls at the same time.
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'

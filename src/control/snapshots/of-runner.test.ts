@@ -19,7 +19,7 @@ const imageOf = async (app: TestControl, name: string): Promise<string> => {
 }
 
 suite('snapshots follow the images that runners list', () => {
-  test('a snapshot becomes pulling if a runner connects without its image, and active if one has it', async () => {
+  test('when the only runner connects, a snapshot becomes active if the runner has its image, else pulling', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     await app.as('owner').post('/snapshots', { name: 'tool', imageName: 'ghcr.io/team/tool:1' })

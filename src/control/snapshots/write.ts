@@ -88,7 +88,8 @@ export const moveSnapshots = async (
 ): Promise<string[]> => {
   const moves = movesOn(on)
   const { sizeGiB = null, user = null, entrypoint = null } = image ?? {}
-  // Reads the old state in the update itself, because another transaction may have changed the state since the query.
+  // The update itself reads the state from which a snapshot moves, because another transaction may change that state at
+  // the same time.
   const rows = await sql<{ id: string }[]>`
     update snapshots set state = case state ${moves.map(({ from, to }) => sql`when ${from} then ${to}`)} end,
       error_reason = ${reason ?? null}, updated_at = ${now},

@@ -8,8 +8,8 @@ export const attemptSeconds = 600
 const secretPattern = /^[\w-]{43}$/
 
 /**
- * The name of the cookie. Cookies with `__Host-` cannot be set by other hosts or without TLS. Browsers accept the
- * prefix over TLS only.
+ * The name of the cookie. With the prefix `__Host-`, browsers accept the cookie only over TLS, and no other host can
+ * set it. Without TLS, the name has no prefix, because browsers would refuse the cookie.
  */
 const nameAt = (publicUrl: string) => (publicUrl.startsWith('https:') ? '__Host-alcove-sso' : 'alcove-sso')
 

@@ -63,8 +63,8 @@ export const takeAttempt = async (
 type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: string }
 
 /**
- * The issuer without a slash at its end, because discovery treats both forms as equal. New rows have no slash; old rows
- * have what was typed.
+ * The issuer without a slash at its end, because discovery treats both forms as equal. Rows of older versions have the
+ * URL as a user entered it, perhaps with a slash.
  */
 const issuerOf = ({ issuerUrl }: Account['provider']): string => issuerUrl.replace(/\/+$/, '')
 const spellingsOf = (provider: Account['provider']): string[] => [issuerOf(provider), `${issuerOf(provider)}/`]

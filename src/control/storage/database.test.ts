@@ -96,7 +96,7 @@ suite('database', () => {
     }
   })
 
-  test('counts are numbers, keys in JSON stay as stored, and each query has a time limit of 15 s', async () => {
+  test('the database returns counts as numbers and JSON keys as stored, and stops a query after 15 seconds', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const [row] = await sql`select count(*) as how_many, '{"some_key":{"other_key":1}}'::jsonb as some_json`

@@ -119,8 +119,8 @@ type Key = Pick<Claims, 'issuer' | 'subject'>
 
 /**
  * Links a waiting identity to a user. Both issuers must have verified the user's address. An address that only an
- * organization's identity provider has verified is not enough. Otherwise somebody could make an account with that
- * address in advance, and its owner would later sign in to this account.
+ * organization's identity provider has verified is not enough. Otherwise an attacker could make an account with
+ * somebody else's address, and that person would later sign in to the attacker's account.
  */
 export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const linked = await sql`

@@ -104,7 +104,7 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
 type Next = { made?: SandboxRow | undefined; refused?: Problem; surplus: SandboxRow[] }
 
 /**
- * Returns a Problem instead of throwing it. A Problem means that no runner has room, and that nothing was written.
+ * Returns an error of making a warm sandbox if it is a Problem. Then no runner has room, and nothing was written.
  * Throws every other error.
  */
 const asRefusal = (error: unknown): Problem => {

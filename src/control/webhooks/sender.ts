@@ -9,13 +9,13 @@ import { claim, dispatch, finish } from './queue.ts'
 /** Maximum number of concurrent deliveries in one control process. */
 export const mostAtOnce = 96
 /**
- * Deliveries at which an endpoint counts as busy. A busy endpoint is skipped, so that a slow endpoint does not delay
- * the others.
+ * Number of running deliveries from which an endpoint counts as busy. A busy endpoint is skipped, so that a slow
+ * endpoint does not delay deliveries to other endpoints.
  */
 const busyFrom = 5
 /**
- * The largest part of the free places that one claim gives to one organization. An organization that has that many
- * running deliveries gets no more.
+ * The largest part of this process's free places for deliveries that one organization gets in one claim. An
+ * organization that has that many running deliveries gets no more.
  */
 const shareOfRoom = 1 / 8
 /**

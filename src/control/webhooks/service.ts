@@ -114,8 +114,8 @@ export const retryInitializations = async (parts: WebhookParts): Promise<void> =
   if (provider === undefined) return
   const now = clock.now()
   for (const { organizationId, name, retryCount } of await listToRetry(database.sql, provider.kind, now)) {
-    // The retry time moves first. No other process can then make this attempt, and if this process dies, another one
-    // makes it later.
+    // The retry time is moved before the attempt. No other process can then make this attempt. If this process dies,
+    // another one makes the attempt later.
     const next = new Date(now.getTime() + retryAfter(retryCount) * 1000)
     if (await takeRetry(database.sql, organizationId, now, next))
       await attempt(parts, { id: organizationId, name }, retryCount)

@@ -8,7 +8,7 @@ const body = '{"event":"sandbox.created"}'
 const message = { id: 'msg_1', at: new Date(), body }
 
 suite('signatures of webhooks', () => {
-  test('the libraries standardwebhooks and svix accept our signatures, under both sets of headers', () => {
+  test('the libraries standardwebhooks and svix accept our signatures, in webhook-* and svix-* headers', () => {
     const secret = newSecret()
     const headers = signedHeaders([secret], message)
     assert.deepEqual(verify(secret, { text: body, headers }), { event: 'sandbox.created' })

@@ -167,8 +167,8 @@ const dueRow = async (database: Database, id: string, now: Date): Promise<Sandbo
 
 /**
  * Lists due sandboxes, the longest due first. While a runner is silent, nobody can use its sandboxes, so their idle
- * timers wait. The silent time is later subtracted (`runners/store.ts`). Automatic archives wait for a silent runner
- * too, and for a free place among the archives of the runner.
+ * timers wait. The silent time is later not counted as idle time (`runners/store.ts`). Automatic archives wait too,
+ * until the runner is back and makes fewer than `mostArchiving` archives.
  */
 const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string }[]> => sql<{ id: string }[]>`
   with due as (

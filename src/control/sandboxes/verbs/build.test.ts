@@ -69,7 +69,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, made.id)).user, 'app')
   })
 
-  test('an image with the largest allowed configuration makes a sandbox', async () => {
+  test('a sandbox can be made from an image whose configuration has the largest allowed size', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app, { name: 'box' })
