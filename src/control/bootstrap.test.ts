@@ -61,7 +61,7 @@ suite('the first start', () => {
     const third = newKey()
     await bootstrap(parts, third)
     assert.deepEqual(await hashes(), [hashKey(third)])
-    // The only key now has another name and is not the first key. `bootstrap` must not replace it.
+    // The configured key already exists under another name, so `bootstrap` must not make a second key with it.
     const theirs = newKey()
     await opened.database.sql`update api_keys set name = 'another', hash = ${hashKey(theirs)}`
     await bootstrap(parts, theirs)

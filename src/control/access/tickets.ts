@@ -26,8 +26,8 @@ const replacedAfterMs = 30 * day
 const toldForMs = day
 const lock = 7_305_525
 /**
- * How long control gives one signed ticket for equal calls. Signing a new one is the most expensive part of an access
- * answer.
+ * Milliseconds for which control answers equal questions with one signed ticket. Signing a new one is the most
+ * expensive part of an access answer.
  */
 const givenForMs = ticketLastsMs / 2
 const keptTickets = 4096

@@ -1,5 +1,5 @@
-// The words of the public API for each call: the type of its target, and the action. The log stores only the call; its
-// words are looked up when a row is read.
+// For each audited call: the type of its target and the action, in the words of the public API. The log stores only the
+// call. These words are looked up when a row is read.
 import type { AuditEntry } from './schemas.ts'
 
 export const targetTypes = [

@@ -73,8 +73,8 @@ export const createSignInAttempts = (): SignInAttempts => {
     // The pair is made from the caller's network, not from the number of the network's counter. Strangers whose networks
     // share a counter must not share the attempts for a name.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
-    // The count of the site grows only after the source has passed, so that one busy source cannot use up its
-    // neighbours' tries.
+    // The attempt counts for the site (the IPv6 /48) only if its source (the /64) is within its own limit. One busy
+    // source can therefore not use up its neighbours' tries.
     const ofSite = await bySite.get(site)
     if (ofSite !== null && ofSite.consumedPoints >= allowed.site) throw new TooManyAttempts(ofSite)
     check(await bySource.penalty(source), allowed.source)

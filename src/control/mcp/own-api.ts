@@ -2,7 +2,7 @@
 // rate limits, quotas and audit as a call over the network.
 import type { FastifyRequest } from 'fastify'
 
-/** An error that the model sees: a sentence that says what it can do. */
+/** An error whose message the model sees. The message says what the model can do. */
 export class ToolError extends Error {}
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'

@@ -36,7 +36,10 @@ export type Metrics = {
   close: () => void
 }
 
-/** The verb under which a state is counted in the metrics: the first verb that passes through the state. */
+/**
+ * The verb under which a state is counted in the metrics: the first verb in the table `moves` that passes through the
+ * state.
+ */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
 /** How the caller's new sandbox was made. Undefined if the change does not give a caller a new sandbox. */

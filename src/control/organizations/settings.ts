@@ -34,7 +34,10 @@ export const setSwitch = (
   value: boolean,
 ): Promise<void> => changeOrganization(parts, organizationId, () => ({ [name]: value }))
 
-/** The reserved name of a setting. Telemetry has its own endpoint, which keeps secrets encrypted. */
+/**
+ * A name that callers cannot use here. The telemetry setting has this name and an endpoint of its own, which encrypts
+ * secrets.
+ */
 const reserved = 'otel'
 
 export const setExperimentalConfig = async (

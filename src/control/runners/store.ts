@@ -169,7 +169,10 @@ export const lockRunner = async (transaction: Transaction, id: string): Promise<
   return count > 0
 }
 
-/** Returns whether the runner exists. Undraining gives it the state that it would have if it had never been drained. */
+/**
+ * Drains a runner, or ends the draining. The runner then gets the state that it would have if it had never been
+ * drained. Returns whether the runner exists.
+ */
 export const writeDrained = async (sql: Sql, id: string, isDrained: boolean, now: Date): Promise<boolean> => {
   const { count } = await sql`
     update runners set updated_at = ${now}, state = case

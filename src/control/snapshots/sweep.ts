@@ -1,4 +1,5 @@
-// Time limits of snapshots: gives up stuck ones and deactivates unused ones.
+// Applies the time limits of snapshots: a snapshot whose making is stuck fails, and one that is not used is
+// deactivated.
 
 import { dropOldBuildLogs } from '#src/control/images/build-logs.ts'
 import { dropUnusedBuilds } from '#src/control/images/builds.ts'
@@ -8,10 +9,13 @@ import type { RunningParts } from '../running.ts'
 import { statesInMaking } from './lifecycle.ts'
 import { moveSnapshots } from './write.ts'
 
-/** Seconds without progress after which a snapshot in the making is given up. */
+/** Seconds without progress after which a snapshot that is being made counts as failed. */
 const silentForSeconds = 3600
 
-/** Gives up snapshots without progress, and deactivates snapshots unused for longer than their organization's timeout. */
+/**
+ * Marks snapshots without progress as failed, and deactivates snapshots unused for longer than their organization's
+ * timeout.
+ */
 export const sweepSnapshots = async (parts: RunningParts): Promise<void> => {
   const { database, clock } = parts
   const now = clock.now()

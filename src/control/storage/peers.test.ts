@@ -7,7 +7,10 @@ import { Peers } from './peers.ts'
 
 type News = { n: number; text?: string }
 
-/** Opens another peer in this test's process, with its own connections and memory. */
+/**
+ * Opens `Peers` once more in this test's process, with its own connections and memory, as another control process
+ * would.
+ */
 const openPeer = async (url: string) => {
   const database = openDatabase(url, { max: 1 })
   const heard: News[] = []

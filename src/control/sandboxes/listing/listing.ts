@@ -73,7 +73,7 @@ const rowsOf = (sql: Sql, columns: Piece, order: Piece) => sql`
 
 type Question = {
   organizationId: string
-  /** Condition for the position of the cursor. */
+  /** Condition for the sandboxes that come after the cursor in the order of the listing. */
   beginning: (sql: Sql) => Piece
   /** Ranges of the sort's index that can match the conditions. */
   stretches: readonly ((sql: Sql) => Piece)[]

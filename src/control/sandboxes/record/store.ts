@@ -160,8 +160,8 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Prom
 }
 
 /**
- * Lists by id the sandboxes that a runner should have, and those whose end the runner has not reported yet. Without
- * `states`: in every state.
+ * Lists, in the order of ids, the sandboxes that a runner should have, and those whose end the runner has not reported
+ * yet. Without `states`, lists sandboxes in every state.
  */
 export const listForRunner = (sql: Sql, runnerId: string, asked: ForRunnerQuery): Promise<SandboxRow[]> => {
   const { states, skipReconcilingSandboxes, after = null, limit = null } = asked
