@@ -20,8 +20,8 @@ export const isJwt = (token: string): boolean => /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.t
 const organizationHeaders = ['x-daytona-organization-id', 'x-service-organization-id'] as const
 
 /**
- * The organization that the caller names in either of two headers; `undefined` if the headers name different
- * organizations.
+ * Returns the organization that the caller names in either of two headers. Throws 400 if the headers name different
+ * organizations. `undefined`: neither header names one.
  */
 export const readOrganizationHeader = (headers: IncomingHttpHeaders): string | undefined => {
   const named = new Set(organizationHeaders.flatMap((header) => headers[header] ?? []).filter((value) => value !== ''))

@@ -119,7 +119,8 @@ export const createGuard = ({
     const holder = await getHolder(token)
     const named = readOrganizationHeader(request.headers)
     if (needs === 'admin') {
-      // An operator acts on any organization without being in one.
+      // Here the organization in the path is not passed on, because an operator may act on any organization without
+      // being a member.
       const caller = await getCaller(request, holder)
       checkHolds(caller, needs)
       if (givesAccess) checkDoesNotExpire(caller)

@@ -6,7 +6,10 @@ import { isDomainName } from '#src/wire/domain.ts'
 
 const refuse = (why: string) => new Problem('bad_request', why)
 
-/** Returns a host in DNS form. A star stands for one label, as in certificates, below a domain of at least two. */
+/**
+ * Returns a host in DNS form. A star stands for exactly one label, as in certificates. Below the star there must be a
+ * domain of at least two labels.
+ */
 const readHost = (given: string): string => {
   const shown = `"${given.slice(0, 60)}"`
   const text = given.trim()

@@ -8,7 +8,7 @@ import type { Transaction } from '../storage/database.ts'
 import { ensureAuthority } from './authority.ts'
 import { holdSecrets } from './store.ts'
 
-/** Names of secrets by the variable that each is mounted at. */
+/** For each variable: the name of the secret whose placeholder the variable gets. */
 export type AskedSecrets = ReadonlyMap<string, string>
 
 /** Variables that must keep their values: with a placeholder in one of them, no command would start or no secret would work. */

@@ -16,7 +16,7 @@ const oom = { oomKilled: true, signal: 'SIGKILL', detail: 'It ran out of memory 
 const labels = { team: 'blue' }
 const wish = { name: 'box', labels, env: { TOKEN: 'not-for-receivers' }, autoStopInterval: 15 }
 
-/** Connects like a dashboard. Returns all its events, as name and payload. */
+/** Connects to the event socket as a dashboard does. Returns all events that it gets, as name and payload. */
 const watch = async (base: string) => {
   const socket = new WebSocket(`${base.replace('http', 'ws')}/api/socket.io/?EIO=4&transport=websocket`)
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there
@@ -57,7 +57,7 @@ const untilDistinct = async (receiver: Receiver, count: number): Promise<Receive
 
 type Life = { app: TestControl; runner: SimulatedRunner; id: string }
 
-/** An event of a sandbox that has started: how it is caused, and what is expected. */
+/** A case of the test: what happens to a sandbox that has started, and which event is expected. */
 type Case = {
   title: string
   happen: (life: Life) => Promise<unknown>

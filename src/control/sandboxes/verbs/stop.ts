@@ -4,7 +4,10 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { getSandbox } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 
-/** Asks a started sandbox to stop and returns immediately. `force`: the processes get no time to end after SIGTERM. */
+/**
+ * Requests the stop of a sandbox from its runner, and returns immediately. With `force`, the processes get SIGKILL
+ * immediately, without a SIGTERM before.
+ */
 export const stopSandbox = async (
   parts: RunningParts,
   actor: Actor,

@@ -41,7 +41,7 @@ const fieldsOf = (form: URLSearchParams): { url: string; description: string; ev
   return { url: text('url'), description: text('description'), events: form.getAll('events').filter(isWebhookEvent) }
 }
 
-/** Reads the ids in the path. A malformed id is a 404. */
+/** Reads the ids in the path. Throws 404 for a malformed id. */
 const readIds = (request: FastifyRequest): { id: string; messageId: string } => {
   const { id = '', messageId = '' } = request.params as { id?: string; messageId?: string }
   if (!/^(?:ep_[0-9a-f]{24})?$/.test(id) || !/^(?:msg_[0-9a-f]{32})?$/.test(messageId)) {

@@ -45,7 +45,10 @@ export const openLink = async (parts: TokenParts, who: Who): Promise<PortalAcces
   return { token, url: `${parts.settings.publicUrl}${portalPath}?token=${token}` }
 }
 
-/** Returns the session's token, or `undefined` if the link was used, has expired or never existed. */
+/**
+ * Turns a link into a session. Returns the session's token, or `undefined` if the link was used, has expired or never
+ * existed.
+ */
 export const exchangeLink = async (parts: TokenParts, link: string): Promise<string | undefined> => {
   if (!isToken(link)) return undefined
   const [who] = await parts.database.sql<Who[]>`
