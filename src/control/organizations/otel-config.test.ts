@@ -139,7 +139,7 @@ suite('GET /organizations/otel-config/by-sandbox-auth-token/{authToken}', () => 
     assert.equal((await app.as('collector').get(at)).status, 404)
   })
 
-  test('GET /organizations/otel-config/by-sandbox-auth-token/{authToken} answers 404 for an unknown token, 401 to strangers', async () => {
+  test('GET /organizations/otel-config/by-sandbox-auth-token/{authToken} answers 404 for an unknown token, 401 without a collector key', async () => {
     await using app = await startControl()
     const at = '/organizations/otel-config/by-sandbox-auth-token/no-such'
     assert.equal((await app.as('collector').get(at)).status, 404)

@@ -167,7 +167,7 @@ suite('registries of an organization', () => {
       assert.match(noteOf(reply), /^400 Images from the registry quay\.io are not allowed here/)
     })
 
-    test('POST /docker-registry answers 403 without write:registries or above the limit, 409 for the same project', async () => {
+    test('POST /docker-registry answers 403 without write:registries or above the limit, 409 for a project in use', async () => {
       const body = { name: 'Ours', url: basic.host, ...account }
       assert.equal((await app.as('member').post('/docker-registry', body)).status, 403)
       assert.equal((await create()).status, 201)

@@ -192,7 +192,7 @@ suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal((await keyListsOf(app, (await addPerson(app, { role: 'owner' })).key)).length, 21)
   })
 
-  test('DELETE /organizations/{organizationId}/roles/{roleId} answers 403 for a global role and to members, 404 for another organization’s', async () => {
+  test('DELETE /organizations/{organizationId}/roles/{roleId} answers 403 for a global role and to members, 404 for another organization’s role', async () => {
     await using app = await startControl()
     const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
     assert.equal((await app.as('owner').delete(`${roles}/${developerRoleId}`)).status, 403)

@@ -141,7 +141,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
   })
 
-  test('PUT /sandbox/:sandboxId/state answers 400 for an unknown or impossible state, 404 to other runners', async () => {
+  test('PUT /sandbox/:sandboxId/state answers 400 for an unknown or impossible state, 404 to another runner', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

@@ -161,7 +161,7 @@ suite('secrets of an organization', () => {
     assert.equal((await app.as('stranger').get(`/secret/${id}`)).status, 404)
   })
 
-  test('PATCH /secret/{secretId} changes the given fields; 404 for another organization’s secret, 400 if invalid', async () => {
+  test('PATCH /secret/{secretId} changes the given fields, and answers 400 for a bad value and 404 to strangers', async () => {
     const { id, placeholder } = await made()
     const patch = (body: object, who: 'owner' | 'stranger' = 'owner') => app.as(who).patch(`/secret/${id}`, body)
     const changed = await patch({ hosts: ['other.example.com'], description: 'new' })
@@ -179,7 +179,7 @@ suite('secrets of an organization', () => {
     assert.ok(box)
   })
 
-  test('DELETE /secret/{secretId} takes the secret from all sandboxes; 404 for another organization’s secret', async () => {
+  test('DELETE /secret/{secretId} takes the secret from all sandboxes, and answers 404 to strangers', async () => {
     const { id } = await made()
     const box = await create({ secrets: [{ TOKEN: 'api-key' }] })
     const before = await assigned(box)

@@ -104,7 +104,7 @@ suite('linked accounts', () => {
     assert.equal((await client.post('/users/linked-accounts', body)).status, 400)
   })
 
-  test('DELETE /users/linked-accounts/{provider}/{providerUserId} answers 204, 400 for the last account, 404 for another user’s', async () => {
+  test('DELETE /users/linked-accounts/{provider}/{providerUserId} answers 204, 400 for the last account, 404 for another user’s account', async () => {
     const { sub, said, client } = await newPerson()
     await attempt({ ...said, sub: `second-${sub}` })
     const provider = providerName(other.url)

@@ -42,7 +42,7 @@ suite('volumes', () => {
     assert.equal((await app.asUser('owner').post('/volumes', { name: 'two' })).status, 403)
   })
 
-  test('POST /volumes answers 400 for an invalid name, 409 for a name in use; organizations may use the same name', async () => {
+  test('POST /volumes answers 400 for an invalid name, 409 for a name in use; two organizations may use one name', async () => {
     await using app = await startControl()
     const wrong = [
       undefined,
