@@ -129,7 +129,7 @@ const oddHeaders = fc.record(
   { requiredKeys: [] },
 )
 
-suite('endpoints', () => {
+suite('the endpoints of control', () => {
   before(async () => {
     app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     runner = await connectRunner(app)
@@ -254,7 +254,7 @@ suite('endpoints', () => {
     })
   })
 
-  suite('never 500', () => {
+  suite('requests that are made at random', () => {
     test('no generated path, query, header or body causes a 500', { timeout: 170_000 }, async () => {
       const runs = 60
       await walk(async (route) => {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { suite, test } from 'node:test'
 import { isIdLike, isTokenLike, looksLikeId } from './id-like.ts'
 
-suite('names that read like ids or tokens', () => {
+suite('names that look like ids or tokens', () => {
   test('`isIdLike` recognizes a UUID in every spelling: case, separators, braces, URN, invisible letters', () => {
     const id = randomUUID()
     const wide = id.replaceAll(/[0-9a-f]/g, (letter) => String.fromCodePoint(letter.codePointAt(0)! + 0xfee0))

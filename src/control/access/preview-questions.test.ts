@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
-suite('the questions of a proxy', () => {
+suite('the questions of a proxy about a preview', () => {
   test('GET /preview/{sandboxId}/public, GET /preview/{sandboxId}/validate/{authToken}, GET /preview/{sandboxId}/preview-warning, GET /preview/{signedPreviewToken}/{port}/sandbox-id, GET /preview/{sandboxId}/access return the current values after each change', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)

@@ -18,7 +18,7 @@ const opens = async (app: TestControl, token: string, port: number) => {
   return (await app.as('proxy').post('/proxy/access', question)).status === 200
 }
 
-suite('previews', () => {
+suite('the URLs of previews', () => {
   test('GET /sandbox/:sandboxIdOrName/ports/:port/preview-url answers 200 for a port, 400 for reserved or invalid ports', () =>
     withBox(async (app, id) => {
       const { status, body } = await app.as('viewer').get('/sandbox/box/ports/3000/preview-url')

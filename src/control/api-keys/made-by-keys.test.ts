@@ -23,7 +23,7 @@ const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: st
 
 const statusOf = async (app: TestControl, key: string) => (await app.with(key).get('/users/me')).status
 
-suite('a key made by another key', () => {
+suite('an API key that another API key has made', () => {
   test('an API key that another API key makes expires with its maker, if no expiry is given', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
@@ -93,7 +93,7 @@ test('a webhook portal link or signed preview URL is refused if its API key is d
   )
 })
 
-suite('a chain of as many keys as a user may have', () => {
+suite('500 API keys, each made by the previous one', () => {
   test('deleting the first of 500 API keys, each made by the previous one, deletes them all', async () => {
     await using app = await startControl()
     const first = await make(app, 'head')
@@ -110,7 +110,7 @@ suite('a chain of as many keys as a user may have', () => {
   })
 })
 
-suite('other credentials that a key has made end with the key', () => {
+suite('credentials that end with the API key that requested them', () => {
   type End = [string, (app: TestControl) => Promise<unknown>]
   const ends: End[] = [
     ['it is deleted', (app) => app.as('owner').delete('/api-keys/maker')],

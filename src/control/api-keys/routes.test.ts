@@ -96,7 +96,7 @@ suite('POST /api-keys', () => {
   })
 })
 
-suite('names of keys', () => {
+suite('the names of API keys', () => {
   test('an API key with any readable name can be made, found and deleted; other names answer 400', async () => {
     await using app = await startControl()
     const good = [
@@ -142,7 +142,7 @@ suite('names of keys', () => {
   })
 })
 
-suite('the number of keys', () => {
+suite('the limits of the number of API keys', () => {
   test('a user may have 500 API keys in an organization, even if more are requested at the same time', async () => {
     await using app = await startControl()
     await app.database.sql`

@@ -44,7 +44,7 @@ const untilPending = async (app: TestControl) => {
   assert.fail('no row was there before the write was done')
 }
 
-suite('the trail of a write', () => {
+suite('the audit row of a write', () => {
   test('an audit row has the actor, key, address, organization, action, targets and outcome of a call', async () => {
     await using app = await startControl()
     const headers = { 'user-agent': 'curl/8' }

@@ -7,7 +7,7 @@ import { hashKey, newKey } from './secret.ts'
 
 const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1c2VyLW93bmVyIn0.c2ln'
 
-suite('who may call', () => {
+suite('the guard of every endpoint', () => {
   test('an endpoint for users answers 401 without a token, and to unknown keys, JWTs and services', async () => {
     await using app = await startControl()
     for (const token of [newKey(), 'x', keys.owner.slice(0, -1), keys.owner.toUpperCase(), keys.proxy, jwt]) {

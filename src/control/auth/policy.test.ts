@@ -115,7 +115,7 @@ const servedBy = (from: FastifyInstance): string[] => {
 
 const titleOf = ({ method, path }: ControlRoute) => `${method} ${path}`
 
-suite('who may do what', () => {
+suite('the callers that each endpoint admits', () => {
   before(async () => {
     app = await startControl()
     const { owner, viewer, stranger, admin, proxy, runner, collector } = keys

@@ -266,7 +266,7 @@ suite('a client whose credential ends', () => {
   })
 })
 
-suite('pings from the server', () => {
+suite('the pings that control sends to Socket.IO clients', () => {
   test('a Socket.IO client that answers pings is disconnected if its API key was deleted in the meantime', async () => {
     await using app = await startControl({ sandboxes: { eventPingSeconds: 0.05 } })
     const base = await app.listen()

@@ -193,7 +193,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
   })
 })
 
-suite('claims of domains', () => {
+suite('the domains that an identity provider claims', () => {
   const theirs = pathOf(organizations.theirs)
 
   test('claiming a domain answers 409 if another identity provider of the server has it', async () => {
@@ -260,7 +260,7 @@ suite('claims of domains', () => {
   })
 })
 
-suite('default roles', () => {
+suite('the default roles of an identity provider', () => {
   test('default roles of an identity provider must be global or the organization’s own; others answer 400', async () => {
     await using app = await start()
     const role = { name: 'Own', description: 'x', permissions: ['write:sandboxes'] }

@@ -24,7 +24,7 @@ const startAttempts = () => {
   return { attempts, fail, failTimes }
 }
 
-suite('createSignInAttempts', () => {
+suite('`createSignInAttempts`', () => {
   test('an IP address may try 20 wrong passwords, at most 10 of them for one account', async () => {
     const { failTimes, fail } = startAttempts()
     assert.equal(await failTimes(15, () => ({ address: '192.0.2.1' })), 10)

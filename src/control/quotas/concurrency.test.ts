@@ -111,7 +111,7 @@ const thinkOf = (random: Random, rows: readonly Row[]): Ask => {
   ])
 }
 
-suite('quotas under concurrency', () => {
+suite('quotas under concurrent calls', () => {
   test('of a hundred concurrent creates, exactly as many succeed as fit into the organization’s quota', {
     timeout: 120_000,
   }, async () => {

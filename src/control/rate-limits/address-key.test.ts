@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { createAddressKeys } from './address-key.ts'
 
-suite('createAddressKeys', () => {
+suite('`createAddressKeys`', () => {
   test('`createAddressKeys` gives all addresses of a network one key, and has a limited number of keys', () => {
     const keyOf = createAddressKeys()
     assert.equal(keyOf('2001:db8::1'), keyOf('2001:db8::ffff'))

@@ -294,7 +294,7 @@ suite('DELETE /regions/{id}', () => {
   })
 })
 
-suite('hiding the regions of an organization', () => {
+suite('the regions of another organization', () => {
   test('requests of one organization cannot name or see a region of another organization', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)

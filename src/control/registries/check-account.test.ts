@@ -31,7 +31,7 @@ const ask = async (answers: readonly (Answer | Error)[], host = account.host) =>
   return { sent, said: sent.map(({ url, headers }) => [url, headers?.['authorization']]), error }
 }
 
-suite('the check of an account', () => {
+suite('the check of an account at an image registry', () => {
   test('an account at Docker Hub is checked at registry-1.docker.io, with a token from auth.docker.io', async () => {
     const { said, error } = await ask([hub, { status: 200, body: '{"token":"abc"}' }, { status: 200 }])
     assert.equal(error, undefined)

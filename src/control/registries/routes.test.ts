@@ -253,7 +253,7 @@ suite('registries of an organization', () => {
     })
   })
 
-  suite('the accounts that a runner gets', () => {
+  suite('the registry accounts that a runner gets', () => {
     const assigned = async () => {
       const { body } = await app.with(keys.runner).get('/runners/images')
       return new Map(

@@ -79,7 +79,7 @@ const find = async (sql: Sql, group: string): Promise<Map<string, Found>> => {
   return new Map(rows.map(({ name, ...found }) => [name, found]))
 }
 
-suite('the life of a snapshot', () => {
+suite('the states of a snapshot', () => {
   test('each event leads a snapshot in each state to the expected state, or leaves it unchanged', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened

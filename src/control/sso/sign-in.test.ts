@@ -419,7 +419,7 @@ suite('GET /auth/sso/callback', () => {
   })
 })
 
-suite('differences between providers', () => {
+suite('a sign-in at providers that behave differently', () => {
   test('a sign-in succeeds if the provider replaces its keys before or during it', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
@@ -482,7 +482,7 @@ suite('the result of a sign-in', () => {
   })
 })
 
-suite('a member who was removed', () => {
+suite('a removed member who signs in again', () => {
   test('a removed member who signs in again is a member again, as the same user with the default roles', async () => {
     await using sso = await startSso(provider)
     const { userId: id } = (await sso.signIn('ada')).body

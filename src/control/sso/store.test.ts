@@ -4,7 +4,7 @@ import { startControl } from '#test/control/harness.ts'
 import { organizations, userId } from '#test/control/people.ts'
 import { insertAttempt, listPendingLinks, putLink, takeAttempt } from './store.ts'
 
-suite('stored attempts to sign in', () => {
+suite('the stored attempts to sign in', () => {
   test('above 20,000 sign-in attempts, the network with the most loses its oldest, and other networks none', async () => {
     await using app = await startControl()
     const { sql } = app.database

@@ -44,7 +44,7 @@ const makeAnew = async ({ app, providerId }: SsoControl, more: object = {}) => {
   assert.equal(reply.status, 201, reply.text)
 }
 
-suite('a user made by single sign-on', () => {
+suite('a user made by single sign-on whose provider changes', () => {
   test('after a provider was deleted and made again, its users sign in as the same users', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)

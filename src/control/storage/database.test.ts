@@ -9,7 +9,7 @@ import { openTestDatabase } from '#test/control/test-database.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { isDangling, isDuplicate, isOverdue, isUnreachable, openDatabase, type Transaction } from './database.ts'
 
-suite('database', () => {
+suite('the database connections of control', () => {
   test('a transaction is committed completely or not at all', async () => {
     await using opened = await openTestDatabase('empty')
     const { database } = opened

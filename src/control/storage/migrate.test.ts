@@ -17,7 +17,7 @@ const directoryOf = async (files: Record<string, string>) => {
   return directory
 }
 
-suite('migrate', () => {
+suite('`migrate`', () => {
   test('`migrate` applies each migration once to an empty database, and nothing at its second run', async () => {
     await using opened = await openTestDatabase('empty')
     const names = (await readMigrations()).map(({ name }) => name)

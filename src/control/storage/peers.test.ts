@@ -39,7 +39,7 @@ const listenIn = async (database: Database) => {
   return said
 }
 
-suite('the other control processes', () => {
+suite('messages between control processes', () => {
   test('control processes receive each other’s messages once and in order, however many and long they are', async () => {
     await using opened = await openTestDatabase('empty')
     await using one = await openPeer(opened.url)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { movesOn, namedStates, volumeEvents, volumeMoves, volumeStates } from './lifecycle.ts'
 
-suite('the life of a volume', () => {
+suite('the states of a volume', () => {
   test('each state of a volume can be reached, and each event has a move', () => {
     assert.deepEqual(new Set(volumeMoves.map(([, , to]) => to)), new Set(volumeStates))
     assert.deepEqual(new Set(volumeMoves.map(([on]) => on)), new Set(volumeEvents))

@@ -6,7 +6,7 @@ import { connectRunner } from '#test/control/simulated-runner.ts'
 
 const namesOf = (body: { name: string }[]) => body.map(({ name }) => name)
 
-suite('volumes', () => {
+suite('the endpoints of volumes', () => {
   test('POST /volumes, GET /volumes/{volumeId}, GET /volumes/by-name/{volumeName} return a volume that is ready immediately', async () => {
     await using app = await startControl()
     const made = await app.as('owner').post('/volumes', { name: ' shared data ' })

@@ -30,7 +30,7 @@ const countMessages = async ({ database }: TestControl): Promise<number> => {
   return row.count
 }
 
-suite('the outbox', () => {
+suite('the webhook messages that a change stores', () => {
   test('an organization without webhook endpoints stores no webhook messages', async () => {
     await using app = await start()
     await using _runner = await connectRunner(app)

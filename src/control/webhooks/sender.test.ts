@@ -55,7 +55,7 @@ const attemptsOf = async (app: TestControl, id: string) =>
 
 const endpointOf = async (app: TestControl, id: string) => (await app.as('owner').get(`${base}/endpoints/${id}`)).body
 
-suite('sending messages', () => {
+suite('the sending of webhook messages', () => {
   test('a receiver can verify a webhook, for a day after a rotation also with the old secret', async () => {
     await using app = await start()
     await using receiver = await startReceiver()

@@ -115,7 +115,7 @@ const expected: Record<SandboxState, Answer[]> = {
   resuming: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
 }
 
-suite('the life of a sandbox', () => {
+suite('the states of a sandbox', () => {
   for (const state of sandboxStates) {
     test(`each verb has the expected result while a sandbox is ${state}`, () => {
       assert.deepEqual(

@@ -99,7 +99,7 @@ suite('the network of a new sandbox', () => {
   })
 })
 
-suite('changing the network', () => {
+suite('a change of the network rules of a sandbox', () => {
   test('a change of the network replaces only the given lists; `networkBlockAll: false` alone removes both', () => {
     assert.deepEqual(networkChange({ networkBlockAll: true }), { network_block_all: true })
     assert.deepEqual(networkChange({ domainAllowList: 'a.test' }), { domain_allow_list: ['a.test'] })

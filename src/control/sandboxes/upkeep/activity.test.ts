@@ -61,7 +61,7 @@ const countsNot: Record<string, (life: Life) => Promise<void>> = {
   },
 }
 
-suite('activity', () => {
+suite('the activity of a sandbox', () => {
   const withBox = async (run: (life: Life, lastActivity: () => Promise<number>) => Promise<void>) => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)

@@ -23,7 +23,7 @@ const untilGone = async ({ database }: TestControl, id: string): Promise<void> =
   }
 }
 
-suite('timers', () => {
+suite('the timers of a sandbox', () => {
   test('autostop stops a sandbox after its minutes without activity, and the sandbox shows the reason', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)

@@ -5,7 +5,7 @@ import { create, get, post } from '#test/control/box.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
-suite('a start for which the runner reports only the end', () => {
+suite('a start of a sandbox for which the runner reports only the end', () => {
   const cause = { detail: 'Its first process was ended from outside the sandbox.' }
 
   const ends = async (runner: Awaited<ReturnType<typeof connectRunner>>, app: TestControl, generation: number) => {
