@@ -1,4 +1,5 @@
-// The URLs of previews. A plain URL needs a credential. A signed URL works by itself until it expires.
+// The URLs of previews. A plain URL opens a preview only together with a credential. A signed URL needs no credential
+// until it expires.
 import { randomInt } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'

@@ -129,7 +129,7 @@ suite('GET {prefix}/socket.io/', () => {
         ['sandbox.state.updated', id, to, from, to],
       )
     }
-    // Shows that the stranger gets events: the first one must be about their own sandbox.
+    // A client of another organization gets events too. The first one must be about that organization's own sandbox.
     await app.as('stranger').post('/sandbox', { name: 'theirs' })
     const [, theirs] = eventOf(await stranger.next()) as unknown as [string, { name: string }]
     assert.equal(theirs.name, 'theirs')

@@ -1,5 +1,5 @@
-// Known browsers: browsers in which somebody has signed in to an account before. Wrong passwords of strangers must not
-// lock out the account's owner. So the attempts of a known browser are counted separately
+// Known browsers: browsers in which somebody has signed in to an account before. Other people who try wrong passwords
+// must not lock out the account's owner. So the attempts of a known browser are counted separately
 // (https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
