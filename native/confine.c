@@ -1,4 +1,4 @@
-// Drops privileges word by word, in the order of its arguments, and then becomes the given program.
+// Gives up privileges, as the words of its command line say, one after the other, and then becomes the given program.
 //
 //   confine WORD ARGUMENTS… WORD ARGUMENTS… exec PROGRAM ARGUMENTS…
 //
@@ -152,10 +152,10 @@ static void show_own_process(void) {
 static void make_view(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("a mount namespace");
-  // Make the mounts private, so that they are invisible outside. This namespace also has copies of all the host's mounts, which
-  // would keep unmounted file systems busy; the word `enter` removes them.
+  // Make the mounts of this namespace private, so that they are invisible to the host. The namespace also has copies of all
+  // the host's mounts, which would keep unmounted file systems busy; the word `enter` removes them.
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
-  // Mount the new root now, while /sys still exists: the new root covers it.
+  // Mount the new root at `place` first: the directories of the view are made in it.
   mount_tmpfs(place, "mode=755,size=1m");
   for (const char *const *path = (const char *const[]){"/usr", "/bin", "/sbin", "/lib", "/lib64", NULL}; *path; path++)
     show_system(*path);
@@ -250,7 +250,7 @@ static void enter(char **arg) {
   int low_ports = strcmp(arg[1], "any") == 0;
   if (user == 0 || user > 0x7fffffff) refuse("not a user without privileges");
   if (access(inside("/etc/passwd"), F_OK) < 0) {
-    // Give the user a name, because some programs fail without one.
+    // Give the user an entry in /etc/passwd, because some programs fail if their user has no name.
     char text[128];
     snprintf(text, sizeof text, "alcove:x:%lu:%lu::/:/usr/sbin/nologin\n", user, user);
     write_file("/etc/passwd", text);
@@ -280,7 +280,7 @@ static void install_filter(char **arg) {
   filter_system_calls(arg[0], arg[1]);
 }
 
-// The program inherits only the standard files and Node's channel to its parent.
+// Closes descriptors, so that the program inherits only the standard files and Node's channel to its parent.
 static void close_the_rest(void) {
   const char *channel = getenv("NODE_CHANNEL_FD");
   unsigned kept = channel ? (unsigned)number(channel) : 2;

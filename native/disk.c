@@ -122,7 +122,8 @@ static int is_harmless_capability(const uint32_t *data, ssize_t size) {
   return size == 6 * sizeof *data && le32toh(data[0]) >> 24 == version && is_of_sandbox(le32toh(data[5]));
 }
 
-// Whether an overlay's note about a renamed directory is harmless: a name, or a path of names from the root of the image.
+// Whether an overlay's record of the earlier name of a renamed directory is harmless: one name, or a path from the image's
+// root without `.` and `..`.
 static int is_harmless_redirect(const char *value, ssize_t size) {
   int is_path = size > 0 && value[0] == '/';
   ssize_t begin = is_path;
@@ -171,8 +172,9 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// disarm PATH FIRST COUNT: removes what no sandbox with these ids could have made: capabilities of other users, devices,
-// set-id bits of other owners, and notes of an overlay that no overlay here makes. Only for a tree that no other process can reach.
+// disarm PATH FIRST COUNT: removes what no sandbox with the ids from FIRST to FIRST + COUNT - 1 could have made. These are
+// capabilities of other users, devices, set-id bits of other owners, and attributes that Alcove's overlays do not set. Only
+// for a tree that no other process can reach.
 void disarm(char **arg) {
   first_id = (uid_t)number(arg[1], 10);
   id_count = (uid_t)number(arg[2], 10);

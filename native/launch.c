@@ -60,7 +60,8 @@ static void sync_to_disk(char **arg) {
   close(fd);
 }
 
-// directory PATH OWNER MODE: only for a disk that no sandbox has used yet. Completes a half-made directory.
+// directory PATH OWNER MODE: makes a directory, or completes one that an interrupted start has left. Only for a disk that no
+// sandbox has used yet.
 static void make_directory(char **arg) {
   uid_t owner = (uid_t)number(arg[1], 10);
   mode_t mode = (mode_t)number(arg[2], 8);
@@ -128,9 +129,9 @@ static void die_with(char **arg) {
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
 }
 
-// The kernel counts some resources per creator of a user namespace, so for all sandboxes together. With the usual limits one
-// sandbox could use up all timers and message queues. Their memory counts for the sandbox. Without CAP_SYS_RESOURCE the limit
-// stays at our own hard limit.
+// Raises a limit that the kernel counts for all processes whose user namespace has one creator, so for all sandboxes
+// together. With the usual limits one sandbox could use up all timers and message queues. Their memory counts for the sandbox
+// that uses them. Without CAP_SYS_RESOURCE the limit rises only to this process's hard limit.
 static void raise_shared_limit(int resource) {
   struct rlimit most = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
   if (setrlimit(resource, &most) == 0 || getrlimit(resource, &most) < 0) return;
@@ -158,7 +159,7 @@ static _Noreturn void become(char **arg) {
   stand_first_in_line();
   raise_shared_limit(RLIMIT_SIGPENDING);
   raise_shared_limit(RLIMIT_MSGQUEUE);
-  // Closes all other descriptors that this program has inherited, so that the runtime does not get them.
+  // Close all other descriptors that this program has inherited, so that the runtime does not get them.
   (void)close_range(inherited_socket + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   execvp(arg[0], arg);
   fail(arg[0]);

@@ -1,4 +1,4 @@
-// Requests come in two ways: as arguments (launch.c), or over a socket (serve.c).
+// What launch.c, which takes steps from its arguments, and serve.c, which takes them from a socket, share.
 #pragma once
 
 enum { failed = 125 };

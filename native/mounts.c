@@ -146,7 +146,8 @@ void make_id_map(char **arg) {
     if (errno != EINTR) fail("user namespace");
 }
 
-// bind-mapped FROM TO: like `bind`, with owners mapped as `ids` said (mount_setattr(2)). Unmapped owners appear as nobody.
+// bind-mapped FROM TO: like `bind`, but with owners mapped as the last `ids` step has set (mount_setattr(2)). Unmapped owners
+// appear as nobody.
 void mount_mapped(char **arg) {
   if (id_map < 0) refuse("ids come first");
   struct attributes mapped = {.set = attribute_idmap, .user_namespace = (uint64_t)id_map};
@@ -157,7 +158,7 @@ void mount_mapped(char **arg) {
   close(tree);
 }
 
-// Mounts an open directory without devices and set-id bits, with owners mapped if `ids` said how.
+// Mounts an open directory without devices and set-id bits. If there was an `ids` step, owners are mapped as it has set.
 void show_directory(int directory, const char *to) {
   struct attributes shown = {.set = attribute_nosuid | attribute_nodev};
   if (id_map >= 0) {

@@ -1,5 +1,5 @@
 // Starts programs and carries out steps for a runner. A large process needs milliseconds to start another one and can do nothing
-// else meanwhile; this small process needs a fraction of one. Requests come on descriptor 0, answers go to descriptor 1:
+// else meanwhile; this small process needs less than one. Requests come on descriptor 0, answers go to descriptor 1:
 //
 // question: length | id | flags | seconds | count, 32 bits each; then `count` arguments, each with its NUL; then the input
 // answer:   length | id | exit code, or minus the signal | length of output; then the output, then the error output
@@ -8,8 +8,8 @@
 // is what it had written when it ended; a child that writes too much gets an error.
 //
 // `serve FILE`: moving a process between cgroups takes the kernel some milliseconds, unless another process was moved just
-// before. So while a child with that flag runs, a helper repeatedly writes itself into FILE, its own cgroup. A question with that
-// flag but without arguments announces such a child: the helper begins early, and there is no answer.
+// before. So while a child with the flag `moves_process` runs, a helper repeatedly writes itself into FILE, its own cgroup. A
+// question with the flag `moves_soon` announces such a child: the helper begins early, and the question gets no answer.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -27,8 +27,8 @@ static void finish_directory(int directory, uid_t owner, const char *about) {
   if (fchmod(directory, 0777) < 0 || fchown(directory, owner, owner) < 0) fail(about);
 }
 
-// volume FROM SUBPATH OWNER TO: mounts a volume, or a directory of it, which is made if it is missing. Owners are mapped if `ids`
-// said how. Devices and set-id bits in the volume have no effect.
+// volume FROM SUBPATH OWNER TO: mounts a volume, or a directory in it, which is made if it is missing. If there was an `ids`
+// step, owners are mapped as it has set. Devices and set-id bits in the volume have no effect.
 void mount_volume(char **arg) {
   uid_t owner = (uid_t)number(arg[2], 10);
   int directory = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

@@ -39,7 +39,7 @@ static bool read_text(struct accounts *accounts, int fd) {
     if (!accounts->longer) memcpy(more, usual, size);
     accounts->longer = text = more;
   }
-  if (size == BYTES_MAX) { /* the file is cut here: its last line may contain half an id */
+  if (size == BYTES_MAX) { /* the file is cut at BYTES_MAX: its last line may contain only half of an id */
     const char *last = memrchr(text, '\n', size);
     size = last ? (size_t)(last + 1 - text) : 0;
   }

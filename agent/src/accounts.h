@@ -1,7 +1,7 @@
 /*
- * Reads /etc/passwd and /etc/group of the sandbox directly. libc's lookup could ask daemons and load libraries of the sandbox.
- * The sandbox decides how long these files are, so only the first 4 MiB are read: memory and time stay limited. Called only in
- * forked processes, because the sandbox's disk may be slow.
+ * Reads /etc/passwd and /etc/group of the sandbox directly, because the functions of libc could load libraries of the sandbox
+ * or ask its daemons. The sandbox decides how long these files are, so only the first 4 MiB are read: memory and time stay
+ * limited. Call these functions only in forked processes, because the sandbox's disk may be slow.
  */
 #ifndef ALCOVE_ACCOUNTS_H
 #define ALCOVE_ACCOUNTS_H

@@ -56,8 +56,8 @@ void connection_flush(struct connection *connection) {
   if (connection->out_start == connection->out_end) {
     connection->out_start = connection->out_end = 0;
     /*
-     * Ends only the sending side. Closing could destroy the refusal before a peer that is still sending has read it. The peer
-     * then closes the connection.
+     * Shuts down only the sending side. Closing the socket could destroy the last answer before a peer that is still sending
+     * has read it. The peer closes the connection when it has read that answer.
      */
     if (connection->ending) shutdown(connection->socket.fd, SHUT_WR);
   }
@@ -74,7 +74,7 @@ size_t connection_widen(struct connection *connection) {
   if (!out) return CHUNK;
   connection->out = out;
   connection->out_room = OUT_ROOM(LONG_CHUNK);
-  /* The kernel caps this value. With a large buffer the peer wakes up less often, which saves processor time. */
+  /* The kernel may set a smaller buffer. With a large one the peer wakes up less often, which saves processor time. */
   setsockopt(connection->socket.fd, SOL_SOCKET, SO_SNDBUF, &(int){2 * LONG_CHUNK}, sizeof(int));
   return LONG_CHUNK;
 }
@@ -97,7 +97,10 @@ bool connection_send_pipe(struct connection *connection, int pipe, size_t size) 
   for (; moved > 0 && (size_t)sent < size; sent += moved > 0 ? moved : 0)
     moved = splice(pipe, NULL, connection->socket.fd, NULL, size - (size_t)sent, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if ((size_t)sent == size) return true;
-  /* Read the bytes that the socket did not accept into the buffer. If the socket has failed, the next send reports the error. */
+  /*
+   * Put the bytes that the socket did not accept into the buffer `out`. If the socket has failed, the next send reports the
+   * error.
+   */
   ssize_t left = read(pipe, connection->out, size - (size_t)sent);
   if (sent + left == (ssize_t)size) {
     connection->out_end = (size_t)left;
@@ -333,7 +336,7 @@ static void open_connection(int fd) {
   }
   timer_set(&connection->deadline, REQUEST_MILLISECONDS, give_up);
   watch(connection);
-  on_ready(&connection->socket, EPOLLIN); /* the request has usually arrived already */
+  on_ready(&connection->socket, EPOLLIN); /* read immediately, because the request has usually arrived already */
 }
 
 static void on_connection(struct source *source, uint32_t events) {

@@ -29,7 +29,7 @@ struct connection {
   void *state;
   uint8_t *in, *out, *body;
   size_t in_at, in_size, in_room, out_start, out_end, out_room, body_size;
-  bool blocked; /* the peer had no room, so `drained` must be called later */
+  bool blocked; /* the socket accepted only a part, so `drained` must be called later */
   bool ending;  /* the rest of `out` is written, then the connection waits until the peer closes it */
   struct connection *next, *previous;
 };
@@ -64,7 +64,10 @@ void connection_send_chunk(struct connection *, uint8_t kind, uint32_t size);
  */
 bool connection_send_pipe(struct connection *, int pipe, size_t size);
 
-/* Keeps the request in memory after `start` returns. The operation frees it with `request_free`. */
+/*
+ * For a start function that needs the request after it returns: keeps the request in memory. The operation frees it with
+ * `request_free`.
+ */
 uint8_t *connection_keep_body(struct connection *, size_t *size);
 void request_free(uint8_t *body, size_t size);
 

@@ -1,6 +1,7 @@
 /*
- * A pass over /proc finds the parent of each process. Then descendants are marked until no more are found. A child that is
- * forked during the pass is missed, so callers that kill repeat the pass until it finds no process.
+ * Finds descendants: a pass over /proc reads the parent of each process, then children of marked processes are marked until
+ * no more are found. A child that is forked during the pass is missed, so callers that kill repeat the pass until it finds no
+ * process.
  */
 #include "descendants.h"
 
@@ -78,7 +79,7 @@ static struct process *list(size_t *count) {
   return processes;
 }
 
-/* Finds the process by binary search, because /proc lists processes by rising pid. */
+/* Finds a process by its pid with a binary search, because /proc lists processes by rising pid. */
 static bool is_marked(const struct process *processes, size_t count, pid_t pid) {
   size_t low = 0, high = count;
   while (low < high) {

@@ -23,7 +23,7 @@ struct stream {
   uint8_t *pending;
   size_t start, end;
   bool ended;
-  bool dropped; /* the other end accepts nothing any more */
+  bool dropped; /* the other end no longer accepts bytes, so the bytes for it are dropped */
 };
 
 struct tunnel {
@@ -166,7 +166,7 @@ static int connect_to(uint16_t port, bool second_try) {
 static void on_answer(struct source *, uint32_t events);
 static void try_connect(struct tunnel *);
 
-/* Tries 127.0.0.1, then ::1. The caller gets the first error. */
+/* Tries ::1 if 127.0.0.1 has refused the connection. If both fail, the peer gets the error of the connect to 127.0.0.1. */
 static void connect_failed(struct tunnel *tunnel, int reason) {
   if (reason == ECONNREFUSED && !tunnel->second_try) {
     tunnel->second_try = true;

@@ -1,13 +1,14 @@
 /*
- * EXEC: runs one command, which is killed if its connection closes. Output is read only as fast as the peer receives it. The peer
- * may send only as many bytes of input as it has credit for.
+ * EXEC: runs one command, which is killed if its connection closes. Output is read only as fast as the peer, which sent the
+ * request, receives it. The peer may send only as many bytes of input as it has credit for.
  *
- * After the first process has ended, the agent sends what is left in the pipes, then EXIT. Background children continue to run.
- * If the connection closes before the first process ends, the process group is killed.
+ * After the first process has ended, the agent sends what is left in the pipes, then EXIT. Background children continue to
+ * run. If the connection closes before the first process ends, the process group is killed.
  *
- * Most commands end after a few milliseconds, so each wake-up of the agent or the peer is a large part of their cost. Therefore
- * the agent keeps a writing end of each output pipe, and the end of a program is one event instead of three. The OK frame waits a
- * few milliseconds to be sent with other frames, unless the peer will send input.
+ * Most commands end after a few milliseconds, so each wake-up of the agent or the peer is a large part of their cost.
+ * Therefore the agent keeps a writing end of each output pipe. Then the pipes do not end with the program, and the agent
+ * wakes up once instead of three times. The OK frame waits a few milliseconds to be sent with other frames, unless the peer
+ * will send input.
  */
 #include <errno.h>
 #include <signal.h>
@@ -31,10 +32,10 @@ struct command {
   pid_t group;
   struct source report, input, output[2]; /* output: standard output, standard error */
   int kept[2];                            /* the agent's own writing ends of the output pipes */
-  struct timer silence;                   /* when it fires, OK is sent without another frame */
+  struct timer silence;                   /* when it fires, the OK frame is sent, even if no other frame is ready */
   uint8_t *pending;                       /* input that the command has not read yet, at most INPUT_WINDOW */
   uint32_t pending_start, pending_end;
-  uint32_t window_used, credit_owed; /* input bytes from the peer: without new credit yet; of these, read by the command */
+  uint32_t window_used, credit_owed; /* bytes of input: without new credit for the peer yet; of these, read by the command */
   bool started, input_ended, exited, told;
   int status;
   uint32_t left[2]; /* after the exit: bytes that were in the pipe at the exit and are still unread */
@@ -91,7 +92,7 @@ static void finish(struct command *command) {
   connection_end(command->connection);
 }
 
-/* Reads one chunk directly into its frame. */
+/* Reads one chunk of output directly into the frame that sends it. */
 static void forward(struct command *command, int which, uint32_t at_most) {
   struct source *pipe = &command->output[which];
   ssize_t got = read(pipe->fd, connection_chunk(command->connection), at_most < CHUNK ? at_most : CHUNK);

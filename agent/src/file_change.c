@@ -128,7 +128,10 @@ static void remove_contents(int fd, int depth) {
   closedir(directory);
 }
 
-/* Removes a directory with its contents. Never follows a link: it opens a directory of exactly this name, or nothing. */
+/*
+ * Removes a directory with its contents. If the name belongs to a symbolic link, the link is not followed, and the open
+ * fails.
+ */
 static void remove_tree(int at, const char *name, int depth) {
   for (int pass = 0; pass < PASSES_MAX; pass++) {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -167,7 +170,7 @@ static void serve_remove(struct fields *request) {
 /* ---- permissions ---- */
 
 static uint32_t find_id(const char *file, const char *name) {
-  uint32_t id = UINT32_MAX; /* chown leaves the id unchanged */
+  uint32_t id = UINT32_MAX; /* with the id UINT32_MAX, chown changes nothing */
   if (*name && !account_id(file, name, &id)) peer_fail(STAGE_FILE, EINVAL);
   return id;
 }

@@ -109,9 +109,9 @@ static void serve_list(struct fields *request) {
 /* ---- reading ---- */
 
 /*
- * A file's reported size is unreliable: sysfs reports too much, proc too little, and a file may be cut while it is read. So the
- * agent reads the beginning of the file before it sends a size. If the file ends within the beginning, the number of bytes read
- * is the size.
+ * The beginning of the file. A file's reported size is unreliable: sysfs reports too much, proc too little, and a file may be
+ * cut while it is read. So the agent reads up to this many bytes before it sends a size. If the file ends within them, the
+ * number of bytes that were read is the size.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 
@@ -137,7 +137,7 @@ static void send_contents(int fd, off_t offset, uint64_t length) {
   }
 }
 
-/* Reads on after the first `have` bytes, until `most` bytes are read or the file ends. */
+/* Reads further bytes of a file whose first `have` bytes were read, until `most` bytes are read or the file ends. */
 static size_t read_on(int fd, size_t have, size_t most) {
   while (have < most) {
     ssize_t got = read(fd, beginning + have, most - have);

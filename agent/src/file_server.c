@@ -162,7 +162,7 @@ static void on_ended(struct child *child, int status) {
 
 void file_server_start(struct connection *connection, struct fields *request, void (*serve)(struct fields *)) {
   if (connection->in_size > connection->in_at) {
-    connection_fail(connection, STAGE_PROTOCOL, EPROTO); /* bytes read here could not be passed on to the server */
+    connection_fail(connection, STAGE_PROTOCOL, EPROTO); /* bytes already read here would not reach the server */
     return;
   }
   if (locks < 0) locks = memfd_create("locks", MFD_CLOEXEC);

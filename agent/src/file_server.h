@@ -1,7 +1,7 @@
 /*
- * A process for one file operation, with the rights of one user of the sandbox. The agent itself never opens a path named by a
- * caller. If an operation blocks, it blocks only its own process. The process owns the connection and may use blocking calls on
- * it.
+ * Runs each file operation in its own process, with the rights of one user of the sandbox. The agent itself never opens a
+ * path that a caller names, so an operation that blocks blocks only its own process. That process owns the connection and may
+ * use blocking calls on it.
  */
 #ifndef ALCOVE_FILE_SERVER_H
 #define ALCOVE_FILE_SERVER_H
@@ -31,7 +31,7 @@ size_t peer_read(void *into, size_t size);
 /* Sets a function that runs before the process ends in any way except by SIGKILL. NULL: no function. */
 void peer_at_end(void (*clear)(void));
 
-/* Waits until no other server has locked this number. The lock lasts until the process ends. Returns false with errno. */
+/* Waits until no other file server has locked this number. The lock lasts until the process ends. Returns false with errno. */
 bool peer_lock(uint64_t number);
 
 /* Ends the process with FAILED unless the request was complete and valid. */

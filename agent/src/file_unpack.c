@@ -87,7 +87,10 @@ static bool take_entry(struct entry *entry) {
   return true;
 }
 
-/* Called after EEXIST: removes the existing entry, if a second attempt to create can then succeed. */
+/*
+ * Called after an entry could not be created. If a file or link with the same path is the reason, removes it; otherwise
+ * fails.
+ */
 static void make_room(const char *path) {
   struct stat there;
   if (errno != EEXIST) peer_fail(STAGE_FILE, errno);

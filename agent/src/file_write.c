@@ -81,8 +81,8 @@ static void find_place(char *path, bool makes_parents) {
 }
 
 /*
- * Whether another user may have planted the file. In a sticky directory such as /tmp, another user can create the file first, to
- * read the data that the caller writes. Many kernels refuse such writes as well (fs.protected_regular).
+ * Whether another user may have created the file to read what the caller writes to it. That is possible in a sticky directory
+ * such as /tmp. Many kernels refuse such writes as well (fs.protected_regular).
  */
 static bool is_trap(const struct stat *old) {
   struct stat directory;
@@ -164,8 +164,8 @@ static void read_whole(uint8_t *into, size_t size) {
 }
 
 /*
- * Starts writing the received data to the disk, so that the final sync takes less time. On an overlay sync_file_range() has no
- * effect. This call (POSIX_FADV_DONTNEED) drops no data that is not on the disk yet.
+ * Starts writing the received data to the disk, so that the final sync takes less time. POSIX_FADV_DONTNEED starts this and
+ * drops no data that is not on the disk yet. The alternative, sync_file_range(), has no effect on an overlay.
  */
 static void begin_writing(off_t from, off_t to) { posix_fadvise(file.fd, from, to - from, POSIX_FADV_DONTNEED); }
 
@@ -253,8 +253,10 @@ static void replace_program(const struct stat *old, uint32_t mode) {
   sync_directory();
 }
 
-/* Reserves space, so that a full disk is noticed before the copy. If the file system cannot reserve space, the data is copied
- * without a reservation. */
+/*
+ * Reserves space, so that a full disk is noticed before the copy. If the file system cannot reserve space, the copy starts
+ * without a reservation.
+ */
 static void keep_room(int fd, off_t size, off_t old_size) {
   if (size == 0 || fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size) == 0) return;
   int reason = errno;
@@ -264,8 +266,9 @@ static void keep_room(int fd, off_t size, off_t old_size) {
 }
 
 /*
- * Readers see either the old contents or the new ones. Only whole blocks can be shared with a longer file, so that file is cut
- * afterwards. Returns false if the file system cannot share.
+ * Lets the existing file `fd` share the blocks of the new contents, so that readers see either the old contents or the new
+ * ones. A longer existing file can share only whole blocks. So the new contents are padded, and the caller cuts the existing
+ * file afterwards. Returns false if the file system cannot share blocks.
  */
 static bool share_contents(int fd, off_t size, off_t old_size) {
   bool is_longer = old_size > size;
@@ -297,7 +300,7 @@ static void write_in_place(uint32_t mode) {
   if (fd < 0) peer_fail(STAGE_FILE, errno == ENXIO ? EINVAL : errno);
   if (fstat(fd, &there) < 0) peer_fail(STAGE_FILE, errno);
   if (!S_ISREG(there.st_mode)) peer_fail(STAGE_FILE, EINVAL);
-  /* Lock the file: two uploads of one file at once would mix their contents. */
+  /* Lock the file, because two uploads to one file at the same time would mix their contents. */
   if (!peer_lock(there.st_ino)) peer_fail(STAGE_FILE, errno);
   off_t size = lseek(file.fd, 0, SEEK_END);
   if (size < 0 || fstat(fd, &there) < 0) peer_fail(STAGE_FILE, errno);

@@ -1,7 +1,7 @@
 /*
- * INPUT, CLOSE_INPUT, RESIZE, SIGNAL: act on a running job. Input is written directly from the request. The connection waits
- * until the job's pipe or terminal has accepted all bytes, and later inputs are queued behind it. OK means that every byte was
- * accepted.
+ * INPUT, CLOSE_INPUT, RESIZE, SIGNAL: act on a running job. Input is written to the job directly from the memory of the
+ * request. OK is sent when the job's pipe or terminal has accepted every byte. Until then the connection waits, and later
+ * inputs for the job wait in a queue.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -122,7 +122,7 @@ static void end(struct job *job, int status) {
   record_end(&job->record, exit);
 }
 
-/* Writes a line to the error output of a job that could not start. No process of the job writes there. */
+/* Writes to the error output of a job that could not start why it failed. The job has no process that could write there. */
 static void explain(struct job *job, enum stage stage, int error_number) {
   const char *what = stage == STAGE_USER ? "its user" : stage == STAGE_CWD ? "its working directory" : "the program";
   char text[192];

@@ -46,14 +46,16 @@ struct job *job_named(struct connection *, const char *id);
 /* Whether an id is valid: 1 to JOB_ID_MAX printable ASCII characters without space. */
 bool job_may_be_called(const char *id);
 bool jobs_are_full(void);
-/* Sends SIGHUP to the shells of all terminals, as when a terminal is closed: interactive shells ignore TERM. */
+/* Sends SIGHUP to the shells of all terminals, as when a terminal is closed, because interactive shells ignore SIGTERM. */
 void jobs_hang_up(void);
 void job_enlist(struct job *);
 /* Makes the job the owner of a started process and of its descriptors (see launch.h), and starts watching them. */
 void job_started(struct job *, pid_t, uint32_t ring_bytes, bool keeps_beginning, const int ours[3], int report);
 
-/* Continues queued inputs (input.c). Called when the job's input accepts bytes again. `inputs_fail` is for an input that never
- * will. */
+/*
+ * Continues queued inputs (input.c). Called when the job's input accepts bytes again. If it will never accept bytes again,
+ * call `inputs_fail`.
+ */
 void inputs_continue(struct job *);
 void inputs_fail(struct job *, int error_number);
 /* Continues the requests to remove the job (remove.c). Called when the job's first process has been reaped. */

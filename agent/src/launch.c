@@ -1,6 +1,6 @@
 /*
- * Starts a program in a new process. The order of the steps there matters: the session and the descriptors are set first, then
- * the user. The working directory and the program are opened after that, with only that user's rights.
+ * Starts a program in a new process. The order of the steps in that process matters: the session and the descriptors are set
+ * first, then the user. Only then are the working directory and the program opened, so that the rights of that user decide.
  */
 #include "launch.h"
 

@@ -96,8 +96,8 @@ void timer_clear(struct timer *timer) {
 }
 
 /*
- * Frees memory after the current round. Until then the memory must stay unchanged: the handler of a late event reads in it that
- * the descriptor is -1, and does nothing.
+ * Frees memory after the current round. Until then the memory must stay unchanged: the handler of an event that comes late
+ * finds there that the descriptor is -1, and does nothing.
  */
 void bury(void *memory) {
   if (!memory) return;

@@ -1,6 +1,7 @@
 /*
- * The named pipes are in a directory with a random name that only root may list or change, on an in-memory file system, so that a
- * full disk has no effect. If the sandbox's root removes the directory, the next meeting makes another one.
+ * The named pipes are in a directory with a random name that only root may list or change. It is on a file system in memory,
+ * so that a full disk has no effect. If the sandbox's root removes the directory, the next call of `meeting_open` makes
+ * another one.
  */
 #include "meeting.h"
 

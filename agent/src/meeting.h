@@ -1,6 +1,6 @@
 /*
- * Named pipes connect the agent and a shell of the sandbox. Only by a name can a running shell get new descriptors. Anyone who
- * knows the name of a pipe may open it, so the name exists only while its command runs.
+ * Named pipes connect the agent and a shell of the sandbox. A shell that already runs can open new descriptors only by a
+ * name. Anyone who knows the name of a pipe may open it, so the name exists only while its command runs.
  */
 #ifndef ALCOVE_MEETING_H
 #define ALCOVE_MEETING_H

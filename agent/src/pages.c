@@ -1,7 +1,7 @@
 /*
- * `taken` is the pipe for the moved data. `doubled`, twice as large, is the pipe for the copy with a header. Both are empty
- * after each use. They are closed while unused, because the kernel counts the capacity of pipes per user, and all sandboxes may
- * share that user.
+ * Output goes through two pipes of the agent. `taken` gets the moved data. `doubled`, twice as large, gets a copy of the data
+ * behind a frame header. Both are empty after each use. They are closed while unused, because the kernel counts the capacity
+ * of pipes per user, and all sandboxes may share that user.
  */
 #include "pages.h"
 

@@ -64,8 +64,8 @@ bool reaper_reap(void) {
 }
 
 /*
- * Whether a signal may end the agent. Only a process outside the sandbox may end PID 1. A sender inside the sandbox has a pid
- * that the agent can see. SIGINT and SIGTERM have equal effects.
+ * Whether a signal may end the agent. Only a process outside the sandbox may end PID 1. The kernel reports pid 0 for such a
+ * sender, because the agent cannot see its pid. SIGINT and SIGTERM have equal effects.
  */
 static bool may_end_us(const struct signalfd_siginfo *info) {
   return getpid() != 1 || (info->ssi_code == SI_USER && info->ssi_pid == 0);

@@ -126,8 +126,8 @@ static struct follower *find_ready(const struct record *record) {
 }
 
 /*
- * Copies moved pages into the ring. Returns false if not everything can be read: the sandbox may have put pages into its pipe
- * whose reading fails.
+ * Copies moved pages into the ring. Returns false if not everything can be read, because the sandbox can put pages into its
+ * pipe that the agent fails to read.
  */
 static bool keep_pages(struct ring *ring, enum origin origin, size_t size) {
   while (size > 0) {
@@ -148,7 +148,7 @@ ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t 
   size_t size = (size_t)got;
   uint8_t header[FRAME_HEADER];
   put_u32(header, (uint32_t)size)[0] = kinds[origin];
-  /* Send whole pages without a copy only from CHUNK bytes on. Fewer bytes would take less memory than their pages. */
+  /* Send whole pages without a copy only from CHUNK bytes on. A copy of fewer bytes takes less memory than their pages. */
   bool is_double = size >= CHUNK;
   bool is_well = !is_double || pages_double(header, size);
   is_well &= keep_pages(&record->ring, origin, size);

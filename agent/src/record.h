@@ -15,7 +15,7 @@ struct record {
   bool ended;
   uint8_t exit[5]; /* payload of EXIT, once ended */
   struct follower *followers;
-  void (*left)(struct record *); /* called when a follower has left */
+  void (*left)(struct record *); /* called when a connection has stopped following */
   void (*eased)(struct record *); /* called when a follower has caught up; may be NULL */
 };
 
@@ -28,7 +28,7 @@ void record_start(struct record *, void (*left)(struct record *));
 ssize_t record_take(struct record *, enum origin, int pipe, size_t at_most);
 /* Call this after new output was stored. */
 void record_wake(struct record *);
-/* Returns true if an active follower has no room for more output at the moment. */
+/* Returns true if a follower that received output recently has no room for more output at the moment. */
 bool record_is_pressed(const struct record *);
 /* Sends followers the remaining output and then the exit. */
 void record_end(struct record *, const uint8_t exit[5]);

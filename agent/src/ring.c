@@ -188,7 +188,7 @@ static bool map(struct ring *ring) {
   if (*file < 0 || fstat(*file, &stat) < 0 || (stat.st_size < needed && ftruncate(*file, needed) < 0)) return false;
   void *mapped = mmap(NULL, ring->capacity, PROT_READ | PROT_WRITE, MAP_SHARED, *file, (off_t)ring->base);
   if (mapped == MAP_FAILED) return false;
-  madvise(mapped, ring->capacity, MADV_DONTFORK); /* a forked child becomes a user's process */
+  madvise(mapped, ring->capacity, MADV_DONTFORK); /* a forked child runs programs of the sandbox */
   ring->map = mapped;
   return true;
 }

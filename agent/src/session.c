@@ -92,7 +92,7 @@ static void write_line(struct session *session) {
 
 bool session_say(struct session *session, uint8_t *line, size_t size) {
   size_t unsaid = session->line_size - session->line_at;
-  if (unsaid) { /* the shell has not read all of the text before: another process forged the end of a command */
+  if (unsaid) { /* an earlier text is still being written: another process has reported a false end of the command */
     uint8_t *both = malloc(unsaid + size);
     if (both) {
       memcpy(both, session->line + session->line_at, unsaid);
@@ -116,7 +116,10 @@ static void on_lines_room(struct source *source, uint32_t events) {
   write_line(owner_of(source, struct session, lines));
 }
 
-/* Parses "serial exit-code". Accepts it only for the running command, because any process may have written here. */
+/*
+ * Parses "serial exit-code" from the answer pipe. Accepts only the serial of the running command, because any process may
+ * write to the pipe.
+ */
 static void hear(struct session *session, const char *answer) {
   char *end;
   unsigned long long serial = strtoull(answer, &end, 10);
@@ -148,7 +151,10 @@ static void on_answers(struct source *source, uint32_t events) {
 
 /* ---- life ---- */
 
-/* The shell starts with the two pipes as its input and output. Its commands must have neither. */
+/*
+ * Makes the shell move its answer pipe from standard output to another descriptor, so that the output of commands cannot get
+ * into it.
+ */
 static void say_opening(struct session *session) {
   char *line = NULL;
   int size = asprintf(&line, "exec %d>&1 >/dev/null\n", session_answer_fd(session));
@@ -166,7 +172,7 @@ static void on_report(struct source *source, uint32_t events) {
   session->opener = NULL;
   if (opener) opener->state = NULL;
   if (got == (ssize_t)sizeof payload) {
-    /* Delete the session: a session whose shell could not start does not exist. */
+    /* Delete the session, because the shell could not start. */
     session->state = JOB_ENDED;
     if (opener) connection_fail(opener, payload[0], (int)get_u32(payload + 1));
     session_commands_never_run(session);

@@ -17,7 +17,7 @@ struct session_command {
   char id[JOB_ID_MAX + 1];
   uint64_t serial, created_at, ended_at; /* milliseconds since 1970 */
   uint8_t state, flags;
-  bool is_wide[2]; /* whether the output pipe of this index was enlarged */
+  bool is_wide[2]; /* whether the output pipe with this index was enlarged */
   uint8_t *text; /* NULL: the text is in the session's file */
   uint32_t text_size;
   struct record record;
@@ -59,7 +59,7 @@ struct session {
   size_t waiting_bytes;
   struct connection *opener; /* the connection that waits for the report whether the shell runs */
   struct session_removal removal;
-  bool unlisted, settled; /* settled: the shell has ended, and all waiters were told */
+  bool unlisted, settled; /* settled: the shell has ended, and all connections that waited for its end have an answer */
   struct session *next;
 };
 

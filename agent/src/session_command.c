@@ -28,7 +28,7 @@ struct session_command *session_command_find(const struct session *session, cons
 
 /* ---- output ---- */
 
-/* Frees buffers. Call this when no more output is expected. */
+/* Frees the mapping of the ring and the pipes that move pages. Call this when no more output is expected. */
 static void rest(struct session_command *command) {
   ring_rest(&command->record.ring);
   if (command->is_wide[0] || command->is_wide[1]) pages_drop();
@@ -65,8 +65,8 @@ static void on_eased(struct record *record) {
 }
 
 /*
- * Slows down a command that writes faster than a follower reads. Otherwise the command would overwrite stored output before the
- * follower has read it. The command waits a moment for each piece, which still allows tens of megabytes per second.
+ * Slows down a command that writes faster than a follower reads. Otherwise the command would overwrite stored output before
+ * the follower has read it. After each read the agent waits a moment, which still allows tens of megabytes per second.
  */
 static void pace(struct session_command *command, uint64_t size) {
   if (!record_is_pressed(&command->record)) return;
@@ -229,7 +229,7 @@ static uint8_t *wrap(const struct session_command *command, size_t *size) {
   for (uint32_t i = 0; i < command->text_size; i++) quotes += command->text[i] == '\'';
   uint8_t *line = malloc(command->text_size + 3 * quotes + WRAPPING_MAX), *at = line;
   if (!line) return NULL;
-  if (session->flags & SESSION_BASH) at = append(at, "LINENO=1\n", 9); /* error messages name no line of this wrapper */
+  if (session->flags & SESSION_BASH) at = append(at, "LINENO=1\n", 9); /* error messages count only the text's lines */
   at = append(at, "command eval '", 14);
   for (uint32_t i = 0; i < command->text_size; i++) {
     if (command->text[i] == '\'') at = append(at, "'\\''", 4);

@@ -1,7 +1,7 @@
 /*
- * SESSION_REMOVE: the session leaves the list at once. All its processes get SIGTERM, and after five seconds SIGKILL. The
- * answer comes when all processes have ended. The tree of processes is recorded at the beginning, so a process that leaves the
- * tree later is still killed.
+ * SESSION_REMOVE: takes the session off the list immediately. All its processes get SIGTERM, and after five seconds SIGKILL.
+ * The answer is sent when all processes have ended. The tree of processes is recorded at the beginning, so a process that
+ * leaves the tree later is still killed.
  */
 #include <errno.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
  */
 static bool is_number_ours(const struct session *session) { return session->child.pid || !reaper_knows(session->group); }
 
-/* Records the session's processes. Returns true if it found more than were known. */
+/* Records the session's processes. Returns true if they are now more than before. */
 static bool find_tree(struct session *session) {
   struct session_removal *removal = &session->removal;
   size_t before = removal->tree_size;

@@ -40,8 +40,10 @@ static void kill_all(struct timer *timer) {
   timer_set(&next_step, AFTER_KILL_MILLISECONDS, leave);
 }
 
-/* Sends HUP repeatedly, because bash's readline records only one pending signal. A HUP that arrives together with the TERM may be
- * lost. */
+/*
+ * Sends SIGHUP repeatedly, because bash's readline records only one pending signal: a SIGHUP that arrives together with the
+ * SIGTERM may be lost.
+ */
 static void hang_up(struct timer *timer) {
   jobs_hang_up();
   timer_set(timer, HANG_UP_AGAIN_MILLISECONDS, hang_up);

@@ -49,7 +49,9 @@ struct sudo_policy {
 
 /* Starts listening in the sandbox. If that fails, the sandbox has no sudo. */
 void sudo_start(const struct sudo_policy *);
-/* The client that this process of the agent works for; 0 if there is no client, or if the client has ended (sudo -b). */
+/*
+ * Returns the client that the process `server` of the agent works for; 0 if there is no client, or if it has ended (sudo -b).
+ */
 pid_t sudo_client_of(pid_t server);
 
 /* The client's process, as the kernel reports it. */

@@ -1,6 +1,6 @@
 /*
- * Turns a request into the running program: finds the user, the program and the directory. The program and the directory are
- * looked up with the rights of the target user.
+ * Starts the command of a sudo request: finds the target user, the program and the working directory, then replaces this
+ * process by the program. The program and the directory are looked up with the rights of the target user.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ static char *find_program(const char *name, const char *path) {
   return NULL;
 }
 
-/* Quotes the words so that a shell reads the same words again. */
+/* Quotes the words so that a shell that parses the result gets exactly these words. */
 static char *quoted(char **words, uint32_t count) {
   size_t room = 1;
   for (uint32_t i = 0; i < count; i++) room += 2 * strlen(words[i]) + 1;

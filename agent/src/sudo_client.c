@@ -173,7 +173,7 @@ static void leave_terminal(struct client *client) {
 
 _Noreturn static void die_of(struct client *client, int number) {
   leave_terminal(client);
-  setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* no second core dump: the command may have left one */
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* write no core dump here: if the command has dumped its core, that is enough */
   signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -324,14 +324,16 @@ void sudo_client(int argc, char **argv) {
   client.ignored = find_ignored();
   client.in_background = sudo.background;
   client.has_terminal = !sudo.background && passage_open(&client.passage);
-  /* In its own terminal, SIGTTIN and SIGTTOU must stop the command, or it would never get the caller's terminal (bash
-   * ignores these signals in $()). */
+  /*
+   * SIGTTIN and SIGTTOU must stop a command that has its own terminal, even if the caller ignores them, as bash does in $().
+   * Otherwise the command would never get the caller's terminal.
+   */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);
   if (client.signals < 0) fail("no descriptor is left");
   /*
-   * In a pipeline another program may be in the foreground. Then it reads the keys until the command becomes the foreground
-   * job.
+   * In a pipeline another program may be in the foreground. Then that program reads the keys until the command becomes the
+   * foreground job.
    */
   client.reads_keys = client.has_terminal && isatty(0) && isatty(1) && passage_is_foreground(&client.passage);
   send_request(&client, &sudo, sudo.flags | (client.reads_keys ? SUDO_FOREGROUND : 0));

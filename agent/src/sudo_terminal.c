@@ -31,7 +31,7 @@ bool passage_open(struct passage *passage) {
 
 bool passage_is_foreground(const struct passage *passage) {
   pid_t group = tcgetpgrp(passage->user);
-  return group < 0 || group == getpgrp(); /* a terminal that does not control us lets every process read */
+  return group < 0 || group == getpgrp(); /* if the terminal is not our controlling terminal, every process may read from it */
 }
 
 void passage_make_raw(struct passage *passage) {

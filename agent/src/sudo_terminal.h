@@ -26,7 +26,7 @@ bool passage_is_foreground(const struct passage *);
 void passage_make_raw(struct passage *);
 void passage_restore(struct passage *);
 void passage_resize(const struct passage *);
-/* These functions pass on waiting bytes. They return false if their side has ended. */
+/* Each of these functions passes waiting bytes in one direction. It returns false if the side that it reads from has ended. */
 bool passage_read_keys(struct passage *);
 bool passage_write_keys(struct passage *);
 bool passage_show(struct passage *);

@@ -54,7 +54,7 @@ suite('every endpoint of the toolbox', () => {
     assert.deepEqual(findUnbounded(toolboxEndpoints), [])
   })
 
-  test('every toolbox endpoint is in the table once, and has a summary and a test whose title names it', () => {
+  test('every toolbox endpoint is in the table of routes once, and has a summary and a test that names it', () => {
     const titles = toolboxEndpoints.map(titleOf)
     assert.deepEqual(
       titles.filter((title, i) => titles.indexOf(title) !== i),
@@ -67,7 +67,7 @@ suite('every endpoint of the toolbox', () => {
     )
   })
 
-  /** Expects a refusal with every field of the toolbox's error format. The path in the refusal lacks the sandbox's id. */
+  /** Expects an error body with every field of the toolbox's error format. The path in it lacks the sandbox's id. */
   const isWhole = ({ method }: Route, path: string, { status, body }: Reply) => {
     const { statusCode, code, source, message, timestamp, error, ...rest } = body
     assert.deepEqual(
@@ -77,7 +77,7 @@ suite('every endpoint of the toolbox', () => {
     assert.ok([code, message, error].every((text) => typeof text === 'string') && !Number.isNaN(Date.parse(timestamp)))
   }
 
-  test('every toolbox endpoint answers 404 with a whole error body for a sandbox that is not on this host', async () => {
+  test('every toolbox endpoint answers 404 with all fields of an error if the sandbox is not on this host', async () => {
     await walk(async (route) => {
       const path = pathOf(route, 'box-2')
       const reply = await ask(route, path)
@@ -86,7 +86,7 @@ suite('every endpoint of the toolbox', () => {
     })
   })
 
-  test('every toolbox endpoint answers 409 for a sandbox that is not started, or paused if it must run', async () => {
+  test('every toolbox endpoint answers 409 if the sandbox is not started; some also accept a paused one', async () => {
     try {
       for (const status of ['stopped', 'archived', 'error', 'paused'] as const) {
         box.held.status = status

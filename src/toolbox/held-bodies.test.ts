@@ -38,7 +38,7 @@ const heldHere = () => {
 }
 
 suite('request bodies of calls that wait for their sandbox', () => {
-  test('a request body passed on to its sandbox no longer counts as waiting and is freed', async () => {
+  test('a request body passed on to its sandbox no longer counts as waiting, and its memory is freed', async () => {
     await using box = await startToolbox()
     const stop = new AbortController()
     const begin = (path: string, body: () => object, headers = {}) => {
@@ -71,7 +71,7 @@ suite('request bodies of calls that wait for their sandbox', () => {
     stop.abort()
   })
 
-  test('request bodies of callers that stopped waiting do not stay in memory', async () => {
+  test('the request bodies of callers that stopped waiting for their sandbox are removed from memory', async () => {
     await using box = await startToolbox()
     await box.post(execute, { command: 'true' })
     using _ = deafen(box)
@@ -104,7 +104,7 @@ suite('request bodies of calls that wait for their sandbox', () => {
     assert.equal(heldBodies.has('box-1'), false)
   })
 
-  test('a call is refused with 429 if other sandboxes use all memory, but each may always have 64 KiB', async (t) => {
+  test('a call is refused with 429 if the bodies of all sandboxes reach the total, but each may have 64 KiB', async (t) => {
     await using box = await startToolbox()
     for (let other = 0; other < 16; other++) {
       assert.ok(heldBodies.take(`other-${other}`, 16 * MiB))

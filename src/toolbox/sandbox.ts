@@ -25,7 +25,7 @@ export type ToolboxContext = {
   compiler: Compiler
   /** Changes the variables of later processes. Resolves when processes that start from now on have them. */
   changeVariables: (change: VariableChange) => Promise<void>
-  /** Timeout in seconds of an execute without a timeout that does not come from an SDK. 0: no timeout. */
+  /** Timeout in seconds of a `process/execute` call that sends no timeout; 0: none. Calls of an SDK have no such default. */
   executeTimeoutSeconds: number
   /** Releases the body of a call when it is no longer needed (held-bodies.ts). Absent without a body. */
   letGo?: () => void

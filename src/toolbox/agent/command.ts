@@ -43,8 +43,8 @@ export class StartFailed extends Error {
 }
 
 /**
- * The output of a command, for one reader. Unread output stays in the sandbox and blocks the command. Leaving the loop early,
- * like `close`, kills the command.
+ * The output of a command, for one reader. Unread output stays in the sandbox and blocks the command. If the reader leaves
+ * its loop early, the command is killed, as by `close`.
  */
 export interface RunningCommand extends AsyncIterable<Output> {
   readonly pid: number

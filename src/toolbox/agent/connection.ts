@@ -75,8 +75,8 @@ const counted = <T extends Socket>(socketPath: string, connectTo: () => T): T =>
 }
 
 /**
- * Opens a socket, which may still be connecting when it is returned. Bytes that are written to it meanwhile are sent once it is
- * connected.
+ * Returns a new socket immediately, even if it is still connecting. Bytes that are written to it meanwhile are sent once it
+ * is connected.
  */
 const openFresh = (socketPath: string): Socket =>
   counted(socketPath, () => heedless(connect({ path: socketPath, allowHalfOpen: true })))
@@ -102,7 +102,7 @@ const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
   const socket = ready.take(socketPath) ?? openFresh(socketPath)
   return socket.once('close', (hadError) => {
-    // An error, or an end of the connection from the agent's side, means that the agent has ended. No new socket could
+    // An error, or an end of the connection from the agent's side, means that the agent has ended, so no new socket could
     // connect.
     if (!hadError && !socket.readableEnded) fillSoon(socketPath)
   })
@@ -112,7 +112,8 @@ const fillSoon = (socketPath: string) => {
   try {
     ready?.fill(socketPath, () => openFresh(socketPath))
   } catch {
-    // Ignores the error: there are too many connections to this agent. The next operation opens its own connection.
+    // Ignore the error, which means that too many connections to this agent are open. The next operation opens its own
+    // connection.
   }
 }
 
@@ -144,7 +145,10 @@ export class Connection {
     this.#bytes = new ByteReader(socket)
   }
 
-  /** Connects, sends the request and waits for OK. `signal` cancels. Returns the connection and the fields of the OK. */
+  /**
+   * Connects, sends the request and waits for OK. `signal` cancels this. Returns the connection and the fields of the OK
+   * frame.
+   */
   static async request(
     socketPath: string,
     kind: number,

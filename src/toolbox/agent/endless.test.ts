@@ -70,7 +70,7 @@ suite('an agent that sends answers without end', () => {
     assert.ok(said < 1024 * 1024)
   })
 
-  test('`sessions.list` shortens the commands of a long list, and refuses a very long list', async () => {
+  test('`sessions.list` shortens the later command texts of a long list, and refuses a very long list', async () => {
     const text = 'x'.repeat(4096)
     const few = Array.from({ length: 1500 }, () => command(5000, text))
     const [listed] = await saying(() => [session('s'), ...few, encodeFrame(kinds.end)]).sessions.list()
@@ -88,7 +88,7 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(saying(forEver(session('x'.repeat(10_000)))).sessions.list(), isBad)
   })
 
-  test('`sessions.command` refuses a text above the maximum length, and an endless row of empty texts', async () => {
+  test('`sessions.command` refuses a text above the maximum length, and empty texts without end', async () => {
     const { sessions } = saying(forEver(encodeFrame(kinds.text, Buffer.alloc(60_000)), [command(2 ** 32 - 1)]))
     await assert.rejects(sessions.command('s', 'c'), isBad)
     assert.ok(said < 1024 * 1024)
@@ -108,7 +108,7 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(command.exit, isBad)
   })
 
-  test('an endless row of small frames from an agent does not block the event loop', async () => {
+  test('small frames without end from one agent do not block the gate’s event loop', async () => {
     const small = encodeFrame(kinds.stdout, Buffer.of(1))
     const events = saying(() => [Buffer.concat(Array(20_000).fill(small)), encodeFrame(kinds.end)]).jobs.attach('j', 0)
     let turns = 0
@@ -124,7 +124,7 @@ suite('an agent that sends answers without end', () => {
     assert.ok(turns > 100, String(turns))
   })
 
-  test('an agent that never answers holds at most a limited number of the gate’s connections', async () => {
+  test('an agent that never answers keeps only a limited number of the gate’s connections open', async () => {
     isSilent = true
     const agent = saying(() => [])
     const calls: Promise<unknown>[] = []

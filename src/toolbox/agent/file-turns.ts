@@ -8,8 +8,8 @@ import { AgentRefused } from './connection.ts'
 const places = new Budget<string | undefined>({ each: 1000, all: 10_000, sure: 10 })
 const waiting = { places, full: () => new AgentRefused('busy', 'EAGAIN') }
 /**
- * Maximum number of parallel operations per sandbox. Writes have a limit of their own and never wait for reads: a caller may
- * upload what it is downloading, and the two would block each other.
+ * Maximum number of parallel operations per sandbox. Writes have their own limit and never wait for reads. Otherwise a caller
+ * that uploads what it is downloading could block itself.
  */
 const queues = { write: new FairQueue({ ofOne: 64, waiting }), read: new FairQueue({ ofOne: 128, waiting }) }
 const longestWaitMs = 30_000

@@ -49,7 +49,7 @@ suite('writing files through the agent', () => {
     )
   })
 
-  test('`write` whose contents break off leaves the old file unchanged, and no other file', async () => {
+  test('`write` whose contents end too early leaves the old file unchanged, and no other file', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at()).sort()
     const brokenOff = async function* () {
@@ -168,7 +168,7 @@ suite('writing a file in place, if a rename cannot replace it', { skip: needsRoo
     await until(() => readdirSync(box.at('deep')).length === box.before.length, 'nothing beside it')
   })
 
-  test('a link or fifo that replaces the file during a `write` is neither followed nor waited for', async () => {
+  test('a link or fifo that replaces the file during a `write` is not followed, and does not block the write', async () => {
     await using box = await withClosed()
     writeFileSync(box.at('victim'), 'of nobody else')
     chmodSync(box.at('victim'), 0o666)

@@ -119,7 +119,7 @@ suite('reading files through the agent', () => {
     assert.match(await content(await box.files.read('/proc/self/status')), /^Name:\talcove-agent/)
   })
 
-  test('`read` gives a small file the size of what was read, for files in sysfs and files that shrink', async () => {
+  test('`read` reports as size what it has read of a small file in sysfs, or of a small file that shrinks', async () => {
     await using box = await startWithFiles()
     const mtu = readFileSync(loopbackMtu, 'utf8')
     assert.notEqual(statSync(loopbackMtu).size, mtu.length)
@@ -170,7 +170,7 @@ suite('reading files through the agent', () => {
     await assert.rejects(box.files.read('nul\0byte'), TypeError)
   })
 
-  test('`read` of a file that shrinks meanwhile ends with an error, not as a shorter file', async () => {
+  test('`read` of a file that becomes shorter while it is read ends with an error, not as a complete file', async () => {
     await using box = await startWithFiles()
     const size = 64 * 1024 * 1024
     writeFileSync(box.at('large'), '')

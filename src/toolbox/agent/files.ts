@@ -183,7 +183,7 @@ class Contents extends Readable {
     this.#isRead = false
     this.once('end', () => to.end())
     this.#passOn((bytes) => writeThrough(socket, bytes, () => this.#from.resume()))
-    // Makes this stream emit `end` for its listeners.
+    // Read the stream to its end, so that it emits `end` for its listeners.
     this.resume()
     return to
   }

@@ -99,8 +99,8 @@ export const encodeRequest = (kind: number, body: Uint8Array): Buffer[] => {
 }
 
 /**
- * Cuts a byte stream into frames, wherever its chunks were cut. `push` copies its chunk, so the caller can reuse that memory
- * immediately. Each payload has its own memory. Holds at most one unfinished frame.
+ * Cuts a byte stream into frames, no matter where its chunks end. `push` copies its chunk, so the caller can reuse that
+ * memory immediately. Each payload has its own memory. The decoder stores at most one unfinished frame.
  */
 export class FrameDecoder {
   readonly #header = Buffer.alloc(headerBytes)
@@ -132,7 +132,7 @@ export class FrameDecoder {
     return frames
   }
 
-  /** True if no frame is unfinished, so the stream may end here. */
+  /** True if the last frame is complete, so the stream may end here. */
   get isBetweenFrames(): boolean {
     return this.#headerSize === 0
   }

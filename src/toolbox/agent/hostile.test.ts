@@ -17,7 +17,7 @@ const exec = (...argv: string[]): Buffer => {
   return encodeFrame(kinds.exec, body)
 }
 
-// SHUTDOWN is left out because it would end the agent, and a complete DIAL because it would connect to a random port.
+// SHUTDOWN is left out because it would end the agent. A complete DIAL is left out because it would connect to a random port.
 const anyFrame = fc
   .tuple(fc.nat(255), fc.uint8Array({ maxLength: 60 }))
   .filter(([kind, payload]) => kind !== kinds.shutdown && !(kind === kinds.dial && payload.length === 2))
@@ -35,7 +35,7 @@ const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
   return bytes
 })
 
-suite('clients that send an agent wrong frames', () => {
+suite('clients that send malformed frames to an agent', () => {
   test('frames that are random, cut, changed or out of order never end the agent or cost it a descriptor', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors

@@ -37,7 +37,7 @@ const untilOutput = async (jobs: Jobs, id: string, wanted: RegExp, from = 0): Pr
   return assert.fail(`the job ended without ${wanted}: ${seen}`)
 }
 
-suite('`attach` returns a job’s output in order, from any offset, and then the exit code', () => {
+suite('`attach` to a job of the agent, and other calls for jobs', () => {
   test('`attach` returns a job’s output in order, from any offset, during and after the job, with its exit', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
@@ -51,7 +51,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.equal(text(await collect(jobs.attach('a', 7))), '2\ne2\no3\ne3\n')
   })
 
-  test('a job continues after its client has gone; another client finds it by its metadata and reads on', async () => {
+  test('a job continues after its client has gone; another client finds it by metadata and reads its output', async () => {
     await using native = await NativeAgent.start()
     const metadata = Buffer.from(JSON.stringify({ session: 'über' }))
     await native.agent.jobs.spawn(
@@ -108,7 +108,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     }
   })
 
-  test('a job whose streams alternate byte by byte keeps less of its beginning, and each byte in its stream', async () => {
+  test('a job whose streams alternate byte by byte stores a shorter beginning, with each byte in its stream', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'
@@ -139,7 +139,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.equal(text(events), all.slice(-10_000))
   })
 
-  test('a slow follower does not slow a job, and received and lost bytes together are all of its output', async () => {
+  test('a slow follower does not slow a job, and the bytes it got and the lost bytes add up to all output', async () => {
     await using native = await NativeAgent.start('release')
     const { jobs } = native.agent
     const total = 32 * 1024 * 1024
@@ -174,7 +174,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.equal(one, await hash())
   })
 
-  test('a job whose streams alternate byte by byte loses and reports the oldest output, and the order stays', async () => {
+  test('a job whose streams alternate byte by byte loses its oldest output and reports the loss', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const script = `import os\nfor i in range(50000):\n os.write(1 + i % 2, b'%05d' % i)`
@@ -191,7 +191,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     }
   })
 
-  test('`attach` with `follow: false` ends after the output so far', async () => {
+  test('`attach` with `follow: false` ends after the output that the job has written so far', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('idle', 'echo here; sleep 1000'))
@@ -261,7 +261,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.deepEqual(await jobs.list(), [])
   })
 
-  test('`pour` passes on a job’s output so far and stops; with `follow` it continues until the job ends', async () => {
+  test('`pour` passes on the output that a job has written so far; with `follow`, all until the job ends', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const poured = async (follow: boolean): Promise<string> => {
@@ -288,7 +288,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     )
   })
 
-  test('calls for a missing job, an id in use or an invalid job fail with stage and errno', async () => {
+  test('calls for a missing job, an id in use or an invalid job fail with a stage and an errno', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('twin', 'sleep 1000'))
@@ -383,7 +383,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
 suite('jobs with a terminal', () => {
   const terminal = { cols: 80, rows: 24 }
 
-  test('a job with a terminal has it as its controlling terminal, in the requested size, and TERM is set', async () => {
+  test('a job with a terminal has a controlling terminal of the requested size, and TERM is set', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(
@@ -410,7 +410,7 @@ suite('jobs with a terminal', () => {
     assert.deepEqual([record!.isTerminal, record!.cols, record!.rows], [true, 132, 50])
   })
 
-  test('an interactive shell in a terminal echoes input, is interrupted by byte 3, and reports its exit code', async () => {
+  test('an interactive shell in a terminal echoes input, stops its program at byte 3, and reports its exit', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const argv = ['bash', '--norc', '--noprofile', '-i']

@@ -1,5 +1,5 @@
-// Jobs: commands and terminals of the agent, with stored output, independent of connections. No call depends on another, so a
-// restarted gate can continue: `list` shows the jobs, and `attach` reads on from any offset.
+// Jobs: commands and terminals of the agent. The agent stores their output, and they continue without a connection. So a
+// restarted gate can continue to serve them: `list` shows the jobs, and `attach` reads output from any offset.
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { AgentGone, Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
@@ -40,8 +40,8 @@ export type Job = {
 }
 
 /**
- * An event while output is read. `offset` is the start of this piece. The next piece starts at `offset + data.length`, or `offset
- * + lostBytes`.
+ * An event while output is read. `offset` is where this piece starts in the output. The next piece starts at `offset +
+ * data.length`, or at `offset + lostBytes` if this event reports lost output.
  */
 export type OutputEvent =
   | { type: 'output'; stream: 'stdout' | 'stderr'; offset: number; data: Buffer }
@@ -124,7 +124,7 @@ export const followOutput = <End extends { type: 'exit' }>(
   followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, options)
 
 /**
- * Sends a request and returns its connection. This is a function of its own because `followRequest` is a generator, which would
+ * Sends a request and returns its connection. This code is not in the generator `followRequest`, because a generator would
  * keep the request in memory until the output ends.
  */
 const connectBy = async (socketPath: string, kind: number, request: FieldWriter): Promise<Connection> => {

@@ -59,7 +59,7 @@ suite('many sessions in one agent, and wrong requests', () => {
     assert.deepEqual(await run(sessions, 'deaf', 'echo new'), ['new\n', '', 0])
     assert.ok(!isGone && existsSync(`/proc/${pid}`))
     await removing
-    // Orphans become the agent's children, so a process that is left of the removed session would be in this list.
+    // Orphans become the agent's children, so a process of the removed session that still runs would be in this list.
     const children = readFileSync(`/proc/${native.pid}/task/${native.pid}/children`, 'utf8').trim()
     assert.equal(children, String(shell.pid))
     assert.ok(!existsSync(`/proc/${pid}`))

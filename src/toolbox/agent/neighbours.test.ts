@@ -1,4 +1,4 @@
-// A hostile program in place of one sandbox's agent, and the honest agent of another sandbox, behind the same gate.
+// Tests a gate with two sandboxes: the agent of one was replaced by a hostile program, the other agent works correctly.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -18,8 +18,8 @@ const startHostile = async (behave: (socket: Socket) => void) => {
   const server = createServer((socket) => {
     open.add(socket)
     socket.once('close', () => open.delete(socket)).on('error', () => undefined)
-    // The server becomes hostile at the first request. Connections that the gate opens ahead send nothing until an operation uses
-    // them.
+    // The server becomes hostile at the first request. Connections that the gate has opened before an operation needs them
+    // send nothing until then.
     socket.once('data', () => behave(socket))
   })
   server.listen(path)
@@ -83,7 +83,7 @@ const behaviours: Record<string, (socket: Socket) => void> = {
   'answers twice': (socket) => void socket.end(Buffer.concat([ok, ok, ok])),
 }
 
-suite('a hostile agent beside an honest one', () => {
+suite('a hostile agent next to a correct agent', () => {
   for (const [name, behave] of Object.entries(behaviours)) {
     test(`beside an agent that ${name}, another sandbox’s agent is served, and no connection is left`, {
       timeout: 15_000,

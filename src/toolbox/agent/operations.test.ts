@@ -112,7 +112,7 @@ suite('`info` and `shutdown` of the agent', () => {
     assert.notEqual((await second.agent.info()).bootId, bootId)
   })
 
-  test('`shutdown` sends SIGTERM, kills what is left, and reports the end of running commands', async () => {
+  test('`shutdown` sends SIGTERM, kills processes that do not end, and reports how running commands ended', async () => {
     await using native = await NativeAgent.start()
     const spec = { env: {}, user: userInfo().username, mergeOutput: false }
     const polite = await native.agent.exec({ ...spec, argv: ['sleep', '1000'] })
@@ -124,7 +124,7 @@ suite('`info` and `shutdown` of the agent', () => {
     assert.equal((await outputs.next()).value?.data.toString(), 'ready\n')
     await native.agent.shutdown(200)
     assert.equal((await polite.exit).signal, 15)
-    // The EXIT frame may arrive before the agent ends, or not at all.
+    // The EXIT frame of this command may arrive before the agent ends, or not at all.
     const [end] = await Promise.allSettled([deaf.exit])
     if (end.status === 'fulfilled') assert.equal(end.value.signal, 9)
     else assert.ok(end.reason instanceof AgentGone)

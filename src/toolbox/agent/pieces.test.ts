@@ -33,13 +33,13 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
       let from = 0
       for (const to of [...cuts, bytes.length]) {
         socket.write(bytes.subarray(from, to))
-        // Pauses by a timer. A reader that looped without waiting for more bytes would block this timer.
+        // Wait for a timer, which a reader that looped without waiting for more bytes would block.
         await delay(5)
         from = to
       }
     }
 
-  test('the answer to `dial` may arrive in pieces, and the bytes after it belong to the connection', async () => {
+  test('the answer to `dial` may arrive in pieces, and bytes after the answer are data of the connection', async () => {
     for (const cut of [1, 2, 4]) {
       answer = async (socket) => {
         await inPieces(encodeFrame(kinds.ok), cut)(socket)

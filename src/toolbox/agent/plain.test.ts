@@ -38,7 +38,7 @@ suite('commands that need no shell', () => {
       assert.equal(plainWordsOf('ls', { [name]: '' }), undefined, name)
   })
 
-  test('a plain command has the exit code, and the message if it cannot start, that bash would give', async () => {
+  test('a plain command gives the exit code that bash gives, and bash’s message if it cannot start', async () => {
     await using box = await startToolbox()
     const make = (name: string, text: string, mode = 0o755) => {
       writeFileSync(join(box.directory, name), text)

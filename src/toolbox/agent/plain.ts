@@ -4,7 +4,10 @@
 /** A word of characters that no shell interprets. */
 export const plainWord = /^[\w@%+=:,./-]+$/
 
-/** Names of builtins and keywords of shells. `true` and `false` are missing because the programs of that name do the same. */
+/**
+ * Names of builtins and keywords of shells. `true` and `false` are not in this list, because the programs `true` and `false`
+ * do what the builtins do.
+ */
 const ofShell: ReadonlySet<string> = new Set(
   `. : alias bg bind break builtin caller case cd command compgen complete compopt continue coproc declare dirs disown do done
   echo elif else enable esac eval exec exit export fc fg fi for function getopts hash help history if in jobs kill let local

@@ -28,7 +28,7 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
     return all
   }, [])
 
-/** A chunk with `headerBytes` unused bytes in memory before it, as chunks from a connection have. */
+/** A chunk with `headerBytes` unused bytes in memory before it, like the chunks that a connection delivers. */
 const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
 
 /** Reads output with a consumer that overwrites each piece and the `headerBytes` bytes before it. */
@@ -103,7 +103,7 @@ suite('parts in a stream of frames', () => {
     assert.throws(() => [...new PartFinder().parts(encodeFrame(kinds.stdout))], BadFrame)
   })
 
-  test('`PartFinder` refuses a frame above its limit before the payload arrives; output may be longer', () => {
+  test('`PartFinder` refuses a frame above its limit before the payload arrives; output has a higher limit', () => {
     for (const [kind, most] of [[kinds.stdout, maxPayloadBytes] as const, [kinds.exit, 4096] as const]) {
       const header = Buffer.alloc(5)
       header.writeUInt32LE(most + 1)
@@ -171,7 +171,7 @@ suite('passing on a command’s output with `pour`', () => {
     assert.ok(Buffer.concat(taken).equals(whole))
   })
 
-  test('`pour` reports lost output as a piece of its own; END ends the output without an exit', async () => {
+  test('`pour` reports lost output as a separate piece; the frame END ends the output without an exit', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(12).done())
     answer = (socket) => void socket.end(Buffer.concat([ok, lost, encodeFrame(kinds.end)]))
     const pieces: Piece[] = []

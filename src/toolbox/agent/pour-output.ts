@@ -1,5 +1,4 @@
-// Reads stored output without copying it. Each read goes into the same memory, and begins only after all earlier pieces were
-// consumed.
+// Reads stored output without copying it. Every read uses one buffer, and begins only after all earlier pieces were consumed.
 import { AgentGone, answerTimeoutMs, closeSoon, openInflow, readRefusal } from './connection.ts'
 import {
   BadFrame,
@@ -34,8 +33,8 @@ type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
- * Makes two outputs of one stream contiguous by moving the shorter one over the frame header between them. That is cheaper than
- * passing on two pieces.
+ * Makes two outputs of one stream contiguous: moves the shorter one over the frame header between them. That takes less time
+ * than passing on two pieces.
  */
 const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {
   if (to - from < stretch.to - stretch.from) {
@@ -53,8 +52,8 @@ const pieceOf = (chunk: Buffer, { stream, from, to }: Stretch): Piece => ({
 })
 
 /**
- * Finds the parts of a stream of frames, wherever its chunks were cut. Consecutive output of one stream is one part; other frames
- * come whole.
+ * Finds the parts of a stream of frames, no matter where its chunks end. Consecutive output of one stream is one part. A
+ * frame of another kind is a part of its own, and complete.
  */
 export class PartFinder {
   readonly #header = Buffer.alloc(headerBytes)

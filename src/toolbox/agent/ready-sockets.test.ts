@@ -29,8 +29,8 @@ const startServer = async () => {
   }
 }
 
-suite('connections to the agent that are opened ahead', () => {
-  test('each socket opened ahead serves one call, and is replaced when that call is over', async () => {
+suite('connections to an agent that the gate opens before a call needs them', () => {
+  test('a socket that was opened before a call serves one call, and is replaced when that call has ended', async () => {
     await using native = await NativeAgent.start('release')
     using sockets = new ReadySockets()
     using _ahead = openAhead(sockets)
@@ -43,7 +43,7 @@ suite('connections to the agent that are opened ahead', () => {
     await until(async () => sockets.size === 2, 'two are ready')
   })
 
-  test('a socket opened ahead is dropped if the agent has closed it or written to it', async () => {
+  test('a socket that was opened before a call is dropped if the agent has closed it or written to it', async () => {
     await using server = await startServer()
     using sockets = new ReadySockets()
     sockets.fill(server.path, server.open)
@@ -54,7 +54,7 @@ suite('connections to the agent that are opened ahead', () => {
     assert.equal(sockets.take(server.path), undefined)
   })
 
-  test('sockets opened ahead are limited in number, and closed after a while without use', async () => {
+  test('sockets that were opened before a call are limited in number, and closed if unused for a while', async () => {
     await using server = await startServer()
     using sockets = new ReadySockets({ each: 2, all: 3, idleMs: 200 })
     sockets.fill(server.path, server.open)

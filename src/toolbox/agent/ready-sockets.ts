@@ -29,7 +29,7 @@ export class ReadySockets {
     return this.#ready.size
   }
 
-  /** Returns a ready socket; `undefined` if there is none, and the caller must open one itself. */
+  /** Returns a ready socket. If there is none, returns `undefined`, and the caller opens a socket itself. */
   take(socketPath: string): Socket | undefined {
     for (const socket of this.#byPath.get(socketPath) ?? []) {
       this.#remove(socket)
@@ -39,7 +39,7 @@ export class ReadySockets {
     return undefined
   }
 
-  /** Opens as many sockets to one agent as are missing. */
+  /** Opens sockets to one agent until it has `each` of them. */
   fill(socketPath: string, open: () => Socket): void {
     while ((this.#byPath.get(socketPath)?.size ?? 0) < this.#each) this.#add(socketPath, open().unref())
     for (const socket of this.#ready.keys()) {

@@ -113,12 +113,12 @@ suite('the agent as PID 1 of a sandbox', { skip: needsRoot }, () => {
       return await attached(commandId)
     }
     const write = (bytes: number) => `dd if=/dev/zero bs=65536 count=${bytes / 65536} 2> /dev/null`
-    // The disk becomes full after the first output was written to it. Overwriting that output would need free space.
+    // Fill the disk after the first output was written to it. Overwriting that output would need free space.
     const fill = 'dd if=/dev/urandom of=/root/fill bs=1M count=3000 2> /dev/null'
     const filling = await run('filling', `${write(24 * MiB)}; ${fill}; ${write(24 * MiB)}`)
     assert.deepEqual([filling.exitCode, filling.kept + filling.lost, filling.wrong], [0, 48 * MiB, 0])
-    // The run above followed the output while it was written, so it also got output that did not fit on the full disk. This later
-    // reader gets only the output that is on the disk.
+    // The run above followed the output while it was written, so it also got output that did not fit on the full disk. Read
+    // the output again, to get only what is on the disk.
     const filled = await attached('filling')
     assert.deepEqual([filled.exitCode, filled.kept + filled.lost, filled.wrong], [0, 48 * MiB, 0])
     assert.ok(filled.lost > 48 * MiB - ringBytes, `${filled.lost} bytes were lost`)

@@ -104,7 +104,7 @@ for (const shell of ['bash', 'sh'] as const) {
       }
     })
 
-    test('a background child delays no later command of its session, and its output goes to its own command', async () => {
+    test('a background child delays no later command of its session, and writes to the output of its own command', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       const go = `${native.directory}/go`
@@ -120,7 +120,7 @@ for (const shell of ['bash', 'sh'] as const) {
       )
     })
 
-    test('input reaches its session command, even if sent before the start; later commands get none of it', async () => {
+    test('input reaches only its own session command, even if it was sent before the command started', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -166,7 +166,7 @@ suite('sessions of the agent', () => {
     )
   })
 
-  test('another client finds a session’s running commands with their output so far, and can continue them', async () => {
+  test('another client finds a session’s running commands and their output so far, and can send them input', async () => {
     await using native = await NativeAgent.start()
     await native.agent.sessions.open(spec('über'))
     const id = await queue(native.agent.sessions, 'über', 'echo one; read x; echo "two $x"; exit 4', true)
@@ -184,7 +184,7 @@ suite('sessions of the agent', () => {
     assert.deepEqual([stdout, end], ['two x\n', { type: 'exit', end: { exitCode: 4, signal: null } }])
   })
 
-  test('output with bytes of every value arrives unchanged', async () => {
+  test('output of a session command arrives unchanged for bytes of every value', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))
@@ -236,7 +236,7 @@ suite('sessions of the agent', () => {
     }
   })
 
-  test('a session command does not wait for a reader that does not read; its lost output is counted', async () => {
+  test('a session command does not wait for a client that reads nothing, and the lost output is counted', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s', { ringBytes: 65_536 }))
@@ -250,7 +250,7 @@ suite('sessions of the agent', () => {
     assert.deepEqual([again.all.length, again.lost], [65_536, 8_000_009 - 65_536])
   })
 
-  test('input that is echoed is part of the session command’s output', async () => {
+  test('input that is sent with `echoInput` is part of the session command’s output', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))

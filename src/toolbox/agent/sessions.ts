@@ -1,5 +1,5 @@
-// Sessions: shells that the agent runs, each with a queue of commands and their output. Each call is independent of earlier
-// calls, so a restarted gate finds everything again.
+// Sessions: shells that the agent runs, each with a queue of commands and their output. No call depends on an earlier call,
+// so a restarted gate can serve all sessions.
 import { jsonBytes } from '#src/kit/json-size.ts'
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { Connection } from './connection.ts'
@@ -22,11 +22,11 @@ export type SessionCommandSpec = {
   text: string
   /** Leaves the standard input open for calls of `input`. Default: the input is empty. */
   keepInput: boolean
-  /** Stores the bytes of `input` as output of the command, too. */
+  /** Stores the bytes that `input` sends as output of the command, too. */
   echoInput: boolean
 }
 
-/** The end of a command. `null`: the command never ran, because the session ended before or the command could not be started. */
+/** The end of a command. `null`: the command never ran, because the session ended first or the command could not be started. */
 export type CommandEnd = Exit | null
 
 export type SessionCommand = {
@@ -90,7 +90,10 @@ export interface Sessions {
     take: TakePiece,
     options: { follow: boolean; signal: AbortSignal },
   ): Promise<void>
-  /** Writes to the command's input. Settles when the agent has the bytes. Sequential calls stay in order. */
+  /**
+   * Writes to the command's input. Settles when the agent has the bytes. Bytes of calls that are made one after the other
+   * stay in order.
+   */
   input(sessionId: string, commandId: string, data: Uint8Array, options?: { close?: boolean }): Promise<void>
 }
 
@@ -130,7 +133,7 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   const beginning = fields.bytes().subarray(0, most)
   fields.end()
   const isWholeText = beginning.length === textBytes
-  // `stream` drops a character that was cut at the end.
+  // With `stream`, the decoder leaves out a character that was cut at the end of the text.
   const text = new TextDecoder().decode(beginning, { stream: !isWholeText })
   return {
     command: {
@@ -141,7 +144,7 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   }
 }
 
-/** Maximum number of sessions in a list. `commandsMax` is above the agent's own limit of commands per session. */
+/** Maximum number of sessions in a list, and of commands. `commandsMax` is above the agent's limit of commands per session. */
 const sessionsMax = 1024
 const commandsMax = 16_384
 /** Maximum size of a frame that describes a session or a command. */

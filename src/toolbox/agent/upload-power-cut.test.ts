@@ -1,5 +1,5 @@
-// An uploaded file is on the disk before the answer to the upload is sent. Needs root, because strace records the agent's
-// syncs; skipped otherwise, with a message.
+// Checks that an uploaded file is on the disk before the answer to the upload is sent. Needs root, because strace records the
+// agent's syncs; skipped otherwise, with a message.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -42,7 +42,7 @@ const isWhole = (cuts: { text: string | undefined; after: string }[]) => {
 }
 
 suite('uploads and power cuts', { skip: needsRoot }, () => {
-  test('a new file is complete after a power cut once the upload was answered; before, complete or absent', async () => {
+  test('after a power cut, a new file is complete if the upload was answered, else complete or absent', async () => {
     await using native = await NativeAgent.start('release')
     const { remains, answered } = await uploadAndCut(native, { name: 'new' })
     isWhole(answered)
@@ -54,14 +54,14 @@ suite('uploads and power cuts', { skip: needsRoot }, () => {
     isWhole((await uploadAndCut(native, { name: 'some/new/file', makeParents: true })).answered)
   })
 
-  test('an upload over an existing file in place survives a power cut once it was answered', async () => {
+  test('an upload that overwrites an existing file in place survives a power cut once it was answered', async () => {
     await using native = await NativeAgent.start('release')
     const old = 'what was there before, and longer'
     writeFileSync(join(native.directory, 'old'), old)
     isWhole((await uploadAndCut(native, { name: 'old', old })).answered)
   })
 
-  test('a replaced program is the new one after a power cut once answered; before, the old or the new one', async () => {
+  test('after a power cut, a replaced program is the new one if the upload was answered, else old or new', async () => {
     await using native = await NativeAgent.start('release')
     const program = join(native.directory, 'program')
     copyFileSync('/bin/sleep', program)

@@ -22,7 +22,7 @@ suite('chart lines in the output of a program', () => {
     })
   })
 
-  test('chart lines are found wherever the output is cut into pieces', () => {
+  test('chart lines are found no matter where the output is cut into pieces', () => {
     const whole = Buffer.from(`dtn_\n${chartLine({ n: 'é' })}x dtn_artifact_k39fd2:{}\n\n${chartLine({ n: 2 })}dtn_art`)
     const expected = { text: 'dtn_\nx dtn_artifact_k39fd2:{}\n\ndtn_art', charts: [{ n: 'é' }, { n: 2 }] }
     fc.assert(

@@ -8,7 +8,7 @@ picture.
 import sys
 
 MARK = "dtn_artifact_k39fd2:"
-# The runner drops a longer line; the picture alone is then better than nothing.
+# The runner drops a longer line. A shorter line with only the picture is then better than nothing.
 LONGEST_LINE = 6 * 1024 * 1024
 MOST_PARTS = 16
 
@@ -153,7 +153,8 @@ def line_elements(ax):
     ]
 
 
-# The first kind that finds something names the chart: a box plot also has lines, a scatter plot may have a fitted one.
+# The first kind whose function finds something decides the type of the chart: a box plot also has lines, and a scatter plot
+# may have a fitted line.
 KINDS = (
     ("pie", pie_elements, False),
     ("box_and_whisker", box_elements, True),
@@ -209,7 +210,7 @@ def is_colorbar(ax):
 
 
 def figure_chart(figure):
-    # Drawing comes first: only then do the ticks have their texts.
+    # Draw the figure before reading it, because only then do the ticks have their texts.
     png = picture(figure)
     above = getattr(figure, "_suptitle", None)
     title = above.get_text() if above is not None else ""
@@ -239,7 +240,7 @@ def say(chart):
         text = json.dumps({"type": "chart", "value": dict(chart, elements=[])}, allow_nan=False)
     sys.stdout.flush()
     data = (MARK + text + "\n").encode("ascii")
-    # Around sys.stdout, which the program may have redirected.
+    # Write to the descriptor and not to sys.stdout, which the program may have redirected.
     while data:
         data = data[os.write(1, data) :]
 

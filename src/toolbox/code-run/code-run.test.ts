@@ -88,7 +88,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.equal(body.result, `['-', 'a b', '"quoted"', '$HOME', '--flag', '']\n`)
   })
 
-  test('the output of Python code has standard output and standard error in their order', async () => {
+  test('the output of Python code contains standard output and standard error in the order of writing', async () => {
     await using box = await startToolbox()
     const code = 'import sys\nfor i in range(3):\n  print("o", i)\n  print("e", i, file=sys.stderr)'
     const { body } = await box.post(codeRun, { code, language: 'python', envs: { LANG: 'C.UTF-8' } })
@@ -199,7 +199,7 @@ suite('POST /process/code-run: javascript modules', () => {
     assert.equal((await run('const x = await (Promise.resolve(3))\nconsole.log(x)')).result, '3\n')
   })
 
-  test('JavaScript that only mentions module keywords runs as a script', async () => {
+  test('JavaScript with import and await only in strings, functions or dynamic imports runs as a script', async () => {
     const code = 'undeclared = "import x; await y"; const f = async () => { await 1; return import("node:os") }\n'
     const { result } = await run(`${code}f().then((os) => console.log(undeclared.length, typeof os.cpus))`)
     assert.equal(result, '17 function\n')
@@ -264,7 +264,7 @@ suite('POST /process/code-run: the file of the code', () => {
     assert.equal((await box.post(codeRun, { code, language: 'javascript' })).body.result, 'text\nfile\n')
   })
 
-  test('TypeScript code can import TypeScript files by all usual paths, and these can import others', async () => {
+  test('TypeScript code can import TypeScript files with .ts, .js or no extension, which can import others', async () => {
     using made = await make()
     const put = (name: string, text: string) => {
       mkdirSync(dirnameOf(join(made.directory, name)), { recursive: true })

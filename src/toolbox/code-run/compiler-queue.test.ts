@@ -22,7 +22,7 @@ const start = (atOnce: number) => {
 }
 
 suite('the queue of TypeScript compilations', () => {
-  test('the organization with the fewest running compilations is next, however many others’ wait', async () => {
+  test('the organization with the fewest running compilations is next, however many others wait', async () => {
     const { take, endOne, order } = start(2)
     await Promise.all([take('a'), take('a')])
     const waiting = [take('a'), take('a'), take('b'), take('c')]
@@ -31,7 +31,7 @@ suite('the queue of TypeScript compilations', () => {
     assert.deepEqual(order, ['a', 'a', 'b', 'a', 'c', 'a'])
   })
 
-  test('a compilation is refused with 429 if too many wait, but each organization may have one waiting', async () => {
+  test('a compilation is refused with 429 if too many wait, but each organization may have one that waits', async () => {
     const { take } = start(1)
     await take('a')
     for (let call = 0; call < 3; call++) take('a')

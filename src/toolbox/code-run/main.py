@@ -10,7 +10,7 @@ import sys
 
 NAME = "<stdin>"
 
-# What a program asks to find out whether it is run again in a child.
+# Words in a program that show that it checks whether it runs in a spawned child.
 GUARDS = (b"__main__", b"current_process")
 
 
@@ -89,7 +89,7 @@ def run(source):
     sys.excepthook = show_error
     for name in [name for name in module.__dict__ if not name.startswith("__")]:
         del module.__dict__[name]
-    # As text, so that a line which names an encoding changes nothing.
+    # Decode the code first, so that a line which names an encoding has no effect.
     code = compile(source.decode("utf-8-sig"), NAME, "exec", dont_inherit=True)
     give_file(module, source)
     sys.meta_path.insert(0, ImportWatch("linecache", give_lines(source)))

@@ -1,5 +1,5 @@
 // Compiles TypeScript to CommonJS, or to an ES module if it has top-level `await`. The compiler runs outside the sandbox,
-// because an image may have no compiler. The compiler has no privileges, so the runner starts it, as root
+// because an image may have no compiler. It must run without privileges, which only root can arrange, so the runner starts it
 // (src/runner/gate-link/compiler.ts).
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
@@ -13,8 +13,8 @@ const waitingAtMost = { each: 16, all: 64, sure: 2 }
 const sourceBytes = 1024 * 1024
 
 /**
- * The queue of compilations. An organization with many waiting compilations delays only itself: the organization with the fewest
- * running compilations is next.
+ * The queue of compilations. The organization with the fewest running compilations is next, so an organization with many
+ * waiting compilations delays only itself.
  */
 export const compilerQueue = (running = atOnce, most = waitingAtMost): FairQueue =>
   new FairQueue({
@@ -35,7 +35,10 @@ const foundWrong = 1
 const needsModule = /Top-level await is currently not supported with the "cjs" output format/
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
 
-/** Compiles code. A `complaint` is about the caller's code, so it becomes the program's output. Throws the deadline's reason. */
+/**
+ * Compiles code. A `complaint` is an error in the caller's code, so it becomes the program's output. If the deadline's signal
+ * ends the compilation, throws its reason.
+ */
 export const transpile = async (
   { compile }: Compiler,
   owner: string,

@@ -1,6 +1,6 @@
-// Runs one call of computer use in the sandbox, as its user: a Python program from `inside/`, which ends with its answer. The
-// sandbox is not trusted, so time, size and form of the answer are checked. Pictures of the display come as base64 text, and
-// the gate does not decode them.
+// Runs one call of computer use in the sandbox, as the sandbox's user. The call is a Python program from `inside/`, which
+// prints its answer and ends. The sandbox is not trusted, so time, size and form of the answer are checked. Pictures of the
+// display come as base64 text, and the gate does not decode them.
 import { readFileSync } from 'node:fs'
 import type { FastifyReply } from 'fastify'
 import Type, { type Static, type TSchema } from 'typebox'
@@ -26,7 +26,7 @@ const sources = {
   accessibility: `${base}${read('accessibility')}`,
 }
 
-/** Reads the program from the standard input, so that lists of processes do not show it. */
+/** Makes Python read its program from standard input, so that lists of processes do not show it. */
 const bootstrap = [
   'import json,sys',
   'q=json.load(sys.stdin)',
@@ -84,7 +84,10 @@ const validatorOf = (schema: TSchema): Validator => {
 const malformed = (cause?: unknown) =>
   new Problem('unprocessable', 'The programs of the desktop gave no answer that can be read.', { cause })
 
-/** Whether a text has so many escapes that parsing it would block this process. A picture, the longest text, has none. */
+/**
+ * Whether a text has so many escapes that parsing it would block this process. A picture, which is the longest text, has no
+ * escapes.
+ */
 const hasManyEscapes = (text: string): boolean => {
   let count = 0
   for (let at = text.indexOf('\\'); at !== -1 && count <= mostEscapes; at = text.indexOf('\\', at + 1)) count += 1

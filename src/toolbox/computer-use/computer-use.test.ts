@@ -302,7 +302,7 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
     }
   })
 
-  test('computer use calls answer 422 with the error of a program that fails, and for an endless answer', async () => {
+  test('computer use calls answer 422 with the error of a program that fails, and 422 for an endless answer', async () => {
     behave('echo "first\nOSError: No space left" >&2; exit 1')
     const died = await position()
     assert.deepEqual([died.status, /OSError: No space left\./.test(died.body.message)], [422, true])
