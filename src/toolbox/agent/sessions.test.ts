@@ -104,7 +104,7 @@ for (const shell of ['bash', 'sh'] as const) {
       }
     })
 
-    test('a background child delays no later command of its session, and writes to the output of its own command', async () => {
+    test('a background child delays no later command of its session, and writes to its own command’s output', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       const go = `${native.directory}/go`

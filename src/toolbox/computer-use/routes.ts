@@ -73,7 +73,10 @@ const statusOf = (all: Record<string, { running: boolean }>) => {
 
 const statusCall = { of: 'desktop', call: 'status', answer: ProcessStatuses } as const
 
-/** Version 0.216.0 of the TypeScript SDK sends the four numbers of `takeRegion` in the reverse order. */
+/**
+ * Corrects the region of a screenshot: version 0.216.0 of the TypeScript SDK sends the four numbers of `takeRegion` in the
+ * reverse order.
+ */
 const asMeant = (query: Static<typeof RegionQuery>, { headers }: FastifyRequest) => {
   const isReversed = headers[sdkSourceHeader] === 'sdk-typescript' && headers[sdkVersionHeader] === '0.216.0'
   if (!isReversed) return query
@@ -345,7 +348,10 @@ const screenRoutes = [
   }),
 ]
 
-/** Ids of recordings are parts of paths in the sandbox. */
+/**
+ * Makes a call about one recording. Refuses all ids but those of recordings, because the id becomes part of a path in the
+ * sandbox.
+ */
 const recordingCall = (call: string, id: string) => {
   if (!/^[0-9a-f]{32}$/.test(id)) throw new Problem('not_found', 'There is no such recording.')
   return { of: 'recordings', call, given: { id }, answer: Recording } as const

@@ -89,7 +89,7 @@ const Pid = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })
 export const TreeQuery = Type.Object({
   scope: Type.Optional(Type.Enum([...scopes])),
   pid: Type.Optional(Pid),
-  /** Depth of the tree. -1: the caller sets no limit. 0: only the root node. */
+  /** How many levels below its root the tree may have. 0: only the root. -1: as many as the server returns at most. */
   maxDepth: Type.Optional(Type.Integer({ minimum: -1, maximum: 1000 })),
 })
 const NodeText = Type.String({ maxLength: 1000 })
@@ -118,14 +118,14 @@ const node = {
   bounds: Type.Optional(Type.Object(place)),
 }
 const Node = Type.Object(node)
-/** The nodes of a tree, parents first. `parent`: index of the parent. */
+/** The nodes of a tree, parents first. `parent`: index of the parent node in this list. */
 export const TreeRows = Type.Object({
   rows: Type.Array(Type.Object({ ...node, parent: Type.Union([Whole, Type.Null()]) }), { maxItems: 2000 }),
   truncated: Flag,
 })
 export type TreeRows = Type.Static<typeof TreeRows>
 export type TreeNode = Type.Static<typeof Node> & { children?: TreeNode[] }
-/** `children` are nodes too. */
+/** Each of the `children` is a node of this form, too. */
 const Root = Type.Object({ ...node, children: Type.Optional(Type.Array(Type.Unknown())) })
 export const Tree = Type.Object({ root: Type.Optional(Root), truncated: Flag })
 export const Nodes = Type.Object({ matches: Type.Array(Node), truncated: Flag })

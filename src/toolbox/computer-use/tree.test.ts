@@ -55,7 +55,7 @@ suite('the answer of a sandbox to a computer use call', () => {
     assert.deepEqual(readAnswer(answer({ result: { windows: [window] } }), Windows), { windows: [window] })
   })
 
-  test('`readAnswer` throws the status of the refusal’s kind, and 422 for an unknown kind', () => {
+  test('`readAnswer` throws for a refusal with the status of its kind, and with 422 for an unknown kind', () => {
     for (const [refusal, status] of [
       ['bad', 400],
       ['unknown', 404],

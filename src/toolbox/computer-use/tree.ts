@@ -1,8 +1,8 @@
-// Makes an accessibility tree of its nodes, which come from the sandbox as a flat list.
+// Makes an accessibility tree from a flat list of nodes, which comes from the sandbox.
 import { Problem } from '#src/problems.ts'
 import type { TreeNode, TreeRows } from './schemas.ts'
 
-/** Most levels of a tree. The program in the sandbox stops earlier. */
+/** Maximum number of levels of a tree. The program in the sandbox returns fewer levels. */
 const deepest = 100
 
 /** Throws a 422 if a node comes before its parent, because such a list could contain a cycle, or if the tree is too deep. */

@@ -250,7 +250,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
 suite('stored answers of commands with an Idempotency-Key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('stored answers above their limit are evicted, oldest first; a repeated call with a huge one gets 409', async () => {
+  test('stored answers above their limit are evicted, oldest first; a call with a huge answer gets 409 later', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0
@@ -337,7 +337,7 @@ suite('POST /process/execute: user and environment', () => {
     assert.equal(body.result, 'sandbox call a "b" $c\nd\n')
   })
 
-  test('a command’s base variables have the ids of the sandbox, and the telemetry endpoint if one is set', async () => {
+  test('a command’s environment has the ids of the sandbox, and the telemetry endpoint if one is set', async () => {
     await using box = await startToolbox({ otelEndpoint: 'http://collector.test:4318' })
     const { body } = await box.post(execute, { command: 'env | grep ^DAYTONA_ | sort' })
     assert.deepEqual(body.result.trimEnd().split('\n'), [

@@ -48,8 +48,8 @@ export const checkCommand = ({ command, envs }: ExecuteRequest): void => {
 }
 
 /**
- * Starts the command, or returns why it could not start. After the start nothing here refers to the caller's request body, so
- * that its memory can be freed.
+ * Starts the command, or returns why it could not start. After the start, nothing in this function refers to the caller's
+ * request body, so that its memory can be freed.
  */
 const start = async (
   sandbox: ToolboxSandbox,
@@ -77,7 +77,7 @@ const start = async (
     }
   }
   const words = plainWordsOf(command, env)
-  // If a program cannot start, run the command through a shell, which prints the reason.
+  // If the program could not be started without a shell, run the command through a shell, which prints the reason.
   const alone = words && (await startBy({ argv: words }))
   if (alone && !(alone instanceof StartFailed)) return alone
   for (const shell of shells) {
@@ -110,6 +110,9 @@ export const executeGiven = async (
   return { exitCode, result: `${output.text()}${line}`, oom: shortage.oom }
 }
 
-/** Executes a command. While it runs, nothing here may refer to the HTTP request body, so that the body's memory can be freed. */
+/**
+ * Executes a command. While it runs, nothing in this function may refer to the HTTP request body, so that its memory can be
+ * freed.
+ */
 export const execute = (sandbox: ToolboxSandbox, body: ExecuteRequest, deadline: Deadline): Promise<ExecuteResponse> =>
   executeGiven(sandbox, { body }, deadline)

@@ -37,7 +37,7 @@ suite('GET /files/download', () => {
     assert.match((await room.get('/download', { path: '/proc/self/status' })).text, /alcove-agent/)
   })
 
-  test('GET /files/download answers 206 for one range, 416 for one after the end, 200 for other Range headers', async () => {
+  test('GET /files/download answers 206 for one range, 416 for a range after the end, 200 for other Range headers', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('ten'), '0123456789')
     const ask = (range: string) => room.get('/download', { path: room.at('ten') }, { range })
@@ -115,7 +115,8 @@ suite('POST /files/bulk-download', () => {
     const stream = Readable.from([Buffer.from('x')])
     const files = { read: async () => ({ length: 1, stream }) } as unknown as Files
     const reply = { header: () => reply } as unknown as FastifyReply
-    // The answer's stream buffers less than 200,000 bytes. So it stops within this file name, before it reads the file itself.
+    // The stream of the answer buffers less than 200,000 bytes, and nobody reads it. So it stops inside this file name,
+    // before it reads the file itself.
     const answer = bulkDownload(files, ['x'.repeat(200_000)], {} as FastifyRequest, reply)
     await once(answer, 'readable')
     await once(answer.destroy(), 'close')

@@ -34,8 +34,8 @@ const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> 
 }
 
 /**
- * Words with which the sentence of a code begins, for example `file not found: /a/b`. Clients search for these words. The path
- * comes after them.
+ * For some error codes: the words with which the sentence of the error begins, for example `file not found: /a/b`. Clients
+ * search for these words. The path follows them.
  */
 const openings: Partial<Record<ProblemCode, readonly [words: string, sentence: string]>> = {
   file_not_found: ['file not found', 'There is no such file or directory.'],

@@ -36,8 +36,8 @@ const write = (parts: readonly Read[], boundary: string): Buffer =>
   ])
 
 suite('multipart bodies of uploads', () => {
-  test('`readParts` returns the parts of every multipart body, wherever its chunks are cut', async () => {
-    // These contents consist of the characters of the boundary.
+  test('`readParts` returns the parts of every multipart body, no matter where its chunks are cut', async () => {
+    // Contents that consist of the characters of the boundary, and so often begin like it.
     const contents = fc
       .array(fc.constantFrom('\r', '\n', '-', '--', 'b', 'bo', '\r\n--b', 'x'), { maxLength: 20 })
       .map((pieces) => Buffer.from(pieces.join('')))

@@ -54,7 +54,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/branches', { path })).body.current, 'readme')
   })
 
-  test('calls for invalid, missing, existing or current branches answer 4xx with the reason', async () => {
+  test('branch calls answer 4xx with the reason for a bad, missing, existing or current branch', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'next\n' }, 'next')
     const path = await room.clone()

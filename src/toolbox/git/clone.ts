@@ -4,8 +4,8 @@ import type { Git } from './run-git.ts'
 import { type CloneRequest, given, type InitRequest } from './schemas.ts'
 
 /**
- * Clones a repository. `home` and `repository` run the same git in two directories, because only the home exists before the
- * clone.
+ * Clones a repository. `home` runs git in the user's home and `repository` in the target directory, because only the home
+ * exists before the clone.
  */
 export const clone = async (home: Git, repository: Git, body: CloneRequest): Promise<void> => {
   const { url, credentials: fromUrl } = splitUrl(body.url)

@@ -46,7 +46,10 @@ export const optionsFor = (credentials: Credentials | undefined, urls: readonly 
   }
 }
 
-/** The credentials of a request. Most hosts accept a token alone, with any user name. */
+/**
+ * The credentials of a request. A token without a user name gets the name `git`, because most hosts accept a token with any
+ * name.
+ */
 export const credentialsOf = (account: Account): Credentials | undefined => {
   const username = given(account.username)
   const password = given(account.password)

@@ -45,7 +45,7 @@ export type Git = {
 const quietly = {
   LC_ALL: 'C',
   GIT_TERMINAL_PROMPT: '0',
-  // Disables prompts: an empty value means no program. If it is unset, git looks for a program that prompts.
+  // Disable prompts: an empty value means that no program prompts. If the variable is unset, git looks for such a program.
   GIT_ASKPASS: '',
   SSH_ASKPASS: '',
   GIT_PAGER: 'cat',
@@ -130,8 +130,8 @@ export const recordsOf = (stdout: Buffer, end: '\0' | '\n', encoding: BufferEnco
 }
 
 /**
- * Passes file names to git through standard input. So no list is too long, and git takes no name for an option or a pattern: a
- * name means the file of that name, whatever characters it contains.
+ * Passes file names to git through standard input. So no list is too long, and git mistakes no name for an option or a
+ * pattern: a name means the file of that name, whatever characters it contains.
  */
 export const fileList = (files: readonly string[]) => ({
   args: ['--pathspec-from-file=-', '--pathspec-file-nul'],

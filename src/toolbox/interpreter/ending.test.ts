@@ -56,7 +56,7 @@ suite('the timeout of interpreter code', () => {
 })
 
 suite('the end of an interpreter context’s Python', () => {
-  test('if Python itself ends, the caller gets an error and close code 1011, and the next run starts anew', async () => {
+  test('if Python itself ends, the caller gets an error and close code 1011, and the next run a new Python', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box, { cwd: '/tmp' })
     for (const [code, words] of [
@@ -72,7 +72,7 @@ suite('the end of an interpreter context’s Python', () => {
     }
   })
 
-  test('deleting a context ends its running call and its waiting call with that reason', async () => {
+  test('deleting an interpreter context closes the sockets of its running and its waiting run', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const run = start(box, 'print("runs")\nimport time\ntime.sleep(3600)', { contextId })
@@ -86,7 +86,7 @@ suite('the end of an interpreter context’s Python', () => {
     assert.equal((await waiting.outcome).code, 1008)
   })
 
-  test('interpreter code that forks goes on in one Python, and its child sends no messages', async () => {
+  test('after interpreter code forks, its context continues in one Python, and the child sends no messages', async () => {
     await using box = await startToolbox()
     const code = 'import os\npid = os.fork()\nif pid: _ = os.waitpid(pid, 0)\nprint("parent" if pid else "child")'
     assert.deepEqual((await printed(box, code)).split('\n').sort(), ['', 'child', 'parent'])

@@ -1,5 +1,6 @@
-// A run in a worker, from the request to its end. A worker does one run after the other. So before its own run, the gate waits
-// for a run that an earlier gate began. The worker reports the deadline of that run.
+// A run in a worker, from the request to its end. A worker does one run after the other. After a restart of the gate, a run
+// that the gate had begun before may still be running. So the gate waits for that run first, until the deadline that the
+// worker reports for it.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { type Exit, isRefused, type Jobs } from '../agent/agent.ts'
@@ -49,7 +50,7 @@ class Deadline {
     this.#sent = this.#jobs.signal(this.#jobId, signal).catch(() => undefined)
   }
 
-  /** Cancels the deadline. After this settles, no signal of this run can reach the next run. */
+  /** Cancels the deadline. After this settles, no signal for this run can hit the next run. */
   async clear(): Promise<void> {
     clearTimeout(this.#timer)
     await this.#sent
@@ -78,8 +79,8 @@ class Asking {
   begin(): void {
     if (this.#isOver || this.#timer !== undefined) return
     this.#timer = setTimeout(async () => {
-      // Send a question only after the worker has accepted the last one, so that questions do not pile up. Ignore the error of
-      // an ended worker: `follow` reports the end.
+      // Send a question only after the worker has accepted the question before, so that questions do not pile up. Ignore the
+      // error of an ended worker: `follow` reports the end.
       await this.#jobs
         .input(this.#jobId, Buffer.from(`\n${JSON.stringify({ ask: this.#word })}\n`))
         .catch(() => undefined)
@@ -150,7 +151,7 @@ const isBusy = async (jobs: Jobs, { job }: Context): Promise<boolean> => {
   return last !== undefined && last.id !== null && last.type !== 'done'
 }
 
-/** Waits for a run that an earlier gate began, until that run's deadline at most. */
+/** Waits for a run that the gate began before its restart, until that run's deadline at most. */
 const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   const { job } = context
   const deadline = new Deadline(jobs, job.id)

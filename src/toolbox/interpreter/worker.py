@@ -115,7 +115,7 @@ def pass_on_everything():
     flush()
     with telling:
         for stream in streams:
-            # What child processes go on writing must not keep this run from ending.
+            # Child processes may write without end. Read only this often, so that the run can still end.
             for _ in range(64):
                 if not stream.pass_on():
                     break
@@ -136,7 +136,7 @@ def open_input():
 
 open_input()
 sys.argv = [""]
-# Files are uploaded to here, modules among them. The working directory comes first.
+# Callers upload files to /tmp, including modules. Modules in the working directory come first.
 sys.path.append("/tmp")
 
 
@@ -147,7 +147,7 @@ def on_interrupt(_signal, _frame):
 
 signal.signal(signal.SIGINT, on_interrupt)
 
-# The code's own module: what it defines lives in a real `__main__`, so pickling and `import __main__` work.
+# The module of the code. It is a real `__main__`, so pickling and `import __main__` work with what the code defines.
 module = types.ModuleType("__main__")
 module.__builtins__ = __builtins__
 sys.modules["__main__"] = module
@@ -177,7 +177,7 @@ loop = None
 def wait_for(coroutine):
     """Tasks and clients of one run are there for the next: all runs share one loop."""
     global loop
-    # It takes long to load, and most code never waits.
+    # Import asyncio only when code needs it, because it loads slowly and most code never waits.
     import asyncio
 
     if loop is None or loop.is_closed():
@@ -187,7 +187,7 @@ def wait_for(coroutine):
     try:
         return loop.run_until_complete(task)
     finally:
-        # After an interrupt.
+        # Only an interrupt leaves the task undone here.
         if not task.done():
             task.cancel()
             loop.run_until_complete(asyncio.wait([task], timeout=CANCEL_SECONDS))
@@ -348,7 +348,8 @@ def serve(id, code, envs, deadline):
             os.environ.update(envs)
             formats = run(code)
         except SystemExit as leaving:
-            # As Python does when it ends: a number is an exit code, which a run has not, and anything else is said.
+            # SystemExit is handled as Python does at its end: a number is an exit code, which a run does not have, and any
+            # other value is printed.
             if not isinstance(leaving.code, (int, type(None))):
                 print(leaving.code, file=sys.stderr)
             if sys.stdin.closed:
@@ -359,14 +360,14 @@ def serve(id, code, envs, deadline):
             failure = error
         except BaseException as error:
             failure = error
-        # From here on an interrupt is late: the run is over.
+        # The run is over, so ignore an interrupt from here on.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt as error:
-        # It came between the end of the code and the line above.
+        # The interrupt came between the end of the code and the line above.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         failure = failure or error
     if os.getpid() != own_pid:
-        # The code forked, and this is the child that ran past its end.
+        # The code has forked, and this process is the child, which has reached the end of the code.
         flush()
         os._exit(0)
     faulthandler.cancel_dump_traceback_later()

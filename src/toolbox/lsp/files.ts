@@ -1,5 +1,5 @@
-// Resolves the paths of files that callers name. The SDK writes `file://` before a path without encoding the path; other clients
-// write URIs.
+// Resolves the paths of files that callers name. The SDK writes `file://` and then the path as it is. Other clients write a
+// URI, in which special characters of the path are encoded, such as `%20` for a space.
 import { posix } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { readWhole } from '#src/kit/read-whole.ts'

@@ -119,7 +119,7 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
-  test('language server calls accept file:// paths and URIs; 404 for a missing file, 422 for a large one', async () => {
+  test('language server calls accept plain and percent-encoded paths after file://; 404 for a missing file', async () => {
     const work = await started('names of files')
     const name = join(work.pathToProject, 'ä 100%.py')
     writeFileSync(name, 'odd')
@@ -316,7 +316,7 @@ suite('a language server with small limits', () => {
   }
   const completion = { textDocument: { uri: 'file:///a' }, context: {} }
 
-  test('a language server without an answer causes 408, too many open requests 429, and it continues', async () => {
+  test('a language server without an answer causes 408, too many open requests 429; the server stays in use', async () => {
     await using box = await startToolbox()
     const server = await run(box, 'hangs', { answerMs: 300, mostWaiting: 2 })
     const waiting = [

@@ -113,8 +113,8 @@ class Client {
   }
 
   /**
-   * Whether output is missing because this client reads too slowly. Otherwise the agent could not store it, because the disk of
-   * the sandbox is full.
+   * Whether output is missing because this client reads too slowly. If false, the agent could not store the output, because
+   * the sandbox's disk is full.
    */
   async #isTooSlow({ offset, lostBytes }: JobEvent & { type: 'truncated' }): Promise<boolean> {
     const now = (await this.#sandbox.agent.jobs.list()).find(({ id }) => id === this.#pty.job.id)
@@ -137,8 +137,8 @@ class Client {
 }
 
 /**
- * Connects a client. `find` returns the terminal, and may create it. If it fails, its error is sent to the client, and the socket
- * is closed.
+ * Connects a client. `find` returns the terminal, and may create it. If `find` fails, its error is sent to the client, and
+ * the socket is closed.
  */
 export const connect = async (socket: WebSocket, sandbox: ToolboxSandbox, find: () => Promise<Pty>): Promise<void> => {
   // Listen for input before the first `await`, because a client may type immediately.

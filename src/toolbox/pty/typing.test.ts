@@ -119,7 +119,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(await takeAll(), 110)
   })
 
-  test('typed input for a terminal that was never found stops counting towards the limit', () => {
+  test('typed input stops counting towards the limit if its terminal does not exist', () => {
     const bound = new Budget({ each: 1000, all: 1000 })
     for (let round = 0; round < 3; round++) {
       const client = start(bound)

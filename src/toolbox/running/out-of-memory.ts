@@ -34,7 +34,7 @@ export const watchMemory = (sandbox: Sandbox) => {
     const until = Date.now()
     if (exitCode === 0 && until - from < fastMs) return undefined
     const { spans } = await killsOf(sandbox)
-    // Calls `Date.now()` a second time, because the runner notes the time of a kill a moment after the kill.
+    // Calls `Date.now()` again, because the runner notes the time of a kill a moment after the kill.
     return wasBetween(spans, from, Date.now()) ? shortageOf(sandbox) : undefined
   }
 }
@@ -54,5 +54,7 @@ export const lookBack = async (
     endedAt !== null && wasBetween(spans, createdAt.getTime(), endedAt.getTime()) ? shortageOf(sandbox) : undefined
 }
 
-/** Whether the sandbox ever ran out of memory. False for almost all sandboxes. The agent is not asked. */
+/**
+ * Whether the sandbox ever ran out of memory. False for almost all sandboxes. Asks only the runner, not the sandbox's agent.
+ */
 export const hasRunShort = async (sandbox: Sandbox): Promise<boolean> => (await killsOf(sandbox)).count > 0

@@ -70,7 +70,7 @@ export const followToEnd = async (
   }
 }
 
-/** Adds the output so far to the 408 of a command that was killed at its timeout. */
+/** If a command was killed at its timeout, adds the output so far to the error 408. */
 export const withOutputSoFar = async <T>(work: Promise<T>, output: Pick<BoundedOutput, 'text'>): Promise<T> => {
   try {
     return await work

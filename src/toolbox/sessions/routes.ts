@@ -44,7 +44,7 @@ const asWanted = async (
   return isMarked ? logs.output : logs
 }
 
-/** Maximum size of a body: a command may have 1 MiB, and JSON may take six bytes for each. */
+/** Maximum size of a body: a command may have 1 MiB, and JSON may need six bytes for each byte of it. */
 const bodyLimit = longestText
 
 export const sessionRoutes = [

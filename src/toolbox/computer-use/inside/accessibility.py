@@ -1,5 +1,5 @@
-# The accessibility tree (AT-SPI) of the programs on the display, asked for over D-Bus. Programs answer for themselves, so a tree
-# may be endless, in a circle, slow or wrong: nodes, depth, texts and time are limited.
+# The accessibility tree (AT-SPI) of the programs on the display, asked for over D-Bus. Each program describes its own nodes.
+# So a tree may be endless, in a circle, slow or wrong; therefore nodes, depth, texts and time are limited.
 import re
 
 try:
@@ -18,7 +18,7 @@ ROOT = ("org.a11y.atspi.Registry", "/org/a11y/atspi/accessible/root")
 ACCESSIBLE = "org.a11y.atspi.Accessible"
 PROPERTIES = "org.freedesktop.DBus.Properties"
 
-# In the order of AtspiStateType.
+# Names of the states of a node, in the order of AtspiStateType.
 STATES = (
     "invalid active armed busy checked collapsed defunct editable enabled expandable expanded focusable focused has-tooltip "
     "horizontal iconified modal multi-line multiselectable opaque pressed resizable selectable selected sensitive showing "

@@ -223,7 +223,7 @@ class Supervisor:
 
     def launch(self, each):
         each.start()
-        # Programs find the accessibility bus by a property of the display, so a new display needs a new start of it.
+        # Programs find the accessibility bus by a property of the display. A new display lacks it, so start the bus again.
         if each.name == "xvfb" and "at-spi" in self.all:
             self.all["at-spi"].send(signal.SIGTERM)
 
@@ -236,7 +236,7 @@ class Supervisor:
     def start_one(self, each):
         each.ends = []
         self.launch(each)
-        # A program that ends immediately was not started, even if `ready` is true.
+        # A program that has ended again already counts as not started, even if `ready` returns true.
         if self.wait(lambda: each.process is None or each.ready(), READY_SECONDS) and each.process is not None:
             return None
         words = last_words(bytes(each.output["errors"] or each.output["logs"]))
@@ -341,7 +341,7 @@ def start():
         said = ask("status")
         if said is not None:
             return said["result"]
-        # If another start was first, its supervisor answers, and the supervisor of this start has ended.
+        # If another call has started a supervisor first, that supervisor answers, and the supervisor of this call has ended.
         if supervisor.poll() not in (None, 0):
             break
         time.sleep(0.05)

@@ -24,7 +24,7 @@ def read(id):
     try:
         with open(record_path(id)) as file:
             record = json.loads(file.read(RECORD_BYTES))
-        # The sandbox's user may have written the record.
+        # Check each field, because the sandbox's user may have written the record.
         name, pid, began = record["fileName"], int(record["pid"]), float(record["began"])
         is_sound = re.fullmatch(r"[A-Za-z0-9-]{1,64}_%s\.mp4" % id, name) and pid > 1 and 0 <= began <= 2 ** 40
         if record["id"] != id or not is_sound:

@@ -2,7 +2,7 @@
 // descriptors.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** Returns an empty list for a process that ends while it is examined. */
+/** Returns what `look` returns, or an empty list if the examined process has ended meanwhile. */
 const orNothing = <T>(look: () => T[]): T[] => {
   try {
     return look()
