@@ -26,12 +26,12 @@ suite('the first message of a TLS client', () => {
     whole = await helloOf({ servername: 'API.Example.com', ALPNProtocols: ['h2', 'http/1.1'] })
   })
 
-  test('a whole message names its server in lower case, and its protocols in their order', async () => {
+  test('`readClientHello` returns the server name in lower case, and the protocols in their order', async () => {
     assert.deepEqual(readClientHello(whole), { serverName: 'api.example.com', protocols: ['h2', 'http/1.1'] })
     assert.deepEqual(readClientHello(await helloOf({})), { serverName: undefined, protocols: [] })
   })
 
-  test('every beginning of a message is incomplete, also when it comes in records of one byte', () => {
+  test('`readClientHello` returns `more` for a cut message, and reads a message in records of one byte', () => {
     for (let length = 0; length < whole.length; length++)
       assert.equal(readClientHello(whole.subarray(0, length)), 'more')
     const body = whole.subarray(5)
@@ -39,14 +39,14 @@ suite('the first message of a TLS client', () => {
     assert.deepEqual(readClientHello(records), readClientHello(whole))
   })
 
-  test('what is no TLS is `other`, and so is a message that is too long', () => {
+  test('`readClientHello` returns `other` for bytes that are not TLS and for a message that is too long', () => {
     for (const text of ['GET / HTTP/1.1\r\n', 'SSH-2.0-x\r\n', '\0\0', '\x16GET', '\x15\x03\x01\0\x02\x01\0'])
       assert.equal(readClientHello(Buffer.from(text, 'latin1')), 'other', text)
     const long = Buffer.concat([Buffer.from([22, 3, 1, 0xff, 0xff, 1, 0, 0xff, 0xff]), Buffer.alloc(mostHelloBytes)])
     assert.equal(readClientHello(long), 'other')
   })
 
-  test('a changed message never throws, and never gives a name that is none', () => {
+  test('`readClientHello` never throws for a changed message, and returns only valid server names', () => {
     const change = fc.tuple(fc.nat(whole.length - 1), fc.nat(255))
     fc.assert(
       fc.property(fc.array(change, { minLength: 1, maxLength: 8 }), fc.nat(whole.length), (changes, length) => {

@@ -3,7 +3,7 @@
 // and RFC 7301.
 
 export type ClientHello = {
-  /** In lower case, without a dot at its end. Absent: the client named no server. */
+  /** The server name in lower case, without a dot at the end. Absent: the client named no server. */
   serverName: string | undefined
   protocols: readonly string[]
 }

@@ -48,7 +48,7 @@ const get = async (...args: string[]): Promise<Received> => JSON.parse(await cur
 const headerOf = ({ headers }: Received, name: string) => headers.find(([each]) => each.toLowerCase() === name)?.[1]
 const auth = (value: string) => ['-H', `Authorization: Bearer ${value}`]
 
-suite('the proxy that puts in secrets', () => {
+suite('the proxy that replaces placeholders by secrets', () => {
   before(async () => {
     scratch = await mkdtemp(join(tmpdir(), 'alcove-egress-'))
     await writeFile(join(scratch, 'ours.pem'), ours.certificate)
@@ -76,7 +76,7 @@ suite('the proxy that puts in secrets', () => {
   })
 
   for (const version of ['1.1', '2']) {
-    test(`a value is put into headers, Basic credentials, path and query over HTTP/${version}, and not into a body`, async () => {
+    test(`a secret is put into headers, Basic credentials, path and query over HTTP/${version}, not into a body`, async () => {
       const body = `{"key":"${api.placeholder}"}`
       const got = await get(
         ...[`--http${version}`, `https://api.test/bot${api.placeholder}/x?key=${api.placeholder}`],
@@ -90,13 +90,13 @@ suite('the proxy that puts in secrets', () => {
       assert.equal(got.body, body)
     })
 
-    test(`a request for another host than the TLS connection is refused over HTTP/${version}`, async () => {
+    test(`the proxy refuses a request for another host than that of the TLS connection over HTTP/${version}`, async () => {
       const args = [`--http${version}`, 'https://api.test/', '-H', 'Host: other.test', ...auth(api.placeholder)]
       assert.match(await curl(...trusting('ours'), '-w', '%{http_code}', ...args), /another host.*421$/s)
     })
   }
 
-  test('a placeholder of a secret for another host stays as it is', async () => {
+  test('the proxy leaves a placeholder unchanged in a request to a host that its secret is not for', async () => {
     assert.equal(
       headerOf(await get('https://api.test/', ...auth(others.placeholder)), 'authorization'),
       `Bearer ${others.placeholder}`,
@@ -107,7 +107,7 @@ suite('the proxy that puts in secrets', () => {
     )
   })
 
-  test('a star stands for one label, and the certificate of the sandbox says so too', async () => {
+  test('a star in a secret’s host stands for one label, also in the certificate that the proxy shows', async () => {
     assert.equal(
       headerOf(await get('https://a.wild.test/', ...auth(api.placeholder)), 'authorization'),
       `Bearer ${api.value}`,
@@ -115,14 +115,14 @@ suite('the proxy that puts in secrets', () => {
     await assert.rejects(get('https://a.b.wild.test/'), /certificate/i)
   })
 
-  test('a connection to a host without a secret is not opened up: the client sees the server’s certificate', async () => {
+  test('the proxy does not decrypt a connection to a host without a secret, and shows no own certificate', async () => {
     const url = ['https://plain.test/', ...auth(api.placeholder)]
     await assert.rejects(get(...url), /certificate/i)
     const got: Received = JSON.parse(await curl(...trusting('world'), ...url))
     assert.equal(headerOf(got, 'authorization'), `Bearer ${api.placeholder}`)
   })
 
-  test('a withdrawn secret is not put in any more, also on a connection that is open', async () => {
+  test('the proxy no longer sends a withdrawn secret, even on a connection that is already open', async () => {
     const session = connectHttp2('https://api.test', {
       createConnection: () =>
         connectTls({ host: '127.0.0.1', port, servername: 'api.test', ca: ours.certificate, ALPNProtocols: ['h2'] }),
@@ -141,7 +141,7 @@ suite('the proxy that puts in secrets', () => {
   })
 
   for (const version of ['1.1', '2']) {
-    test(`bodies stream both ways over HTTP/${version}, before either has ended, with trailers`, async () => {
+    test(`the proxy streams bodies both ways over HTTP/${version} before either has ended, with trailers`, async () => {
       const options = { host: '127.0.0.1', port, servername: 'api.test', ca: ours.certificate }
       const open = () => {
         if (version === '1.1') {
@@ -171,7 +171,7 @@ suite('the proxy that puts in secrets', () => {
     })
   }
 
-  test('a large body passes whole', async () => {
+  test('the proxy passes on a request and an answer of 5 MB completely', async () => {
     const file = join(scratch, 'large')
     const large = Buffer.alloc(5_000_000, 'abcdefghij')
     await writeFile(file, large)
@@ -187,7 +187,7 @@ suite('the proxy that puts in secrets', () => {
     }
   })
 
-  test('a WebSocket gets the value in the head of its upgrade, and then carries messages both ways', async () => {
+  test('the proxy puts a secret into the upgrade of a WebSocket, and then passes messages in both directions', async () => {
     const web = new WebSocket('wss://api.test/', {
       headers: { authorization: `Bearer ${api.placeholder}` },
       createConnection: () => connectTls({ host: '127.0.0.1', port, servername: 'api.test', ca: ours.certificate }),
@@ -201,7 +201,7 @@ suite('the proxy that puts in secrets', () => {
     await once(web, 'close')
   })
 
-  test('`Alt-Svc` of a server does not reach the client, who would go past the proxy', async () => {
+  test('the proxy removes `Alt-Svc` from answers, because it would lead the client past the proxy', async () => {
     for (const version of ['1.1', '2']) {
       const head = await curl(
         ...trusting('ours'),
@@ -217,12 +217,12 @@ suite('the proxy that puts in secrets', () => {
     }
   })
 
-  test('a client that does not trust the authority fails, and the timeline says why', async () => {
+  test('if a client does not trust the proxy’s certificate, its connection fails and the timeline says why', async () => {
     await assert.rejects(curl(...trusting('world'), 'https://api.test/'), /certificate/i)
     assert.match(troubles.join(), /refused the certificate for api\.test.*pin certificates/)
   })
 
-  test('502 if the certificate of the server cannot be verified: no request reaches it', async () => {
+  test('the proxy answers 502 and sends no request if it cannot verify the server’s certificate', async () => {
     const wrong = makeServerCertificate({ name: 'Our secrets', privateKey: ours.privateKey }, ['api.test'], span)
     await using liar = await startFarServer(wrong, { host: '127.0.0.1', port: 0 })
     destination = { address: '127.0.0.1', port: liar.port }
@@ -233,7 +233,7 @@ suite('the proxy that puts in secrets', () => {
     assert.match(troubles.join(), /No TLS connection to api\.test/)
   })
 
-  test('what is no TLS, and what names no server, passes untouched; so does a server that speaks first', async () => {
+  test('the proxy passes on bytes that are not TLS, and the bytes of a server that sends first, unchanged', async () => {
     const greeter = createServer((socket) => {
       socket.on('error', () => {})
       socket.write('hello\n')
@@ -272,7 +272,7 @@ suite('the proxy that puts in secrets', () => {
     'no HTTP/2 at all': { protocol: 'h2', reply: 'HTTP/1.1 200 OK\r\n\r\n' },
     'an early end': { protocol: 'h2', reply: '' },
   }))
-    test(`a server that answers ${name} ends its own connection, and the proxy serves the next one`, async () => {
+    test(`a server that answers ${name} ends only its own connection, and the proxy serves the next connection`, async () => {
       const { certificate: cert, privateKey: key } = makeServerCertificate(
         { name: 'The world', ...world },
         ['api.test'],
@@ -293,7 +293,7 @@ suite('the proxy that puts in secrets', () => {
       )
     })
 
-  test('431 if the values would make the head of a request too large', async () => {
+  test('the proxy answers 431 if the secrets would make the head of a request too large', async () => {
     secrets = [{ ...api, value: 'x'.repeat(8192) }]
     const many = Array.from({ length: 10 }, (_, n) => ['-H', `X-${n}: ${api.placeholder}`]).flat()
     for (const version of ['1.1', '2'])
@@ -303,7 +303,7 @@ suite('the proxy that puts in secrets', () => {
       )
   })
 
-  test('a closed port refuses the connection with a sentence, and a plain one with a reset', async () => {
+  test('for a closed port, a client with a secret for its host gets an error answer, another client a reset', async () => {
     const closed = createServer()
     await once(closed.listen(0, '127.0.0.1'), 'listening')
     destination = { address: '127.0.0.1', port: (closed.address() as AddressInfo).port }

@@ -158,7 +158,8 @@ const openUp = async (
   }
   if (socket.destroyed) return void far.destroy()
   socket.unshift(bytes)
-  // HTTP/2 has no half-open connections. A program that was killed would keep its own until it is idle for too long.
+  // HTTP/2 does not use half-open connections. Without this line, the connection of a killed program would stay open until it
+  // was idle for too long.
   if (protocol === 'h2') socket.allowHalfOpen = false
   const near = new TLSSocket(socket, {
     ...{ isServer: true, secureContext: contextOf(secret), requestCert: false },

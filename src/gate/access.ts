@@ -49,8 +49,8 @@ const isAhead = (said: Partial<AccessAhead> | null): said is AccessAhead =>
   isAccess(said.access ?? null)
 
 /**
- * Allowed difference between control's clock and ours, in ms. If control sends an answer ahead whose time differs more, the gate
- * ignores it and asks control.
+ * Allowed difference between control's clock and ours, in ms. Control sends some answers before a call needs them. If the
+ * time in such an answer differs more, the gate ignores the answer and asks control.
  */
 const clockSkewMs = 50
 

@@ -88,7 +88,7 @@ suite('limits of connections to the gate', () => {
     }
   })
 
-  test('visitors of a public preview are evicted only for callers from their own address, silent ones first', async () => {
+  test('a visitor of a public preview is evicted only for a caller from its own address, a silent one first', async () => {
     await using sides = await startSides({ connections: { mostUnknownOfOne: 4 } })
     openedBy(sides, 'public')
     sides.inside.call = (_request, response) => void response.write('begun')

@@ -5,7 +5,7 @@ import type { Credential } from '#src/wire/access.ts'
 const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) || undefined
 
 const bearerOf = (headers: IncomingHttpHeaders): Credential[] => {
-  // HTTP allows no tab here. A tab is still read as a space, because a credential that the gate does not recognize
+  // HTTP allows no tab after `Bearer`. A tab is still read as a space, because a credential that the gate does not recognize
   // could reach a server inside a sandbox.
   const [, token] = /^bearer[ \t]+(\S+)[ \t]*$/i.exec(headers.authorization ?? '') ?? []
   if (token === undefined) return []

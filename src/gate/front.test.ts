@@ -69,7 +69,7 @@ suite('access to the toolbox through the gate', () => {
     )
   })
 
-  test('the gate names the organization header’s value to control together with the bearer token', async () => {
+  test('the gate sends the value of the organization header to control together with the bearer token', async () => {
     await using sides = await startSides()
     await fetch(`${sides.url}/toolbox/box/a`, { headers: { ...bearer, 'X-Daytona-Organization-ID': 'org-9' } })
     assert.deepEqual(sides.asked[0]?.credentials, [{ kind: 'bearer', token: 'key-1', organizationId: 'org-9' }])
@@ -114,7 +114,7 @@ suite('access to the toolbox through the gate', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 200)
   })
 
-  test('GET /system/metrics of a paused sandbox passes and is no activity; every other call gets 409', async () => {
+  test('GET /system/metrics of a paused sandbox is answered and is no activity; other calls get 409', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'paused' })
     const call = async (path: string, method = 'GET') =>
@@ -425,8 +425,8 @@ suite('how the toolbox receives a call from the gate', () => {
       await pause(isLate ? idleMs * 1.5 : 0)
       response.end(Buffer.alloc(isLate ? sizes.late : sizes.stuck))
     }
-    // The slow reader reads from the start. If it first waited until the reader that reads nothing is cut off, it would
-    // itself take nothing for too long.
+    // The slow reader reads from the start. If it waited until the reader that reads nothing is disconnected, it would be
+    // disconnected, too.
     const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer }).then((reply) => reply.arrayBuffer())
     const socket = connect(sides.port, '127.0.0.1').pause()
     socket.on('error', () => {})

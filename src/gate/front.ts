@@ -76,7 +76,7 @@ const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, met
 
 type Front = {
   server: Server
-  /** Ends all open connections at once. */
+  /** Ends all open connections immediately. */
   hangUp: () => void
 }
 

@@ -17,7 +17,7 @@ const startRunner = () => {
 }
 
 suite('the gate’s requests to the runner for memory kills', () => {
-  test('callers who ask for a sandbox’s kills during a request share the next one, never an older answer', async () => {
+  test('callers who ask for memory kills during a request to the runner share the next request, not that one', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     const first = kills.find('box')

@@ -46,7 +46,10 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
 
-/** Accepts a client that is about to be refused, and little input from it. A client that offers subprotocols must get one. */
+/**
+ * The WebSocket server that accepts clients only to tell them the refusal, so it limits their input. A client that offers
+ * subprotocols must get one of them.
+ */
 const server = new WebSocketServer({
   noServer: true,
   maxPayload: 64 * 1024,

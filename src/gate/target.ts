@@ -48,7 +48,7 @@ const readSignature = (method: string, path: string, query: string) => {
   }
 }
 
-/** Turns an absolute URL into a path. Its host replaces the `Host` header (RFC 9112 §3.2.2). */
+/** Turns the absolute URL of a request into a path. The host of that URL replaces the `Host` header (RFC 9112 §3.2.2). */
 export const inOriginForm = (request: IncomingMessage): IncomingMessage => {
   const [, host, path = ''] = /^https?:\/\/([^/?#@\\]+)(.*)$/is.exec(request.url ?? '') ?? []
   if (host === undefined) return request

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { Attempts } from './attempts.ts'
 
-suite('wrong tokens', () => {
-  test('20 wrong tokens in a minute bar a network until the minute is over, and no other network', () => {
+suite('wrong SSH tokens', () => {
+  test('a network that sends 20 wrong SSH tokens in a minute may not connect until the minute is over', () => {
     let now = 1000
     const attempts = new Attempts({ now: () => new Date(now) })
     for (let tries = 0; tries < 19; tries += 1) attempts.noteWrong('a')
@@ -16,7 +16,7 @@ suite('wrong tokens', () => {
     assert.equal(attempts.isBarred('a'), false)
   })
 
-  test('a flood of networks does not fill the memory: the one that failed longest ago is forgotten', () => {
+  test('at most 10,000 networks with wrong SSH tokens are remembered, those with the latest wrong tokens', () => {
     const attempts = new Attempts({ now: () => new Date(0) })
     for (let tries = 0; tries < 20; tries += 1) attempts.noteWrong('first')
     for (let network = 0; network < 10_000; network += 1) attempts.noteWrong(`network-${network}`)

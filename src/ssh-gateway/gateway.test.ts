@@ -13,14 +13,14 @@ before(async () => {
 after(async () => await gateway?.[Symbol.asyncDispose]())
 
 suite('a command over SSH', () => {
-  test('output, errors, input and the exit code pass, and bytes are not changed', async () => {
+  test('an SSH command gets its input and returns output, errors and exit code, all bytes unchanged', async () => {
     using client = await gateway.connect()
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
     const ran = await client.run('cat; echo wrong >&2; exit 5', { input: bytes })
     assert.deepEqual(ran, { out: bytes.toString('latin1'), err: 'wrong\n', code: 5 })
   })
 
-  test('a signal reaches the command, and the client learns by which signal it ended', async () => {
+  test('a signal from the SSH client reaches its command, and the client learns which signal ended it', async () => {
     using client = await gateway.connect()
     const channel = await client.start('exec sleep 60')
     const ran = toEnd(channel)
@@ -28,7 +28,7 @@ suite('a command over SSH', () => {
     assert.deepEqual(await ran, { out: '', err: '', code: null, signal: 'SIGTERM' })
   })
 
-  test('a terminal has the client’s size, follows a new one, and passes what is typed', async () => {
+  test('an SSH terminal has the size of the client’s window, also after a change, and receives typed input', async () => {
     using client = await gateway.connect()
     const channel = await client.start('stty size; read -r line; stty size; exit 3', {
       pty: { cols: 91, rows: 33, term: 'vt100' },
@@ -42,7 +42,7 @@ suite('a command over SSH', () => {
     assert.equal(code, 3)
   })
 
-  test('variables are set if their names are valid, and a flood of them is refused', async () => {
+  test('an SSH command gets variables with valid names, and only a limited number of them', async () => {
     using client = await gateway.connect()
     const env: Record<string, string> = { GREETING: 'hello', 'A=B': 'x', 'A B': 'x' }
     for (let number = 0; number < 1000; number += 1) env[`FLOOD_${number}`] = 'x'.repeat(1000)
@@ -52,7 +52,7 @@ suite('a command over SSH', () => {
     assert.ok(Number(count) > 0 && Number(count) < 64)
   })
 
-  test('a command with a NUL is refused, and so is a subsystem that is unknown', async () => {
+  test('the SSH gateway refuses a command that contains a NUL, and an unknown subsystem', async () => {
     using client = await gateway.connect()
     await assert.rejects(client.start('echo a\0b'))
     await assert.rejects(
@@ -63,7 +63,7 @@ suite('a command over SSH', () => {
     assert.equal((await client.run('echo still here')).out, 'still here\n')
   })
 
-  test('large input and output pass whole, also at the same time', async () => {
+  test('an SSH command that reads and writes 4 MiB at the same time loses nothing', async () => {
     using client = await gateway.connect()
     const input = Buffer.alloc(4 * 1024 * 1024, 'alcove ')
     const { out, code } = await client.run('cat', { input })
@@ -71,7 +71,7 @@ suite('a command over SSH', () => {
     assert.ok(Buffer.from(out, 'latin1').equals(input))
   })
 
-  test('a command that the image lacks is told by name, and the connection stays', async () => {
+  test('if the image lacks the program of an SSH command, the error names it, and the connection stays open', async () => {
     using client = await gateway.connect()
     const { err, code } = await client.run('no-such-program')
     assert.match(err, /no-such-program.*not found/)
@@ -95,7 +95,7 @@ suite('a forwarded port', () => {
       client.forwardOut('127.0.0.1', 1, host, port, (error, channel) => (error ? reject(error) : resolve(channel)))
     })
 
-  test('bytes pass both ways, and each direction ends by itself', async () => {
+  test('a forwarded SSH port passes bytes in both directions, and each direction ends by itself', async () => {
     using client = await gateway.connect()
     const { server, port } = await listening()
     for (const host of ['localhost', '127.0.0.1', '::1']) {
@@ -107,7 +107,7 @@ suite('a forwarded port', () => {
     server.close()
   })
 
-  test('a host other than the sandbox’s own loopback is refused, and a port where nothing listens', async () => {
+  test('SSH port forwarding is refused to hosts other than the sandbox’s loopback, and to closed ports', async () => {
     using client = await gateway.connect()
     const { server, port } = await listening()
     for (const host of ['198.51.100.1', 'example.com', '0.0.0.0', '127.0.0.1.example.com', 'localhost.', '']) {
@@ -118,7 +118,7 @@ suite('a forwarded port', () => {
     assert.equal((await client.run('echo still here')).out, 'still here\n')
   })
 
-  test('reverse forwarding, sockets, X11 and the agent are refused, and the connection stays', async () => {
+  test('the SSH gateway refuses reverse forwarding, sockets and X11, and the connection stays open', async () => {
     using client = await gateway.connect()
     await assert.rejects(
       new Promise((resolve, reject) => {
@@ -136,7 +136,7 @@ suite('a forwarded port', () => {
 })
 
 suite('who may connect, and for how long', () => {
-  test('a token that control does not know is refused; what is no token is refused without asking control', async () => {
+  test('the SSH gateway refuses an unknown token after asking control, and other user names without asking', async () => {
     const before = gateway.asked.length
     const wrong = `ssh_${'b'.repeat(32)}`
     for (const name of [wrong, 'root', `${token}x`]) {
@@ -148,7 +148,7 @@ suite('who may connect, and for how long', () => {
     )
   })
 
-  test('any method that a client offers is accepted with a valid token', async () => {
+  test('a valid SSH token is accepted with every sign-in method that the client offers', async () => {
     const key = ssh2.utils.generateKeyPairSync('ed25519').private
     for (const config of [{ password: 'any' }, { privateKey: key }, { tryKeyboard: true }]) {
       using client = await gateway.connect(token, { authHandler: [authOf(config)], ...config } as never)
@@ -156,7 +156,7 @@ suite('who may connect, and for how long', () => {
     }
   })
 
-  test('a session ends with a sentence when its token is revoked or its sandbox has stopped', async () => {
+  test('an SSH session ends with a message when its token is revoked or its sandbox has stopped', async () => {
     for (const [letter, end, sentence] of [
       ['c', (name: string) => gateway.tokens.delete(name), /^alcove: The SSH token was revoked or has expired\.\n$/],
       [

@@ -28,8 +28,8 @@ const socketOf = ({ client }: TestClient) => (client as unknown as { _sock: Sock
 const numberOf = (channel: ClientChannel) => (channel as unknown as { outgoing: { id: number } }).outgoing.id
 
 /**
- * Opens a connection from another address of loopback, so that connections without sign-in from there do not count for the honest
- * clients' address.
+ * Opens a connection from another loopback address. So connections without sign-in from that address do not count for the
+ * address of honest clients.
  */
 const stranger = (): Socket =>
   connect({ host: '127.0.0.1', port: gateway.port, localAddress: '127.0.0.2' }).on('error', () => undefined)
@@ -58,8 +58,8 @@ const settledSize = async (path: string): Promise<number> => {
   }
 }
 
-suite('before the sign-in', () => {
-  test('random bytes, half handshakes and huge banners end their own connection and disturb nobody', async () => {
+suite('hostile SSH clients before the sign-in', () => {
+  test('random bytes, half handshakes and huge banners end only their own SSH connection', async () => {
     using honest = await gateway.connect()
     const greeting = 'SSH-2.0-OpenSSH_9.9\r\n'
     const attacks: (string | Buffer)[] = [
@@ -84,7 +84,7 @@ suite('before the sign-in', () => {
     assert.equal((await honest.run('echo undisturbed')).out, 'undisturbed\n')
   })
 
-  test('a flood of connections of one address is refused, and other addresses are served', async () => {
+  test('SSH connections above the limit of one address are closed, and clients of other addresses are served', async () => {
     const flood = Array.from({ length: 200 }, stranger)
     const refused = flood.map((socket) => untilClosed(socket))
     await serves()
@@ -101,7 +101,7 @@ suite('before the sign-in', () => {
     for (const socket of flood) socket.destroy()
   })
 
-  test('an address that showed 20 wrong tokens may not connect for a while, and other addresses are served', async () => {
+  test('an address that sent 20 wrong SSH tokens may not connect, and clients of other addresses are served', async () => {
     const wrong = (tries: number) => `ssh_${String(tries).padStart(32, '0')}`
     const localAddress = '127.0.0.3'
     for (let tries = 0; tries < 20; tries += 5) {
@@ -116,8 +116,8 @@ suite('before the sign-in', () => {
   })
 })
 
-suite('after the sign-in', () => {
-  test('of 1,000 channels 100 are opened and the others refused, and closed ones make room', async () => {
+suite('hostile SSH clients after the sign-in', () => {
+  test('of 1,000 SSH channels only 100 are opened, and another one can be opened after one was closed', async () => {
     using client = await gateway.connect()
     const opened: ClientChannel[] = []
     let refused = 0
@@ -140,7 +140,7 @@ suite('after the sign-in', () => {
     await serves()
   })
 
-  test('a client that sends more than its window is cut off', async () => {
+  test('an SSH client that sends more than its window allows is disconnected', async () => {
     using client = await gateway.connect()
     const channel = await client.start('exec sleep 60')
     // `ssh2` drops data that arrives while its window is exactly 0. With pieces of this size the window is never exactly 0.
@@ -153,7 +153,7 @@ suite('after the sign-in', () => {
     await serves()
   })
 
-  test('a client whose packets may have no byte is cut off', async () => {
+  test('an SSH client that allows only packets of 0 bytes is disconnected', async () => {
     using client = await gateway.connect()
     const closed = closing(client)
     const { _chanMgr: channels } = client.client as unknown as { _chanMgr: { add: (open: () => void) => number } }
@@ -174,7 +174,7 @@ suite('after the sign-in', () => {
 
   const noisy = (file: string) => `dd if=/dev/zero bs=64k count=2000 2>/dev/null | tee ${file}`
 
-  test('a client that does not read blocks its command, and nothing is kept for it', async () => {
+  test('if an SSH client reads nothing, its command waits, and the gateway buffers little output for it', async () => {
     using client = await gateway.connect()
     const file = `${gateway.box.directory}/unread`
     const channel = await client.start(noisy(file))
@@ -188,7 +188,7 @@ suite('after the sign-in', () => {
     await serves()
   })
 
-  test('a client that never finishes a key exchange blocks its command, and nothing is kept for it', async () => {
+  test('if an SSH client never finishes a key exchange, its command waits, and little output is buffered', async () => {
     using client = await gateway.connect()
     const file = `${gateway.box.directory}/unfinished`
     const channel = await client.start(`read -r _; ${noisy(file)}`)
@@ -203,7 +203,7 @@ suite('after the sign-in', () => {
     await serves()
   })
 
-  test('random bytes in the place of packets end the connection, and its commands are hung up', async () => {
+  test('random bytes in place of SSH packets end the connection, and its command gets SIGHUP', async () => {
     using client = await gateway.connect()
     const file = `${gateway.box.directory}/hung-up`
     const channel = await client.start(`trap 'echo hup >${file}; exit' HUP; echo ready; while :; do sleep 0.05; done`)

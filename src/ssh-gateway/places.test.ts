@@ -18,8 +18,8 @@ const connect = (places: Places, address: string) => {
   return { connection, place: places.take(connection, address) }
 }
 
-suite('places of connections', () => {
-  test('a network gets no further place while too many of its connections have not signed in', () => {
+suite('the limits of open SSH connections', () => {
+  test('`Places` refuses a further connection of a network of which too many have not signed in', () => {
     const places = new Places({ mostStrangersOfOne: 2 })
     const [one] = [connect(places, '198.51.100.1'), connect(places, '198.51.100.1')]
     assert.equal(connect(places, '198.51.100.1').place, undefined)
@@ -28,7 +28,7 @@ suite('places of connections', () => {
     assert.ok(connect(places, '198.51.100.1').place)
   })
 
-  test('of all strangers, the one that came first gives way to a new connection; who has signed in stays', () => {
+  test('`Places` closes the oldest connection without sign-in to make room, never one that has signed in', () => {
     const places = new Places({ mostStrangers: 2 })
     const settled = connect(places, '198.51.100.1')
     settled.place?.settle()
@@ -39,7 +39,7 @@ suite('places of connections', () => {
     )
   })
 
-  test('a network has a share of all places, and a closed connection gives its place back', () => {
+  test('`Places` limits the connections of one network, and accepts a new one after another has closed', () => {
     const places = new Places({ most: 3, mostOfOne: 2 })
     const held = [connect(places, '198.51.100.1'), connect(places, '198.51.100.1')]
     for (const { place } of held) place?.settle()
@@ -50,7 +50,7 @@ suite('places of connections', () => {
     assert.ok(connect(places, '198.51.100.1').place)
   })
 
-  test('addresses of one IPv6 network count as one', () => {
+  test('`Places` counts the addresses of one IPv6 network together', () => {
     const places = new Places({ mostStrangersOfOne: 1 })
     assert.ok(connect(places, '2001:db8::1').place)
     assert.equal(connect(places, '2001:db8::2').place, undefined)

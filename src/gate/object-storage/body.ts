@@ -107,7 +107,7 @@ class ChunkReader {
 const longestLine = 2048
 const mostTrailers = 16
 
-/** `key`: set if each chunk and the trailer are signed. */
+/** Yields the contents of an `aws-chunked` body. `key`: given if each chunk and the trailer are signed. */
 async function* chunked(
   pieces: Pieces,
   expected: Map<string, string>,

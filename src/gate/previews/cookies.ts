@@ -79,8 +79,8 @@ export const acceptedCookie = (address: PreviewAddress, sandboxId: string, isSec
   cookie(address, acceptedPrefix + sandboxId, 'true', acceptedSeconds, isSecure)
 
 /**
- * Rewrites a cookie that a server inside sets: not for another host, not for another path if previews share a host, and not with
- * the name of a gate cookie. `undefined`: drop it.
+ * Rewrites a cookie that a server inside sets. The cookie then applies to no other host, and to no other path if previews
+ * share a host. `undefined`: drop the cookie, because its name is that of a gate cookie.
  */
 export const asVisible = (setCookie: string, prefix: string): string | undefined => {
   const [pair = '', ...attributes] = setCookie.split(';')

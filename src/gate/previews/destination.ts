@@ -30,8 +30,8 @@ const rewritten = new Set([
 const ofWholeHost = new Set(['alt-svc', 'nel', 'report-to', 'service-worker-allowed', 'strict-transport-security'])
 
 /**
- * Headers that are rewritten, or that would affect every preview below the same domain: `clear-site-data` also clears its
- * cookies.
+ * Headers that are rewritten, or that would affect every preview below one domain. For example, `clear-site-data` would also
+ * clear the cookies of that domain.
  */
 const neverOut = new Set(['set-cookie', 'location', 'clear-site-data'])
 

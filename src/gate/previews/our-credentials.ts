@@ -22,7 +22,10 @@ const decodedWords = (text: string): string =>
     .flatMap((word) => [0, 1, 2, 3].map((from) => Buffer.from(word.slice(from), 'base64').toString('latin1')))
     .join('\n')
 
-/** `used`: the credentials of the call. `isBearerOurs`: a bearer token is meant for us, not for the server inside. */
+/**
+ * Returns a function that tells whether a text contains a credential of this server. `used`: the credentials of the call.
+ * `isBearerOurs`: a bearer token is meant for us, not for the server inside.
+ */
 export const findOurs = (used: readonly Credential[], { openedBy, isBearerOurs }: Access): CarriesOurs => {
   const isOurs = ({ kind }: Credential) => kind !== 'bearer' || isBearerOurs || openedBy === 'bearer'
   const secrets = used
