@@ -236,7 +236,7 @@ static void keep_bounding_set(unsigned long kept) {
   }
 }
 
-// Keeps one right as an ambient capability, which the program inherits although it is not root.
+// Keeps the right to listen below port 1024 as an ambient capability, which the program inherits although it is not root.
 static void keep_low_ports(void) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   const unsigned bit = 1u << CAP_NET_BIND_SERVICE;

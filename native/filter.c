@@ -55,7 +55,7 @@ static const int forbidden[] = {
     SYS_add_key, SYS_request_key, SYS_keyctl,
     // Delaying the kernel's access to memory, and system calls that bypass the filter.
     SYS_userfaultfd, call_io_uring_setup, call_io_uring_enter, call_io_uring_register,
-    // Opening files without passing the directories that may forbid it.
+    // Opening files without passing the directories above them, which may forbid access.
     SYS_open_by_handle_at, SYS_name_to_handle_at,
     // Memory that not even the kernel can read.
     call_memfd_secret,

@@ -48,7 +48,7 @@ static bool read_text(struct accounts *accounts, int fd) {
   return true;
 }
 
-/* Opens the file. Anything but a regular file (such as a fifo that never answers) is treated as missing. */
+/* Opens the file `path`. Anything but a regular file (such as a fifo that never answers) is treated as missing. */
 bool accounts_open(struct accounts *accounts, const char *path) {
   *accounts = (struct accounts){0};
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -1,7 +1,7 @@
 /*
- * Accepts, frames and limits connections. Nothing that a peer sends can make the agent read, allocate or wait without a limit.
- * There are limits for the number of connections, the size of a frame and of a request, the bytes of all requests together, and
- * the time for sending one request.
+ * Accepts connections, reads their frames, and limits what they use. Nothing that a peer sends can make the agent read,
+ * allocate or wait without a limit. There are limits for the number of connections, the size of a frame and of a request, the
+ * bytes of all requests together, and the time for sending one request.
  */
 #include "connection.h"
 

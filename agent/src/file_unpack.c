@@ -1,6 +1,6 @@
 /*
- * FILE_UNPACK: receives many files, directories and links as records of one stream and creates each as soon as it arrives.
- * Existing files and links in the way are replaced; existing directories stay as they are.
+ * FILE_UNPACK: receives many files, directories and links as records of one stream, and creates each as soon as its record
+ * arrives. If a file or link with the path of a record exists, it is replaced; an existing directory stays as it is.
  */
 #include <errno.h>
 #include <fcntl.h>

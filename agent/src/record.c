@@ -1,4 +1,7 @@
-/* Wakes followers whenever output arrives. Each follower gets as many bytes as its peer accepts. */
+/*
+ * Sends stored output to the connections that follow it, whenever output arrives. Each of these followers gets as many bytes
+ * as its peer accepts.
+ */
 #include "record.h"
 
 #include <errno.h>

@@ -245,7 +245,7 @@ suite('the proxy with hostile programs and servers', () => {
       socket.destroy()
     })
 
-  test('the proxy refuses an HTTP/2 request whose scheme is not https: its path could be a URL of another host', async () => {
+  test('the proxy refuses an HTTP/2 request whose scheme is not https: its path could name another host', async () => {
     destination.port = portOf(scripted)
     const pairs = get.map(([name, value]): [string, string] => [
       name,

@@ -13,7 +13,8 @@ type Exchange = {
 }
 
 /**
- * Bodies of at least this size bypass the HTTP parser. Shorter bodies arrive together with the head, or soon after it.
+ * Bodies of at least this many bytes bypass the HTTP parser. For shorter bodies this would save little, because they arrive
+ * with the head or soon after it.
  */
 const longBytes = 256 * 1024
 

@@ -17,7 +17,7 @@ const startRunner = () => {
 }
 
 suite('the gate’s requests to the runner for memory kills', () => {
-  test('callers who ask for memory kills during a request to the runner share the next request, not that one', async () => {
+  test('callers during a request for memory kills do not get its answer, but share the next request', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     const first = kills.find('box')

@@ -11,7 +11,10 @@ import { startToolbox, type Toolbox } from './testing/toolbox.ts'
 const MiB = 1024 * 1024
 const execute = '/process/execute'
 
-/** Stops the sandbox's agent, so that it reads nothing, until `hear` is called or the result is disposed of. */
+/**
+ * Stops the sandbox's agent, so that it reads nothing. The result has a function `hear` that lets the agent continue;
+ * disposing of the result does that, too.
+ */
 const deafen = (box: Toolbox) => {
   process.kill(box.native.pid, 'SIGSTOP')
   const hear = () => process.kill(box.native.pid, 'SIGCONT')

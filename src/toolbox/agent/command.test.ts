@@ -229,7 +229,7 @@ suite('`exec` of the agent', () => {
     assert.equal((await read(running)).signal, 9)
   })
 
-  test('a background child of a command does not delay its exit, and continues after it', async () => {
+  test('a background child does not delay the exit of its command, and continues to run after that exit', async () => {
     await using native = await NativeAgent.start()
     const [go, trace] = [join(native.directory, 'go'), join(native.directory, 'trace')]
     const script = `mkfifo ${go}; while read line; do echo still here; echo $line >> ${trace}; done < ${go} & echo done`

@@ -38,7 +38,7 @@ const untilOutput = async (jobs: Jobs, id: string, wanted: RegExp, from = 0): Pr
 }
 
 suite('`attach` to a job of the agent, and other calls for jobs', () => {
-  test('`attach` returns a job’s output in order, from any offset, during and after the job, with its exit', async () => {
+  test('`attach` returns a job’s output in order from any offset, and its exit, during and after the job', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('a', 'for i in 1 2 3; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done; exit 3'))

@@ -193,7 +193,7 @@ suite('sessions of the agent', () => {
     assert.equal((await run(sessions, 's', `printf '${octal}'`))[0], every)
   })
 
-  test('a busy session command is slowed enough that its follower gets most of its output', async () => {
+  test('a session command that writes fast is slowed down, so that its follower gets most of its output', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     await sessions.open(spec('s', { ringBytes: 16 * 1024 * 1024 }))
