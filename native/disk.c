@@ -111,7 +111,7 @@ void remove_tree(char **arg) {
   if (nftw(arg[0], remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT) fail(arg[0]);
 }
 
-// The range of ids that a sandbox may have on the disk, for `disarm`.
+// The ids that files of a sandbox may have on the disk, as set by `disarm`: `id_count` ids from `first_id` on.
 static uid_t first_id, id_count;
 
 static int is_of_sandbox(uid_t id) { return id >= first_id && id - first_id < id_count; }
@@ -153,7 +153,8 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   (void)type;
   uint32_t data[16];
   const char *name = path + walk->base;
-  // Use the whole path for the top directory; everything below it is named relative to the current directory.
+  // Use the whole path for the directory at which the walk starts. Entries below it are named relative to the current
+  // directory.
   if (walk->level == 0) name = path;
   ssize_t size = lgetxattr(name, "security.capability", data, sizeof data);
   if ((size >= 0 && !is_harmless_capability(data, size)) || (size < 0 && errno == ERANGE)) {

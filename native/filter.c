@@ -57,7 +57,7 @@ static const int forbidden[] = {
     SYS_userfaultfd, call_io_uring_setup, call_io_uring_enter, call_io_uring_register,
     // Opening files without passing the directories above them, which may forbid access.
     SYS_open_by_handle_at, SYS_name_to_handle_at,
-    // Memory that not even the kernel can read.
+    // Making memory that not even the kernel can read.
     call_memfd_secret,
     // Changes of the machine's settings.
     SYS_reboot, SYS_swapon, SYS_swapoff, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
@@ -85,7 +85,8 @@ static void if_equal_skip(unsigned value, unsigned char skipped) { add(BPF_JMP |
 static unsigned error(int number) { return SECCOMP_RET_ERRNO | (unsigned)number; }
 
 static void load_call(void) { load(offsetof(struct seccomp_data, nr)); }
-// Loads the lower half of an argument: the kernel uses no more than that of an `int`, and the flags of `clone` have no more bits.
+// Loads the lower half of an argument into the filter. That is enough: the kernel reads no more of an `int`, and the flags of
+// `clone` have no more bits.
 static void load_argument(unsigned index) { load(offsetof(struct seccomp_data, args) + 8 * index); }
 
 static void forbid(int call, int number) {
@@ -102,7 +103,7 @@ static void allow_only(int call, unsigned argument, const unsigned *values, unsi
   load_call();
 }
 
-// Refuses `clone` if one of these bits is set, or if one is missing.
+// Refuses `clone` if one of these bits is set, or, with `refused_if_set` 0, if none of them is set.
 static void judge_clone(unsigned bits, int refused_if_set) {
   unless_equal_skip(SYS_clone, 4);
   load_argument(0);
@@ -154,7 +155,7 @@ void filter_system_calls(const char *sockets, const char *processes) {
   answer(SECCOMP_RET_KILL_PROCESS);
   load_call();
 #ifdef __x86_64__
-  // Forbid the numbers of x32 programs, which are a second table of the same calls.
+  // Forbid the call numbers of x32 programs. They are a second set of numbers for the calls that are filtered below.
   add(BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000);
   answer(error(ENOSYS));
 #endif

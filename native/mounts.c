@@ -1,4 +1,4 @@
-// Steps of a start that make what a sandbox sees: namespaces, and mounts that disappear with them.
+// Steps of a sandbox's start that prepare what the sandbox sees: namespaces, and mounts that disappear with them.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -34,7 +34,7 @@ struct attributes {
 
 static int id_map = -1;
 
-// The devices in a sandbox's /dev. The runtime binds these files of the /dev that it sees.
+// The devices in a sandbox's /dev. The runtime mounts these files from the /dev that it sees into the sandbox.
 static const struct {
   const char *path;
   unsigned major, minor;
@@ -43,8 +43,8 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// Called if this host allows no process to make devices: the host's devices are used instead. crun gives its standard files to
-// the sandbox's root, which would then own the host's /dev/null, so that mount is read-only.
+// Shows the host's devices in the sandbox. Called if this host allows no process to make devices. The mount is read-only,
+// because crun gives its standard files to the sandbox's root, which would then own the host's /dev/null.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
@@ -95,8 +95,9 @@ void unshare_time(char **arg) {
   if (unshare(CLONE_NEWTIME) < 0 && errno != EINVAL) fail("time namespace");
 }
 
-// hide PATH: mounts an empty directory over a mount (crun refuses a host with both cgroup versions). The files that crun creates
-// in it disappear with the mount. Unmounting PATH instead would be slower, because the kernel then waits for every processor.
+// hide PATH: mounts an empty directory over the mount at PATH, because crun refuses a host with both cgroup versions. The
+// files that crun creates in that directory disappear with its mount. Unmounting PATH instead would be slower, because the
+// kernel then waits for every processor.
 void hide(char **arg) {
   const char *options = "mode=0700,size=64k,nr_inodes=64";
   if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);

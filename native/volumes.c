@@ -1,4 +1,4 @@
-// Steps of a start that show a sandbox a volume, which other sandboxes may be changing at the same time.
+// Steps of a sandbox's start that mount a volume. Other sandboxes may be changing the volume at the same time.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -18,8 +18,8 @@ static int open_below(int directory, const char *name) {
   return (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
 }
 
-// Gives a new directory to the sandboxes' root and lets all their users write. The owner changes last, so a directory that still
-// belongs to the host's root is unfinished. No sandbox can make such a directory.
+// Gives a new directory to the sandboxes' root and lets all their users write. Sets the owner last. So a directory that still
+// belongs to the host's root was not finished by an earlier call. No sandbox can make such a directory.
 static void finish_directory(int directory, uid_t owner, const char *about) {
   struct stat found;
   if (fstat(directory, &found) < 0) fail(about);

@@ -23,7 +23,10 @@ bool parse_id(const char *text, uint32_t *id) {
   return true;
 }
 
-/* A static buffer for files of usual length, so that starting a program maps no memory. Only one file is open at a time. */
+/*
+ * The buffer for most files. It is static, so that the start of a program maps no memory for a file of usual length. Only one
+ * file is open at a time.
+ */
 static char usual[BYTES_AT_FIRST + 1]; /* one byte more, for a NUL after the last line */
 
 static bool read_text(struct accounts *accounts, int fd) {

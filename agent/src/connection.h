@@ -16,7 +16,7 @@ struct operation {
   /* Called for each frame after the request. Returns false if the operation does not allow this frame now; the connection is
    * then closed. */
   bool (*frame)(struct connection *, uint8_t kind, uint8_t *payload, uint32_t size);
-  /* Called when everything written so far was sent and the buffer has room for a whole chunk. */
+  /* Called when everything written so far was sent and the output buffer has room for a chunk of CHUNK bytes. */
   void (*drained)(struct connection *);
   /* Called when the connection is closed, so that the operation frees its state. */
   void (*closed)(struct connection *);
@@ -48,9 +48,12 @@ void connection_fail(struct connection *, enum stage, int error_number);
 void connection_end(struct connection *);
 void connection_close(struct connection *);
 
-/* Returns true if all frames written so far were sent, so that a chunk may be written. */
+/* Returns true if all frames written so far were sent. Only then may the operation write a chunk. */
 bool connection_is_drained(const struct connection *);
-/* Allows chunks of LONG_CHUNK bytes from now on, if there is memory. Returns the allowed size. */
+/*
+ * Enlarges the output buffer, if there is memory, so that a chunk may have LONG_CHUNK bytes. Returns the largest size of a
+ * chunk.
+ */
 size_t connection_widen(struct connection *);
 /*
  * Returns where to write the payload of the next chunk (CHUNK bytes, or the size that `connection_widen` returned). Then call
@@ -77,8 +80,8 @@ void request_free(uint8_t *body, size_t size);
  */
 int connection_take_over(struct connection *);
 /*
- * Call this when an operation closes a socket that it took over. Until this call the socket counts towards the limit of
- * connections.
+ * Call this when an operation closes a socket that it got from `connection_take_over`. Until this call the socket counts
+ * towards the limit of connections.
  */
 void connection_slot_free(void);
 

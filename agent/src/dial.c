@@ -49,8 +49,8 @@ static void tunnel_close(struct tunnel *tunnel) {
 }
 
 /*
- * Handles a failed send. A server may answer and close before it has received everything. Then the unsent bytes are dropped,
- * and the answer is relayed. Returns false if the tunnel is closed.
+ * Handles a failed send. A server may answer and close its connection before it has received everything. In that case the
+ * unsent bytes are dropped, and the server's answer is still relayed. Returns false if the tunnel is closed.
  */
 static bool send_failed(struct tunnel *tunnel, int from) {
   if (from == PORT) {
@@ -116,8 +116,8 @@ static void watch(struct tunnel *tunnel) {
     if (!tunnel->from[i].ended && !is_waiting(&tunnel->from[i])) events |= EPOLLIN;
     if (is_waiting(&tunnel->from[!i])) events |= EPOLLOUT;
     /*
-     * Continue to watch an end that has finished sending, because its other direction may still close. Epoll reports errors and
-     * hang-ups even if no other event is wanted.
+     * Continue to watch an end that sends no more, because it may still disconnect while it receives. Epoll reports errors
+     * and hang-ups even if no other event is wanted.
      */
     if (!events && tunnel->from[i].ended) events = EPOLLERR;
     source_watch(&tunnel->end[i], events);

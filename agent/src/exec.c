@@ -38,7 +38,7 @@ struct command {
   uint32_t window_used, credit_owed; /* bytes of input: without new credit for the peer yet; of these, read by the command */
   bool started, input_ended, exited, told;
   int status;
-  uint32_t left[2]; /* after the exit: bytes that were in the pipe at the exit and are still unread */
+  uint32_t left[2]; /* after the exit: how many bytes from before the exit are still in the pipe */
 };
 
 static bool is_alive(const struct command *command) { return command->connection->socket.fd >= 0; }

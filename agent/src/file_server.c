@@ -31,8 +31,8 @@ struct file_server {
 static unsigned servers;
 
 /*
- * Descriptor of an empty file. Each locked byte stands for a file that is being written. Only the file servers inherit the
- * descriptor.
+ * Descriptor of an empty file that serves only for locks. Each locked byte stands for a file that is being written. Only the
+ * file servers inherit the descriptor.
  */
 static int locks = -1;
 

@@ -68,7 +68,7 @@ static char *follow_link(const char *path) {
   return followed;
 }
 
-/* Finds the file to write: follows links from the path, also to a target that does not exist yet. */
+/* Sets `file` to the file to write. If the path leads over links, this is their target, which may not exist yet. */
 static void find_place(char *path, bool makes_parents) {
   for (int links = 0; path; links++) {
     if (links > LINKS_MAX) peer_fail(STAGE_FILE, ELOOP);
@@ -124,8 +124,9 @@ static bool directory_gives_rights(const struct stat *directory) {
 }
 
 /*
- * Watchers of a directory see a file without a name as `#123`. So the new file is created in /var/tmp if that is in the same
- * mount. The directories are compared, because an overlay may report another device for a file than for its directory.
+ * Chooses where the new file is created. Watchers of a directory see a file without a name as `#123`. So the file is created
+ * in /var/tmp, if that is in the same mount as the path. The devices of the two directories are compared, because an overlay
+ * may report another device for a file than for its directory.
  */
 static void find_elsewhere(bool exists) {
   struct stat here, there;
@@ -189,7 +190,10 @@ static void receive(void) {
   }
 }
 
-/* Makes the new name as durable as the contents, and new directories above it too, if they can be opened for reading. */
+/*
+ * Makes the new name survive a power cut, as the contents do. For this the directories that are new are synced too, if they
+ * can be opened for reading.
+ */
 static void sync_directory(void) {
   int fd = openat(file.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   for (int left = file.parents_made; fd >= 0; left--) {

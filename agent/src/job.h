@@ -36,7 +36,7 @@ struct job {
   struct job *next;
 };
 
-/* List of all jobs, in the order of their start. */
+/* All jobs, as a linked list in the order of their start. */
 extern struct job *jobs;
 
 struct job *job_find(const char *id);

@@ -1,7 +1,8 @@
 /*
- * An epoll loop with three rules that keep its callers simple. A source that is watched for no event is removed from epoll,
- * because epoll would report a hang-up of it again and again. A source that the kernel refuses to watch is polled. The kernel
- * refuses if another sandbox with the same uid has used up max_user_watches. Memory is freed between rounds.
+ * An epoll loop with three rules that keep its callers simple. First, a source that is watched for no event is removed from
+ * epoll, because epoll would report a hang-up of it again and again. Second, a source that the kernel refuses to watch is
+ * polled. The kernel refuses this if another sandbox with the same uid has used up max_user_watches. Third, memory is freed
+ * only between rounds.
  */
 #include "loop.h"
 

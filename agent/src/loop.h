@@ -33,8 +33,8 @@ _Noreturn void loop_run(void);
 /* Takes over the descriptor. No event of the descriptor is watched yet. */
 void source_open(struct source *, int fd, void (*ready)(struct source *, uint32_t));
 /*
- * Sets the events to watch. 0 stops watching completely, even for hang-ups. Otherwise a peer that has hung up while nothing can
- * be sent would wake the loop all the time.
+ * Sets the events to watch. With 0, epoll does not even report hang-ups. Otherwise a peer that has hung up, while nothing can
+ * be sent to it, would wake the loop all the time.
  */
 void source_watch(struct source *, uint32_t events);
 /* Stops watching and returns the descriptor. */

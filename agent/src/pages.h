@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Opens the pipes. Returns false if this kernel or its limits do not allow them. */
+/* Opens the agent's two pipes. Returns false if this kernel or its limits do not allow pipes of the needed size. */
 bool pages_ready(void);
 /*
  * Moves at most LONG_CHUNK bytes out of a pipe. Returns the same values as read(2). The caller must then read all of them from

@@ -1,4 +1,4 @@
-/* A signalfd for SIGCHLD and SIGTERM, and a small hash table from pid to the owner of the process. */
+/* Receives SIGCHLD and SIGTERM through a signalfd, and finds the owner of a process by its pid in a small hash table. */
 #include "reaper.h"
 
 #include <errno.h>
@@ -45,7 +45,10 @@ bool reaper_knows(pid_t pid) {
 static void tell(pid_t pid, int status) {
   for (struct child *child = *bucket(pid); child; child = child->next)
     if (child->pid == pid) {
-      /* While the process group has members, the kernel does not give its number to another process or group. */
+      /*
+       * Signal 0 only asks whether the group has members. While it has, the kernel gives its number to no other process or
+       * group.
+       */
       child->group_left = kill(-pid, 0) == 0;
       reaper_forget(child);
       child->ended(child, status);

@@ -28,7 +28,7 @@ bool reaper_reap(void);
 
 /* Makes an EXIT payload: u8 how (0 exited, 1 killed by a signal), u32 code or signal. */
 void exit_payload(uint8_t payload[5], int status);
-/* Signals the process group that this child leads, even after its end. Returns false if the group has no member. */
+/* Signals the process group that the child leads or has led before it ended. Returns false if the group has no member. */
 bool child_signal_group(struct child *, pid_t group, int signal_number);
 
 #endif

@@ -17,7 +17,7 @@ struct follower {
   struct record *record;
   struct connection *connection;
   uint64_t offset, goal; /* offset: bytes sent so far; goal: the offset at which the status is sent */
-  uint64_t taken_at; /* time when the follower's peer last had room, in ms of the monotonic clock */
+  uint64_t taken_at; /* when the follower's peer last accepted more bytes, in ms of the monotonic clock */
   bool follows;
   struct follower *next;
 };

@@ -22,8 +22,8 @@ struct record {
 /* Initializes a record. The owner of the record opens its ring. */
 void record_start(struct record *, void (*left)(struct record *));
 /*
- * Like `ring_take`, but for large amounts of data. A follower that has received everything so far gets the new data without a
- * copy.
+ * Like `ring_take`, but for large amounts of data. If a follower has received all earlier output, it gets the new data
+ * without a copy.
  */
 ssize_t record_take(struct record *, enum origin, int pipe, size_t at_most);
 /* Call this after new output was stored. */

@@ -82,19 +82,22 @@ static uint64_t place_of(const struct ring *ring, uint64_t offset) {
   return offset < ring->head ? offset : ring->head + (offset - ring->head) % (ring->capacity - ring->head);
 }
 
-/* Number of bytes from this offset on that are contiguous in the file. */
+/* Number of bytes, from this offset on, that are stored in the file without a jump to another position. */
 static uint64_t beside(const struct ring *ring, uint64_t offset) {
   return (offset < ring->head ? ring->head : ring->capacity) - place_of(ring, offset);
 }
 
-/* Drops the oldest runs after those of the beginning. */
+/* Drops the oldest runs, except those that describe the stored beginning. */
 static void drop_runs(struct ring *ring, uint32_t count) {
   uint64_t *first = ring->runs + ring->head_runs;
   ring->run_count -= count;
   memmove(first, first + count, (ring->run_count - ring->head_runs) * sizeof *ring->runs);
 }
 
-/* Drops the runs that are completely before `start`, many at a time, because each drop moves the list. */
+/*
+ * Drops the runs whose output was overwritten completely, but only when there are many of them, because each drop moves the
+ * list.
+ */
 static void forget_before_start(struct ring *ring) {
   uint32_t first = ring->head_runs, last = first;
   while (last + 1 < ring->run_count && run_start(ring, last + 1) <= ring->start) last++;
@@ -188,7 +191,7 @@ static bool map(struct ring *ring) {
   if (*file < 0 || fstat(*file, &stat) < 0 || (stat.st_size < needed && ftruncate(*file, needed) < 0)) return false;
   void *mapped = mmap(NULL, ring->capacity, PROT_READ | PROT_WRITE, MAP_SHARED, *file, (off_t)ring->base);
   if (mapped == MAP_FAILED) return false;
-  madvise(mapped, ring->capacity, MADV_DONTFORK); /* a forked child runs programs of the sandbox */
+  madvise(mapped, ring->capacity, MADV_DONTFORK); /* no forked child may access it */
   ring->map = mapped;
   return true;
 }

@@ -1,10 +1,11 @@
 /*
- * The output of a job by absolute offsets: the last bytes and, if requested, the first bytes, in an unlinked file on the
- * sandbox's disk.
- * Why a file: its pages are page cache, which the kernel writes back and drops under pressure. A memfd or an anonymous mapping
- * would count as the sandbox's memory for as long as the job is kept.
- * A full disk must become an error that the agent turns into "lost" bytes, and not a SIGBUS that ends PID 1. So the file is
- * written by pwrite, or by a read into a mapping that only the kernel touches; a missing page is then EFAULT.
+ * Stores the output of a job in an unlinked file on the sandbox's disk: the last bytes and, if requested, the first bytes. A
+ * byte is found by its offset in the whole output. Why a file: its pages are page cache, which the kernel writes back and
+ * drops under pressure. A memfd or an anonymous mapping would count as the sandbox's memory for as long as the job exists.
+ *
+ * A full disk must become an error, which the agent reports as lost bytes, and not a SIGBUS that ends PID 1. So the file is
+ * written by pwrite, or by a read into a mapping that only the kernel touches. If a page is missing then, the error is
+ * EFAULT.
  */
 #ifndef ALCOVE_RING_H
 #define ALCOVE_RING_H
@@ -31,7 +32,10 @@ struct ring {
   uint32_t run_count, run_room;
 };
 
-/* Opens a ring. `keeps_beginning`: a part of the capacity stores the first bytes, so that a gap is in the middle. */
+/*
+ * Opens a ring. `keeps_beginning`: a part of the capacity stores the first bytes, so that later output and not the beginning
+ * is lost.
+ */
 void ring_open(struct ring *, uint32_t capacity, bool keeps_beginning);
 /* Opens a ring that stores the beginning, in a shared file from `base` on. The owner of the file closes it. */
 void ring_open_in(struct ring *, int *shared, uint64_t base, uint32_t capacity);

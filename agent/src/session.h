@@ -67,11 +67,11 @@ struct session {
 extern struct session *sessions;
 
 struct session *session_find(const char *id);
-/* Finds a session. If it returns NULL, the connection has received "no such session". */
+/* Finds a session. If there is none, sends FAILED with ENOENT on the connection and returns NULL. */
 struct session *session_named(struct connection *, const char *id);
 bool sessions_are_full(void);
 void session_enlist(struct session *);
-/* Takes over the process and its descriptors and watches them from now on. */
+/* Makes the session the owner of a started shell and of these descriptors, and starts watching them. */
 void session_started(struct session *, pid_t, int lines, int answers, int report);
 /* Takes the session off the list, so that its id is free again. */
 void session_unlist(struct session *);
@@ -92,7 +92,7 @@ void session_continue(struct session *);
 /* Call this when the running command has ended. `session_commands_never_run` ends all queued commands with NEVER_RAN. */
 void session_command_ended(struct session_command *, uint8_t how, uint32_t code);
 void session_commands_never_run(struct session *);
-/* Queues input for the command, in its pipe and then in memory. Returns false if too much is queued. */
+/* Passes input to the command's pipe, and queues in memory what does not fit. Returns false if too much is queued. */
 bool session_command_input(struct session_command *, const uint8_t *bytes, uint32_t size, bool closes);
 void session_command_close(struct session_command *);
 void session_command_free(struct session_command *);

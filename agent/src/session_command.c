@@ -220,8 +220,9 @@ static uint8_t *append(uint8_t *at, const void *bytes, size_t size) {
 }
 
 /*
- * Quotes the text for `eval`, so that no text can leave the shell in an open construct. `command` before `eval` prevents an error
- * from ending the shell. The shell itself reports the exit code, after the redirections end.
+ * Makes the text that is written to the shell. Quotes the command for `eval`, so that an unclosed quote or bracket in it does
+ * not affect later commands. `command` before `eval` prevents an error from ending the shell. The shell itself reports the
+ * exit code, after the command's redirections end.
  */
 static uint8_t *wrap(const struct session_command *command, size_t *size) {
   const struct session *session = command->session;

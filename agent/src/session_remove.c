@@ -40,8 +40,8 @@ static void signal_tree(const struct session *session, int number) {
 }
 
 /*
- * Kills all processes of the session. Stops all of them first. Otherwise one could start a new process, or lose its parent, while
- * /proc is searched.
+ * Kills all processes of the session, after it has stopped all of them. Otherwise a process could start a new one, or lose
+ * its parent, while /proc is searched.
  */
 static void kill_tree(struct session *session) {
   for (int round = 0; round < ROUNDS; round++) {

@@ -55,8 +55,8 @@ static int read_score(void) {
 }
 
 /*
- * Makes the kernel kill commands before the agent for lack of memory. The agent tries to lower its own out-of-memory score, but
- * often lacks the right. Then it raises the scores of commands, which is always allowed.
+ * Makes the kernel kill commands before the agent if memory runs out. The agent tries to lower its own out-of-memory score,
+ * but often lacks the right to do so. In that case it raises the scores of commands, which is always allowed.
  */
 static void choose_scores(void) {
   write_score(-1000);
@@ -120,7 +120,7 @@ static void fill_standard_streams(void) {
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) abort();
 }
 
-/* Resets ignored signals, which programs would inherit from us. Handlers are not inherited. */
+/* Sets ignored signals to their default, because programs would inherit that they are ignored. Handlers are not inherited. */
 static void ignore_no_signals(void) {
   struct sigaction action;
   for (int number = 1; number < NSIG; number++)

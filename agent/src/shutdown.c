@@ -1,6 +1,6 @@
 /*
- * A shutdown waits twice. The first wait ends with SIGKILL for all processes. The second ends with the exit of the agent, even
- * if processes are left that SIGKILL cannot end (uninterruptible sleep). The exit of PID 1 ends them too.
+ * A shutdown waits twice. After the first wait, all processes get SIGKILL. After the second wait the agent exits, even if
+ * processes are left that SIGKILL cannot end (uninterruptible sleep). The exit of PID 1 ends those processes, too.
  */
 #include "shutdown.h"
 
@@ -52,7 +52,7 @@ static void hang_up(struct timer *timer) {
 void shutdown_begin(uint32_t grace_milliseconds) {
   if (grace_milliseconds > GRACE_MAX_MILLISECONDS) grace_milliseconds = GRACE_MAX_MILLISECONDS;
   if (begun) {
-    /* A second shutdown request may only shorten the wait. */
+    /* If a shutdown has begun already, another request may only shorten its wait. */
     if (next_step.fire == kill_all && next_step.at > now_milliseconds() + grace_milliseconds)
       timer_set(&next_step, grace_milliseconds, kill_all);
     return;

@@ -1,4 +1,7 @@
-/* Reads from a limited number of pipes and discards the data. Above the limit a further pipe is closed. */
+/*
+ * Reads from a limited number of pipes and discards the data. If the limit is reached, a pipe that is added is closed
+ * instead.
+ */
 #include "sink.h"
 
 #include <errno.h>

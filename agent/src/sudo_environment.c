@@ -1,6 +1,6 @@
 /*
- * The environment of a command, by the rules of sudoers(5) with Debian's defaults. The environment is new, unless the caller
- * requests its own environment by -E. Then variables that make programs load or run other code are removed.
+ * Makes the environment of a command, by the rules of sudoers(5) with Debian's defaults. Usually this is a new environment.
+ * With -E it is the caller's, without the variables that make programs load or run other code.
  */
 #include <fnmatch.h>
 #include <stdio.h>

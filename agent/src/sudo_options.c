@@ -90,7 +90,10 @@ _Noreturn static void refuse(const struct option *option) {
 }
 
 static void apply(struct sudo_options *sudo, const struct option *option, char *value) {
-  /* Refuse an empty value. An empty user must not mean root: scripts write `-u "$USER_OF_THE_SERVICE"`. */
+  /*
+   * Refuse an empty value, so that an empty user does not mean root: a script may write `-u "$USER_OF_THE_SERVICE"` without
+   * that variable.
+   */
   if (option->takes == A_VALUE && option->letter != 'p' && !*value) wrong("option requires an argument", option->name);
   switch (option->letter) {
     case 'A': case 'B': case 'N': case 'n': case 'p': case 'S': return;

@@ -1,6 +1,6 @@
 /*
- * Copies between the caller's terminal and the command's. A slow side does not block the other: each direction has one buffer,
- * and reads more only after the buffer was written.
+ * Copies between the caller's terminal and the command's. A slow terminal does not block the other direction: each direction
+ * has its own buffer, and more is read only after that buffer was written.
  */
 #include "sudo_terminal.h"
 

@@ -21,7 +21,7 @@ struct passage {
  * none, or if no new one can be made.
  */
 bool passage_open(struct passage *);
-/* Whether the caller is in the foreground, by the kernel's rules. */
+/* Whether the caller is in the foreground of its terminal, so that the kernel lets it read keys. */
 bool passage_is_foreground(const struct passage *);
 void passage_make_raw(struct passage *);
 void passage_restore(struct passage *);

@@ -1,4 +1,7 @@
-/* Finds a user's entry and groups, and becomes that user: groups first, because the right to set them is lost after that. */
+/*
+ * Finds a user's entry and groups, and becomes that user. The groups are set first, because the right to set them is lost
+ * with the change of user.
+ */
 #include "user.h"
 
 #include <errno.h>

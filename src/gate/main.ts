@@ -16,8 +16,8 @@ import { TicketChecks } from './tickets.ts'
 import { calledBy } from './toolbox-calls.ts'
 
 /**
- * Milliseconds in which running calls can end before they are cut off. Together with the later steps of a stop, it
- * stays below 3 s.
+ * Milliseconds in which running calls can end before they are cut off. Short enough that the gate stops within 3 s, including
+ * the steps after this time.
  */
 const graceMs = 2000
 

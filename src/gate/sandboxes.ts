@@ -13,8 +13,8 @@ export type SandboxPlace = { sandbox: SandboxHere | undefined; link: RunnerLink 
 
 const mostRunners = 64
 /**
- * Milliseconds in which the runner must have the generation that control named. The runner needs milliseconds if it is connected.
- * A new connection takes a second or two.
+ * Milliseconds in which the runner must have the generation that control named. A connected runner has it within
+ * milliseconds. A runner that must connect first needs a second or two.
  */
 const takenMs = 10_000
 /**

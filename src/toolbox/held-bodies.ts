@@ -15,7 +15,10 @@ const sizeOf = (value: unknown): number => {
   return Object.entries(value).reduce((sum, [name, item]) => sum + name.length + sizeOf(item), valueSize)
 }
 
-/** A call's body. A handler that runs for long calls `letGo` after it has passed `body` on, and then has no reference to it. */
+/**
+ * The body of a call. A handler that runs for long passes `body` on, keeps no reference to it, and calls `letGo` to free its
+ * memory.
+ */
 export type Given<Body> = { readonly body: Body; letGo?: () => void }
 
 /** Holds the only reference to a body, so that `letGo` frees its memory. */
@@ -24,7 +27,7 @@ export class HeldBody<Body> implements Disposable {
   readonly #size: number
   #body: { is: Body } | undefined
 
-  /** Counts the body for its sandbox. Throws a 429 if there is no room. */
+  /** Counts the size of the body for its sandbox. Throws a 429 if the limits are exceeded. */
   constructor(sandboxId: string, body: Body) {
     this.#sandboxId = sandboxId
     this.#size = sizeOf(body)

@@ -7,7 +7,7 @@ import { callersFault } from './running/start-failure.ts'
 export const asTold = (error: unknown): Problem => {
   if (error instanceof Problem) return error
   if (error instanceof AgentGone) return notStarted('The sandbox was stopped or deleted meanwhile.', { cause: error })
-  // The request exceeds the maximum of the agent's protocol, which is far more than the kernel accepts.
+  // The request is larger than the agent's protocol allows. That maximum is far above what the kernel accepts for a command.
   if (error instanceof RangeError) {
     return new Problem('bad_request', 'The environment variables are larger than the kernel accepts.')
   }

@@ -20,10 +20,10 @@ export type ToolboxSandbox = {
 
 export type ToolboxContext = {
   sandbox: ToolboxSandbox
-  /** Reads the sandbox's current use; undefined if it has ended. */
+  /** Reads how much memory, processor time and disk the sandbox uses now; undefined if it has ended. */
   measure: () => Promise<MeterReading | undefined>
   compiler: Compiler
-  /** Changes the variables of later processes. Resolves when processes that start from now on have them. */
+  /** Changes the variables of processes that start later. Resolves when every process that starts from then on has them. */
   changeVariables: (change: VariableChange) => Promise<void>
   /** Timeout in seconds of a `process/execute` call that sends no timeout; 0: none. Calls of an SDK have no such default. */
   executeTimeoutSeconds: number
@@ -64,8 +64,8 @@ const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run
 const rowOf = routesOf<ToolboxContext, ToolboxNeeds>()
 
 /**
- * Declares a route of the toolbox. While the body of a call is held, at most until the call ends, its size counts for its
- * sandbox.
+ * Declares a route of the toolbox. The size of a call's body counts for its sandbox until the handler releases the body, at
+ * most until the call ends.
  */
 export const route: typeof rowOf = (row) => {
   const made = rowOf(row)

@@ -18,7 +18,7 @@ import { toolboxEndpoints } from './endpoints.ts'
 import type { ToolboxContext, ToolboxNeeds, ToolboxSandbox } from './sandbox.ts'
 import unserved from './unserved.json' with { type: 'json' }
 
-/** The sandbox of a call, with the functions that only its runner can provide. */
+/** The sandbox that a call is for, with the functions that only its runner can provide. */
 export type Called = {
   sandbox: SandboxHere
   measure: () => Promise<MeterReading | undefined>

@@ -1,5 +1,5 @@
-// Operations of the agent in one sandbox: the gate uses them for calls, the runner for the sandbox's life. Every operation opens
-// a connection of its own, so a restart of gate or runner loses no state.
+// Operations of the agent in one sandbox. The gate uses them for calls, and the runner to start and stop the sandbox. Every
+// operation opens its own connection, so a restart of gate or runner loses no state.
 import type { Duplex } from 'node:stream'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
 import { AgentGone, Connection, requestRaw } from './connection.ts'
@@ -18,8 +18,8 @@ export { ListTooLong } from './sessions.ts'
 
 export interface Agent {
   /**
-   * Starts a command. `signal` cancels a command that has not started yet, and leaves nothing behind. After the start `signal`
-   * has no effect.
+   * Starts a command. If `signal` is aborted before the command has started, no process is left. After the start `signal` has
+   * no effect.
    */
   exec(spec: CommandSpec, signal?: AbortSignal): Promise<RunningCommand>
   /**

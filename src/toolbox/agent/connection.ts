@@ -43,7 +43,7 @@ export class AgentRefused extends Error {
 export const isRefused = (error: unknown, errno: string): boolean =>
   error instanceof AgentRefused && error.stage === 'job' && error.errno === errno
 
-// Some errnos have two names, such as EAGAIN and EWOULDBLOCK. The first name of the list wins.
+// Some errnos have two names, such as EAGAIN and EWOULDBLOCK. The name that comes first in Node's list is used.
 const errnoNames = new Map(
   Object.entries(constants.errno)
     .reverse()
@@ -59,7 +59,7 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
   return new AgentRefused(stage, errnoNames.get(errno) ?? `errno ${errno}`)
 }
 
-/** Timeout of the first answer in ms. A frozen or broken sandbox accepts connections and never answers. */
+/** Timeout of the first answer in ms. It is needed because a frozen or broken sandbox accepts connections and never answers. */
 export const answerTimeoutMs = 60_000
 
 /**
@@ -168,7 +168,7 @@ export class Connection {
     }
   }
 
-  /** Sends a request whose whole answer is an OK. */
+  /** Sends a request that the agent answers only with OK, and waits for that answer. */
   static async command(socketPath: string, kind: number, body: Uint8Array): Promise<void> {
     const [connection, answer] = await Connection.request(socketPath, kind, body)
     connection.close()
@@ -215,7 +215,7 @@ export class Connection {
   }
 
   async nextOrEnd(): Promise<Frame | undefined> {
-    // Many small frames in a row must not block the event loop.
+    // Let other work run after many frames in a row, because small frames could block the event loop.
     if (++this.#given % givenInARow === 0) await new Promise(setImmediate)
     while (this.#frames.length === 0) {
       const chunk = await this.#chunk()
@@ -278,8 +278,8 @@ export class Connection {
 const longestRawAnswer = 64
 
 /**
- * Sends a request whose OK is followed by raw bytes in both directions. Returns the fields of the OK frame, and the socket
- * positioned after it. Each direction ends on its own.
+ * Sends a request that is answered by OK and then raw bytes in both directions. Returns the fields of the OK frame, and the
+ * socket, whose next byte is the first raw byte. Each direction ends on its own.
  */
 export const requestRaw = async (
   socketPath: string,

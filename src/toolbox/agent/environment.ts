@@ -24,7 +24,10 @@ export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<st
   return { ...environment, ...envs }
 }
 
-/** Variables that processes inherit from the image and the server, before the sandbox's own are added and some are removed. */
+/**
+ * Variables that processes inherit from the image and the server. The sandbox's own variables are added to them later, and
+ * removed ones are taken out.
+ */
 export const inheritedBy = (
   assignment: KnownAssignment,
   ofImage: Readonly<Record<string, string>> = {},

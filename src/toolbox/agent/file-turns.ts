@@ -15,8 +15,8 @@ const queues = { write: new FairQueue({ ofOne: 64, waiting }), read: new FairQue
 const longestWaitMs = 30_000
 
 /**
- * Waits until the operation may start; disposing of the result lets the next operation start. Throws the agent's refusal `busy`
- * if too many operations wait, or after 30 s.
+ * Waits until the operation may start. Dispose of the result when the operation has ended, so that the next one can start.
+ * Throws the agent's refusal `busy` if too many operations wait, or after 30 s.
  */
 export const takeTurn = (kind: keyof typeof queues, socketPath: string): Promise<Disposable> =>
   queues[kind].take(socketPath, AbortSignal.timeout(longestWaitMs)).catch(() => {

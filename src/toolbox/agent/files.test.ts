@@ -26,7 +26,10 @@ import { until } from './testing/native-agent.ts'
 import { provoke } from './testing/provoke.ts'
 import { all, content, me, refused, startWithFiles } from './testing/with-files.ts'
 
-/** Skips a test on a machine without a file system in memory, which allows files of any 64-bit size. */
+/**
+ * Skips a test on a machine without /dev/shm. The test needs a file system in memory, because only that allows files of any
+ * 64-bit size.
+ */
 const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
 const loopbackMtu = '/sys/class/net/lo/mtu'
 const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }
@@ -142,7 +145,7 @@ suite('reading files through the agent', () => {
     sizeless,
     async () => {
       await using box = await startWithFiles()
-      // This file is larger than the part that the agent reads before it begins the answer.
+      // This file in /proc is larger than what the agent reads of a file before it begins to answer.
       const maps = await box.files.read(`/proc/${process.pid}/smaps`)
       assert.ok(maps.size > 64 * 1024 && maps.length === maps.size, String(maps.size))
       assert.match(await content(maps), /VmFlags: [^\n]*\n$/)

@@ -51,8 +51,8 @@ export interface Files {
   list(path: Path, depth?: number): AsyncGenerator<Entry, void, void>
   read(path: Path, options?: { offset?: number; length?: number }): Promise<FileContents>
   /**
-   * Replaces the whole file after all contents are on the disk. If `contents` throws, the old file stays. Asks `contents` for its
-   * next chunk only when the memory of the chunk before can be reused.
+   * Replaces the whole file after all contents are on the disk. If `contents` throws, the old file stays. When the next chunk
+   * is requested from `contents`, the memory of the previous chunk may be reused.
    */
   write(path: Path, contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options?: WriteOptions): Promise<void>
   /**
@@ -183,7 +183,7 @@ class Contents extends Readable {
     this.#isRead = false
     this.once('end', () => to.end())
     this.#passOn((bytes) => writeThrough(socket, bytes, () => this.#from.resume()))
-    // Read the stream to its end, so that it emits `end` for its listeners.
+    // Resume this stream, so that it emits `end` for its listeners.
     this.resume()
     return to
   }
@@ -213,8 +213,8 @@ const read = async (socketPath: string, body: Buffer): Promise<FileContents> => 
 }
 
 /**
- * If a write fails, its caller waits this long, in ms, for the agent to remove the unfinished file. In a paused sandbox the file
- * is removed only after the sandbox resumes.
+ * Time in ms that the agent gets to remove the unfinished file after a failed write. Until then the caller waits for its
+ * error. In a paused sandbox the file is removed only after the sandbox resumes.
  */
 const removalMs = 1000
 

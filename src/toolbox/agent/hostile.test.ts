@@ -1,5 +1,5 @@
-// Input from a broken or hostile peer. The agent is compiled with sanitizers. `NativeAgent` fails the test if they report an
-// error, if the agent leaks memory, or if it ends without being asked to.
+// Sends input of a broken or hostile client to an agent that is compiled with sanitizers. `NativeAgent` fails the test if the
+// sanitizers report an error, if the agent leaks memory, or if it ends without being asked to.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'

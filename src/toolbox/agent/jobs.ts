@@ -207,7 +207,7 @@ const list = async (socketPath: string): Promise<Job[]> => {
 }
 
 export const jobsAt = (socketPath: string): Jobs => {
-  /** The latest unfinished input of each job. */
+  /** The last input of each job that is not sent completely yet. Its promise settles when it is sent. */
   const sending = new Map<string, Promise<void>>()
 
   /**

@@ -1,5 +1,5 @@
-// If a shell would only start a program and do nothing else, the program is started without a shell, as `make` does. That takes
-// half the time, and works in images without a shell. A command with anything that a shell might interpret still gets a shell.
+// Starts a program without a shell if the shell would do nothing else, as `make` does. That takes half the time, and works in
+// images without a shell. A command that contains anything that a shell might interpret still gets a shell.
 
 /** A word of characters that no shell interprets. */
 export const plainWord = /^[\w@%+=:,./-]+$/

@@ -81,8 +81,8 @@ export interface Sessions {
     options?: AttachOptions,
   ): AsyncGenerator<CommandEvent, void, void>
   /**
-   * Passes the command's output to `take`, in order and without a copy. Reads the next output only after the last piece was
-   * consumed. Settles after all output was passed, or at `signal`.
+   * Passes the command's output to `take`, in order and without a copy. Reads the next output only after `take` has consumed
+   * the piece before. Settles after all output was passed, or when `signal` is aborted.
    */
   pour(
     sessionId: string,
@@ -151,7 +151,7 @@ const commandsMax = 16_384
 const frameBytes = 8 * 1024
 const textInList = 4096
 const commandTextBytes = 1024 * 1024
-/** When a list is longer than `plentyBytes`, further commands show less text. A list longer than `listBytes` is refused. */
+/** A list shows less text of the commands after its first `plentyBytes` bytes. A list longer than `listBytes` is refused. */
 const plentyBytes = 4 * 1024 * 1024
 const textInLongList = 200
 const listBytes = 16 * 1024 * 1024

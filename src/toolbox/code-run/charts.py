@@ -8,7 +8,7 @@ picture.
 import sys
 
 MARK = "dtn_artifact_k39fd2:"
-# The runner drops a longer line. A shorter line with only the picture is then better than nothing.
+# Maximum length of a chart line, because the runner drops longer lines. A chart above it is sent with its picture only.
 LONGEST_LINE = 6 * 1024 * 1024
 MOST_PARTS = 16
 

@@ -43,7 +43,7 @@ suite('POST /process/code-run', () => {
     }
   })
 
-  test('POST /process/code-run runs the sandbox’s language by default, or python if it is not a supported one', async () => {
+  test('POST /process/code-run runs the sandbox’s language by default, or python if that language is unknown', async () => {
     await using script = await startToolbox({ language: 'javascript' })
     assert.equal((await script.post(codeRun, { code: 'console.log(typeof require)' })).body.result, 'function\n')
     await using other = await startToolbox({ language: 'ruby' })

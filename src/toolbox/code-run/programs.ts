@@ -1,5 +1,5 @@
-// Turns code into a program: which interpreter to start, and what to write to its standard input. In every language, arguments
-// start at index 1, error messages have the line numbers of the code, and standard input is empty for the code.
+// Turns code into a program: the interpreter to start, and the text for its standard input. In every language, the arguments
+// of the call start at index 1, error messages have the line numbers of the code, and the code reads an empty standard input.
 import { readFileSync } from 'node:fs'
 
 export type Program = { argv: readonly string[]; stdin: string }
@@ -13,8 +13,9 @@ const read = (name: string) => readFileSync(new URL(`./${name}`, import.meta.url
 const literal = (text: string) => JSON.stringify(text.toWellFormed())
 
 /**
- * JavaScript that reads the program from standard input, so that process lists do not show it, and runs it by eval. With `node
- * -`, node itself would use up `process.stdin` before the code can listen to it, and the code would not be the main module.
+ * JavaScript that reads the caller's code from standard input, so that process lists do not show it, and runs it by eval.
+ * With `node -`, node itself would use up `process.stdin` before the code can listen to it, and the code would not be the
+ * main module.
  */
 const reads = "process.execArgv.splice(0,2);require.main=module;(0,eval)(require('fs').readFileSync(0,'utf8'))"
 const node = ['node', '-e', reads, '--']
@@ -48,7 +49,7 @@ const runEither = expression('main.cjs')
 const runAsFile = expression('file.cjs')
 const takeTypescript = expression('local-typescript.cjs')
 
-/** Only code with these words can notice whether it is in a file. */
+/** Words of code that may notice whether the code is in a file. Only such code gets a file name. */
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
 /** Makes a worker that is started with the module's own address run the module's text again. */

@@ -70,7 +70,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
 })
 
 suite('the public client of the git endpoints', () => {
-  test('the public client can call every git endpoint, with the field names that it uses', async () => {
+  test('the API client of the public SDK can call every git endpoint with its own field names', async () => {
     await using room = await GitRoom.start()
     const git = new GitApi(undefined, room.url)
     const path = join(room.home, 'work')

@@ -101,7 +101,7 @@ suite('sessions', () => {
       })
     })
 
-    test('a session command repeated with its Idempotency-Key gets the first answer; another command 422', async () => {
+    test('a session command repeated with its Idempotency-Key gets the first answer, with another text 422', async () => {
       const id = await open()
       const key = { 'idempotency-key': 'only once' }
       const send = (body: object, headers = { 'idempotency-key': 'only-once' }) =>

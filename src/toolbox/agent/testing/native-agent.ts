@@ -49,7 +49,8 @@ export class NativeAgent {
   static async start(kind: keyof typeof binaries = 'sanitized'): Promise<NativeAgent> {
     const binary = build(kind)
     const directory = mkdtempSync(join(tmpdir(), 'alcove-agent-'))
-    // Node unlinks the bound path when the server closes, so the server binds another path, which is then renamed.
+    // Node deletes the path of a socket when its server closes. So the server listens on a temporary path, which is then
+    // renamed.
     const server = createServer()
     server.listen({ path: join(directory, 'bound.sock'), backlog: 1024 })
     await once(server, 'listening')
