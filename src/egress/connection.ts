@@ -25,7 +25,10 @@ export type ConnectionParts = {
   trouble: (about: string, sentence: string) => void
 }
 
-/** If a client sends nothing for this many milliseconds, it probably uses a protocol in which the server sends first. */
+/**
+ * If a client sends nothing for this many milliseconds, the proxy passes its connection on unread, because in some protocols
+ * the server sends first.
+ */
 const silentMs = 1000
 const helloMs = 10_000
 const handshakeMs = 15_000
@@ -91,7 +94,7 @@ const pass = (socket: Socket, bytes: Buffer, { address, port }: Destination): vo
   server.setKeepAlive(true, probeMs)
   server.on('connect', () => clearTimeout(late))
   server.on('close', () => clearTimeout(late))
-  // Reset the client's connection, as the failed server itself would have done.
+  // If the connection to the server fails, reset the client's connection, as the server itself would have done.
   server.on('error', () => socket.resetAndDestroy())
   if (bytes.length > 0) server.write(bytes)
   joinStreams(socket, server)

@@ -30,8 +30,8 @@ const pairsOf = (raw: readonly string[]): [name: string, value: string][] =>
   Array.from({ length: raw.length / 2 }, (_, at) => [raw[2 * at] ?? '', raw[2 * at + 1] ?? ''])
 
 /**
- * Header names that hold for one connection only: fixed ones, and those that Connection names (RFC 9110 §7.6.1). A client that
- * names Host or Content-Length there must not take them away: without them a body would be read as a request for another host.
+ * Header names that hold for one connection only: fixed ones, and those that Connection names (RFC 9110 §7.6.1). Host and
+ * Content-Length stay, even if a client names them there. Without them a body would be read as a request for another host.
  */
 const hopsOf = ({ headers }: IncomingMessage): Set<string> => {
   const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
@@ -184,7 +184,7 @@ const forward = (side: Side, message: IncomingMessage, response: ServerResponse)
   passContinues(outgoing, response)
   // Interim answers other than 100 are not passed on, because clients need none of them.
   outgoing.on('response', guarded(give, lost))
-  // The server changes the protocol although nobody asked for it.
+  // Refuse an answer that changes the protocol although the client has not asked for an upgrade.
   outgoing.on('upgrade', (_answer, server) => {
     server.destroy()
     lost()

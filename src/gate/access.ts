@@ -90,8 +90,8 @@ export class AccessDesk implements AsyncDisposable {
     if (open && open.until > performance.now()) return open.asking
     if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     this.#questions += 1
-    // The second of a cached answer begins when the question is sent. So a revocation that happens during the question
-    // takes effect within a second.
+    // Count the second of a cached answer from when the question is sent. So access that is withdrawn while the question is
+    // pending ends within a second.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
       .then((access) => this.#keep(key, access, until))
@@ -117,7 +117,7 @@ export class AccessDesk implements AsyncDisposable {
 
   /** Asks control without using cached answers. Used for connections that have been open for a while. */
   async askAnew(question: AccessQuestion): Promise<Access> {
-    // Without a credential only a port can be open to everybody, never a toolbox.
+    // A call without a credential can only reach a port that is open to everybody, never a toolbox.
     if (question.credentials.length === 0 && question.port === undefined) throw new Problem('unauthorized')
     const body: Partial<Access> | null = await this.#asked('/api/proxy/access', question)
     if (isAccess(body)) return body
@@ -183,10 +183,7 @@ export class AccessDesk implements AsyncDisposable {
     )
   }
 
-  /**
-   * Caches an answer if the sandbox is started. A sandbox that is not started may start at any moment, so that answer
-   * is not cached.
-   */
+  /** Caches an answer, but not for a sandbox that is not started, because it may start at any moment. */
   #keep(key: string, access: Access, until: number): Access {
     if (!access.isStarted) return access
     this.#kept.delete(key)

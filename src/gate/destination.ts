@@ -1,4 +1,4 @@
-// The destination of a call behind the gate, and the parts of the call that are passed on.
+// The destination to which the gate passes a call, and the parts of the call that are passed on.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Problem } from '#src/problems.ts'
 

@@ -19,8 +19,8 @@ export const createDoor = (sandboxes: Pick<Sandboxes, 'find'>, tickets: Pick<Tic
       ...need,
     } satisfies Need)
     const found = await sandboxes.find(entering)
-    // A claimed warm sandbox gets a new owner and a new generation. The runner reports both together, so the owner of this
-    // generation is known here.
+    // A warm sandbox gets a new owner and a new generation when it is claimed. The runner reports both together, so this is
+    // the owner in the generation that control named.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

@@ -19,8 +19,8 @@ type Exchange = {
 const longBytes = 256 * 1024
 
 /**
- * Returns the length of an answer whose body can bypass the HTTP parser; `undefined` for other answers. `head`: the
- * head for the caller. If it has no length, the server must add framing to the body.
+ * Returns the length of an answer whose body can bypass the HTTP parser; `undefined` for other answers. `head`: the head for
+ * the caller. An answer whose head has no length cannot bypass the parser, because its body needs chunks.
  */
 const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: IncomingMessage, head: readonly string[]) => {
   const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206) && socket instanceof Inflow
@@ -30,8 +30,8 @@ const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: Incomin
 }
 
 /**
- * Passes a long body on without the HTTP parser, which would copy every piece. The parser has read the head. The
- * beginning of the body is taken from the parser, and all later bytes are counted. The connection is not reused.
+ * Passes a long body on without the HTTP parser, which would copy every piece. The parser has read the head and perhaps the
+ * beginning of the body. All later bytes are counted up to `length`. The connection is not reused.
  */
 const passBody = (answer: IncomingMessage, length: number, response: ServerResponse) => {
   const from = answer.socket as Inflow
@@ -106,7 +106,7 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     })
     outgoing.once('close', () => {
       if (!isAnswered) fail('it closed the connection')
-      // The rest of the request body is drained, so that the caller can read the answer.
+      // Stop sending the request body, and drain the rest of it, so that the caller can read the answer.
       stopBody()
       request.resume()
     })
@@ -119,8 +119,8 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
         fail(error)
       }
     })
-    // Ends a body of known length without another write. A server that answers and closes at the last byte would break
-    // such a write, and its answer could then not be read.
+    // Ends a body of known length without another write. If a server answers and closes at the last byte, such a write would
+    // fail, and its answer could not be read.
     const endBody = () => {
       const hasSaidAll = request.headers['content-length'] !== undefined
       if (hasSaidAll && !isAnswered && outgoing.writableLength > 0) outgoing.once('response', () => outgoing.end())

@@ -166,8 +166,8 @@ export const createFront = ({
   }
 
   /**
-   * Ends a request body that arrives too slowly. The code that reads the body gets a Problem, and the caller gets that
-   * Problem as the refusal.
+   * Ends a request body that arrives too slowly. The code that reads the body gets a Problem, which the caller gets as the
+   * refusal.
    */
   const followBody = (request: IncomingMessage, response: ServerResponse) => {
     if (!hasBody(request) || request.complete) return
@@ -317,7 +317,8 @@ export const createFront = ({
     ServerResponse: answersWithin(),
     maxHeaderSize: headBytes,
     ...headTimes,
-    // There is no limit, because a large upload may take long. The toolbox has its own limits.
+    // No limit of the total time, because a large upload may take long. Bodies that arrive too slowly have their own limits
+    // (`slow`).
     requestTimeout: 0,
     keepAliveTimeout: 90_000,
     noDelay: true,

@@ -15,8 +15,8 @@ const ofOneConnection = new Set([
 ])
 
 /**
- * Headers that say how a message is read always pass, even if the `Connection` header names them (RFC 9110 §7.6.1). Otherwise a
- * body would be passed on without its length, and the next server could read one message as two.
+ * Whether a header says how a message is read. Such headers always pass, even if the `Connection` header names them (RFC 9110
+ * §7.6.1). Otherwise a body would be passed on without its length, and the next server could read one message as two.
  */
 const isForAll = (name: string) => name.startsWith('content-') || name === 'cache-control'
 

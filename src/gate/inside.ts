@@ -76,7 +76,7 @@ export class Inside {
     if (!this.#open.take(id)) throw tooMany()
     try {
       const socket = await this.#dialWithin(socketPath, port)
-      // The connection closes when the server closes: nothing more can be sent to the server.
+      // Close the whole connection when the server ends its direction, because a server that has closed reads nothing more.
       socket.allowHalfOpen = false
       if (socket.destroyed) throw new NotStarted()
       socket.once('close', () => this.#open.give(id))

@@ -29,8 +29,8 @@ export class MemoryKillQuestions {
     const signal = AbortSignal.timeout(this.#longestMs)
     const ask = () => this.#ask(sandboxId, signal)
     if (asked === undefined) return ask()
-    // The pending question may have been sent before the command ended. So the runner is asked a second time, and all
-    // callers until then share that question.
+    // The pending question may have been sent before this caller's command ended. So ask the runner again after it. All
+    // callers that come before then share that second question.
     asked.next = asked.underWay.then(ask, ask)
     return asked.next
   }

@@ -4,8 +4,8 @@ import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
 /**
- * Milliseconds between two questions to control. The shortest auto-stop is a minute; cached answers and delayed writes of the
- * activity must fit into it too.
+ * Milliseconds between two questions to control. They must come often enough for the shortest auto-stop of a minute, although
+ * answers are cached and activity is written with a delay.
  */
 const presenceMs = 20_000
 /** Interval of the questions while control cannot be reached. */

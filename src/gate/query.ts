@@ -14,7 +14,9 @@ const mostEncodings = 4
 const decodedBytes = (text: string): string =>
   text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 
-/** Removes all layers of percent-encoding. A redirect that leads to another redirect adds a layer. */
+/**
+ * Removes all layers of percent-encoding. There may be several, because each redirect in another redirect's URL adds a layer.
+ */
 export const decodedFully = (text: string): string => {
   let plain = text
   for (let depth = 0; depth < mostEncodings && plain.includes('%'); depth++) {

@@ -40,8 +40,8 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   /\bx-daytona-sdk-version~/i.test(headers['sec-websocket-protocol'] ?? '')
 
 /**
- * Whether to send a refusal after the upgrade. "The sandbox is not started" is sent to every client after the upgrade,
- * because the toolbox does the same.
+ * Whether to send a refusal after the upgrade. For a sandbox that is not started, this is done for every client, because the
+ * toolbox does so, too.
  */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))

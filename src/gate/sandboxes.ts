@@ -54,8 +54,9 @@ export class Sandboxes implements Disposable {
   }
 
   /**
-   * Finds the sandbox as its runner reports it, once the runner has the generation that control named. A claimed warm sandbox has
-   * an owner before its runner knows. Until then nobody gets inside (docs/adr/0014-warm-pools-follow-demand.md).
+   * Finds the sandbox as its runner reports it, once the runner has the generation that control named. A warm sandbox that
+   * was claimed has an owner in control before its runner knows. Until the runner knows, nobody gets inside
+   * (docs/adr/0014-warm-pools-follow-demand.md).
    */
   async find({ sandboxId, runnerAddress, isStarted, leastGeneration = 0 }: AdmittedSandbox): Promise<SandboxPlace> {
     const link = this.linkTo(runnerAddress)

@@ -1,4 +1,4 @@
-// Reads from a URL which sandbox's toolbox is called, and the remaining path and query for that toolbox.
+// Reads a toolbox URL: which sandbox it names, and the path and query for the toolbox of that sandbox.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import { type AccessQuestion, type Credential, pathOfSignedFile, type toolboxPort } from '#src/wire/access.ts'
@@ -14,7 +14,10 @@ export type Target = {
   queryToken: string | undefined
   /** The credential in a signed file URL. */
   signature: Credential | undefined
-  /** True if the runner can answer without the sandbox, which may then be paused. Such a call does not count as activity. */
+  /**
+   * True if the runner can answer the call without the agent, so that the sandbox may be paused. Such a call does not count
+   * as activity.
+   */
   onlyLooks: boolean
   /** The toolbox port, only for the address of a signed preview of the toolbox. */
   port?: typeof toolboxPort
@@ -31,8 +34,8 @@ const looks: readonly string[] = ['GET /system/metrics']
 const signedFields = ['path', 'expires', 'signature']
 
 /**
- * A signed file URL: its credential, and the one call that it allows. The signed fields are written again for the toolbox, so
- * that it cannot read them differently than control.
+ * Reads a signed file URL: its credential, and the one call that it allows. The signed fields are written again for the
+ * toolbox, so that control and toolbox cannot read them differently.
  */
 const readSignature = (method: string, path: string, query: string) => {
   if (!signable.includes(`${method} ${path}`)) return undefined

@@ -19,8 +19,8 @@ type Handover = {
 const answerMs = 30_000
 
 /**
- * When either side of the connection has ended, the other side must end within this time, in ms. Until then it still
- * receives the last bytes of the ended side.
+ * Time in ms that the other side of the connection has to end when one side has ended. During this time it still receives the
+ * last bytes of the ended side.
  */
 const partMs = 2000
 
@@ -44,7 +44,8 @@ const join = (one: Duplex, other: Duplex) => {
     end.on('error', () => {}).once('end', onEnd)
     end.once('close', () => {
       opposite.end()
-      // Read the rest: a side that is closed with unread bytes would see a reset instead of the end.
+      // Read and drop what the other side still sends. If it were closed with unread bytes, it would see a reset instead of
+      // the end.
       opposite.resume()
       onEnd()
     })
@@ -55,8 +56,8 @@ const join = (one: Duplex, other: Duplex) => {
 const sendHead = (socket: Duplex, ...head: Parameters<typeof headOf>) => socket.write(headOf(...head), 'latin1')
 
 /**
- * Connects the caller with the destination. Returns 101 after that. If the destination refuses, passes its answer on and returns
- * the answer's status.
+ * Connects the caller with the destination and returns 101. If the destination refuses the upgrade, passes its answer on and
+ * returns the status of that answer.
  */
 export const handOver = ({ socket, head, destination, lingerMs }: Handover): Promise<number> =>
   new Promise((resolve, reject) => {

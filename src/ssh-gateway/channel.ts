@@ -13,7 +13,7 @@ export class ChannelOut {
   constructor(peer: Peer, channel: ServerChannel) {
     this.#peer = peer
     this.channel = channel
-    // Ignore errors: a channel with an error also closes, and that is handled.
+    // Ignore errors: a channel with an error also closes, and `leave` is called then.
     channel.on('error', () => undefined)
     channel.stderr.on('error', () => undefined)
   }

@@ -43,7 +43,8 @@ export class Forward {
     channel.once('end', () => {
       if (socket.readyState === socket.OPEN) socket.send('eof')
     })
-    // `ssh2` ends this unused stream when the client closes the channel, even if bytes of the channel still wait.
+    // Watch this unused stream, because `ssh2` ends it when the client closes the channel, even if bytes of the channel still
+    // wait.
     channel.stderr.once('finish', () => this.leave())
   }
 

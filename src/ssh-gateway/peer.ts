@@ -9,8 +9,8 @@ import type { Connection, ServerChannel } from 'ssh2'
  */
 const mostUnsent = 1024 * 1024
 /**
- * Maximum number of bytes that a channel buffers until a sandbox reads them. `ssh2` announces a window of 2 MiB, and another one
- * after half of it was read.
+ * Maximum number of bytes that a channel buffers until a sandbox reads them. A client may send this much: `ssh2` announces a
+ * window of 2 MiB, and again 2 MiB after half of a window was read.
  */
 const mostOfChannel = 4 * 1024 * 1024 + 64 * 1024
 const mostOfConnection = 16 * 1024 * 1024

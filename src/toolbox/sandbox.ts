@@ -20,7 +20,7 @@ export type ToolboxSandbox = {
 
 export type ToolboxContext = {
   sandbox: ToolboxSandbox
-  /** Reads how much memory, processor time and disk the sandbox uses now; undefined if it has ended. */
+  /** Reads how much processor, memory and disk the sandbox uses now; undefined if the sandbox has ended. */
   measure: () => Promise<MeterReading | undefined>
   compiler: Compiler
   /** Changes the variables of processes that start later. Resolves when every process that starts from then on has them. */

@@ -17,7 +17,10 @@ export type SignedCall = {
   payload: string
 }
 
-/** The key that signs the chunks of a body, and the signature of the call, which enters into the signature of the first chunk. */
+/**
+ * What is needed to check the signatures of a body's chunks: the key, and the signature of the call, from which that of the
+ * first chunk is computed.
+ */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 
 const shape =

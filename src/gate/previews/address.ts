@@ -43,13 +43,13 @@ const nameOf = (host: string) =>
 /** Names of this machine itself, for callers that use one of its loopback addresses. */
 const isLoopback = (name: string) => name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
 
-/** Whether the name means the gate itself. A request without a host does not come from a browser. */
+/** Whether the name means the gate itself. No name counts as the gate's name, because browsers always send a host. */
 const isOwnName = (name: string, ownName: string) =>
   name === '' || name === ownName || isIP(name) !== 0 || (isLoopback(name) && isLoopback(ownName))
 
 /**
- * Whether a name contains a label of a preview. No preview may be below another one, because its pages could set
- * cookies for all names above.
+ * Whether a name contains a label of a preview. A preview below another preview's name is refused, because its pages could
+ * set cookies for all names above it.
  */
 const hasPreviewLabel = (name: string) =>
   /(?:^|\.)\d{1,5}-(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z0-9]{16})(?:\.|$)/.test(name)

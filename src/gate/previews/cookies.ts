@@ -27,8 +27,8 @@ const split = (header: string | undefined) =>
   })
 
 /**
- * Returns the tokens for this address. First comes the token that no other host could have set. Over plain HTTP, any
- * page below the common domain can set any number of others.
+ * Returns the tokens for this address, first the token that no other host could have set. Over plain HTTP, any page below the
+ * common domain can set any number of tokens.
  */
 export const tokensOf = (header: string | undefined, sandbox: string): string[] => {
   const names = [hostPrefix + authPrefix + sandbox, authPrefix + sandbox]
@@ -62,8 +62,8 @@ export const withoutOurs = (header: string, isOpen: (text: string) => boolean): 
     .join('; ') || undefined
 
 /**
- * Over TLS the cookie is also sent in frames of other sites, with a separate value for each such site (CHIPS). Over plain HTTP,
- * including localhost, browsers support neither.
+ * Writes a cookie of the gate. Over TLS the cookie is also sent in frames of other sites, with a separate value for each such
+ * site (CHIPS). Over plain HTTP, including localhost, browsers support neither.
  */
 const cookie = ({ prefix }: PreviewAddress, name: string, value: string, seconds: number, isSecure: boolean) => {
   if (!isSecure) return `${name}=${value}; Path=${prefix}/; Max-Age=${seconds}; HttpOnly; SameSite=Lax`

@@ -123,8 +123,8 @@ const targetOf = (visit: Visit): string => {
 }
 
 /**
- * The target of a redirect as seen from outside. The server inside does not know the token of its address, and rarely its path
- * prefix.
+ * Translates the target of a redirect for the visitor. The server inside does not know the token in its address, and rarely
+ * knows its path prefix.
  */
 const locationOf = (location: string, address: PreviewAddress, access: Access): string => {
   const [, scheme = '', authority, rest = ''] = /^([a-z]+:)?\/\/([^/?#\\]*)(.*)$/is.exec(location) ?? []

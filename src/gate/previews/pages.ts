@@ -92,7 +92,10 @@ ${looksAgain ? `<script>${lookAgain}</script>` : ''}
   }
 }
 
-/** The warning page. `mayBeFramed`: if the button's cookie applies only to frames of the same site. */
+/**
+ * The warning page. `mayBeFramed`: pages of other sites may show it in a frame. Allow this only if the button's cookie then
+ * applies to frames of that site alone.
+ */
 export const warningPage = (address: PreviewAddress, mayBeFramed: boolean): Page => {
   const url = visibleUrl(address)
   const action = `${url}${url.includes('?') ? '&' : '?'}${acceptKey}=true`

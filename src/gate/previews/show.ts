@@ -29,7 +29,10 @@ const goTo = (response: ServerResponse, location: string, cookies: readonly stri
   response.end()
 }
 
-/** Browsers send the origin of a form, so another site cannot press the button for its visitor. */
+/**
+ * Throws if a form comes from another site. Browsers send the origin of a form, so another site cannot press the button for
+ * its visitor.
+ */
 const checkOwnForm = ({ headers: { origin } }: IncomingMessage, { host }: PreviewAddress) => {
   if (origin === undefined || !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase()) {
     throw new Problem('forbidden', 'This form is of another site.')
@@ -45,8 +48,9 @@ const isWarned = ({ request, address, access }: Visit): boolean =>
   !hasAccepted(request.headers.cookie, address, access.sandboxId, protocolOf(request) === 'https')
 
 /**
- * Whether content may be served at this address. A name means different sandboxes in different organizations and over time, so
- * its address serves nothing. Browsers then store data per sandbox id. The token of a signed address also means one sandbox.
+ * Whether content may be served at this address. A name means different sandboxes in different organizations and over time,
+ * so nothing is served at an address with a name. So browsers store data per sandbox id. The token of a signed address means
+ * one sandbox, too, so it is allowed.
  */
 export const isAtId = (address: PreviewAddress, { sandboxId, openedBy }: Access): boolean =>
   address.sandbox === sandboxId || openedBy === 'signed-preview'

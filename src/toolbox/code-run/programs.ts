@@ -1,5 +1,6 @@
 // Turns code into a program: the interpreter to start, and the text for its standard input. In every language, the arguments
-// of the call start at index 1, error messages have the line numbers of the code, and the code reads an empty standard input.
+// of the call start at index 1, and error messages have the line numbers of the code. The code itself reads an empty standard
+// input.
 import { readFileSync } from 'node:fs'
 
 export type Program = { argv: readonly string[]; stdin: string }
@@ -85,8 +86,8 @@ export const importsFiles = (code: string): boolean =>
   /(?:\bfrom|\bimport|\brequire)\s*\(?\s*['"`](?:\.{1,2})?\//.test(code)
 
 /**
- * The program has a file name, so that node reads its source map and `require.main === module` holds. `typeRemover` is given for
- * code that imports files, because these may be TypeScript.
+ * The program gets a file name, so that node reads its source map and `require.main === module` holds. `typeRemover` is given
+ * for code that imports files, because these files may contain TypeScript.
  */
 export const typescriptProgram = (javascript: string, typeRemover?: string): Program => {
   const files = typeRemover === undefined ? '' : `(${takeTypescript})(${typeRemover});`
@@ -98,7 +99,10 @@ export const typescriptModule = (javascript: string): Program => ({
   stdin: preludeOf(javascript) + javascript,
 })
 
-/** A module that imports TypeScript files. Node's ES module loader cannot load those, so the module becomes an async function. */
+/**
+ * Makes the program for a module that imports TypeScript files. Node's ES module loader cannot load those files, so the
+ * module becomes an async function.
+ */
 export const typescriptFunction = (javascript: string, typeRemover: string): Program => {
   const body =
     `const transform=${typeRemover};(${takeTypescript})(transform);` +
@@ -120,8 +124,8 @@ const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}
 const needsMain = /import|__file__|coding[:=]/
 
 /**
- * Builds the program for Python. For code that needs main.py, the first line of standard input is main.py, and the code
- * follows. Code that draws also gets charts.py.
+ * Builds the program for Python. If the code needs main.py, the first line of standard input is main.py, and the code
+ * follows. Code that draws charts gets charts.py, too.
  */
 export const pythonProgram = (code: string): Program => {
   if (!needsMain.test(code)) return { argv: ['python3', '-u', '-'], stdin: code.toWellFormed() }

@@ -94,7 +94,10 @@ const hasManyEscapes = (text: string): boolean => {
   return count > mostEscapes
 }
 
-/** Reads an answer, which must have exactly the fields of the schema. */
+/**
+ * Reads an answer of the sandbox, which must have exactly the fields of the schema. Throws a Problem for a refusal or another
+ * answer.
+ */
 export const readAnswer = <S extends TSchema>(text: string, schema: S): Static<S> => {
   if (hasManyEscapes(text) || findTooMuch(text, mostValues) !== undefined) throw malformed()
   try {

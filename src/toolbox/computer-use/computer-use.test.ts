@@ -1,5 +1,5 @@
-// Computer use with a fake python3 in place of the sandbox's: it stores what it was asked, and behaves as the test says. Real
-// desktops are in test/sandboxes/computer-use.test.ts.
+// Tests computer use with a fake python3 in place of the sandbox's. It stores its standard input, and then runs a script of
+// the test. Real desktops are tested in test/sandboxes/computer-use.test.ts.
 import assert from 'node:assert/strict'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

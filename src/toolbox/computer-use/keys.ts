@@ -1,4 +1,5 @@
-// The names of keys that clients use, as the names of X11 keysyms for xdotool. No other text reaches xdotool as a key.
+// Translates the names of keys that clients use into the names of X11 keysyms, for xdotool. No other text reaches xdotool as
+// a key.
 import { Problem } from '#src/problems.ts'
 
 const modifiers: Record<string, string> = {

@@ -19,13 +19,16 @@ type RememberedCommand = {
   bytes: number
   isOver: boolean
   /**
-   * Timer that evicts the answer. It must be cleared when the answer is evicted earlier, because the timer holds the answer
-   * in memory.
+   * Timer that evicts the answer. Clear it if the answer is evicted earlier, because a pending timer keeps the answer in
+   * memory.
    */
   timer?: NodeJS.Timeout
 }
 
-/** Whether the error means that the command did not run. The command may then be sent again with its key. */
+/**
+ * Whether the error leaves open how the command ended, or says that it did not run. Then no answer is stored, and the caller
+ * may send the command again with its key.
+ */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
 
 /** Length of the command's output that an error carries. */

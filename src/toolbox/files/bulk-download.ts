@@ -1,5 +1,5 @@
-// Many files in one answer: a multipart form with one part per path, in the order of the request. Each part is a file or an
-// error.
+// Sends many files in one answer: a multipart form with one part per path, in the order of the request. Each part is a file,
+// or the error for its path.
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -33,8 +33,8 @@ async function* parts(files: Files, paths: readonly string[], boundary: string, 
     if (file !== undefined) {
       try {
         yield headerOf(boundary, 'file', path, 'application/octet-stream', file.length)
-        // If a file becomes shorter while it is read, this stream throws and the whole answer breaks off. Otherwise the client
-        // would mistake the incomplete file for a complete one.
+        // If a file becomes shorter while it is read, this stream throws, so that the whole answer breaks off. Otherwise the
+        // client would mistake the incomplete file for a complete one.
         yield* file.stream as AsyncIterable<Buffer>
       } finally {
         file.stream.destroy()

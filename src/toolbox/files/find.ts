@@ -18,15 +18,15 @@ const recordBytes = 16 * 1024
 const options = ['-F', '-n', '-H', '-I', '--null', '--no-messages', '--devices=skip', '--color=never']
 
 /**
- * A command that tests which `grep` the image has. GNU grep knows all `options` and exits with 1, because /dev/null has no
- * match. Another `grep` exits with another code.
+ * A command that tests whether the image has GNU grep. GNU grep accepts all `options` and exits with 1, because /dev/null has
+ * no match. Another `grep` exits with another code.
  */
 const isKnownBy = ['grep', ...options, '-e', 'x', '--', '/dev/null']
 
 /**
- * A script that searches file by file, for BusyBox's `grep`. The output of BusyBox does not mark the end of a file name, and
- * does not skip binary files. `$1` is the text, the files follow. The first `grep` checks whether any of the files contains the
- * text.
+ * A script that searches file by file, for BusyBox's `grep`. That `grep` does not mark the end of a file name in its output,
+ * and does not skip binary files. `$1` is the text, the other arguments are the files. The first `grep` of the script checks
+ * whether any of the files contains the text.
  */
 const slowly = `p=$1
 shift

@@ -7,7 +7,10 @@ import type { ReplaceRequest, ReplaceResult } from './schemas.ts'
 
 const pieceBytes = 64 * 1024
 
-/** Thrown into the write of the new file to abort it, so that the old file stays in place. */
+/**
+ * Thrown while the new file is written, if the file is binary or does not contain the text. This aborts the write, and the
+ * old file stays in place.
+ */
 class Untouched extends Error {
   readonly isFailure: boolean
 

@@ -101,7 +101,7 @@ suite('POST /git/clone', () => {
       assert.deepEqual((await room.post('/clone', body)).status, 400, JSON.stringify(body))
     }
     assert.ok(!existsSync(proof))
-    // An absolute path cannot be mistaken for an option, whatever its last name is.
+    // Git cannot mistake an absolute path for an option, even if its last name begins with `--`.
     await room.done('/clone', { url: room.upstream, path: `${room.home}/--upload-pack=x` })
   })
 

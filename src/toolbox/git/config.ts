@@ -6,7 +6,9 @@ import { given, type StoreCredentialsRequest } from './schemas.ts'
 type Scope = 'global' | 'local' | 'system'
 type Place = { scope?: Scope | '' | null; path?: string | null }
 
-/** The directory where git runs, and its option for the scope. Default: the configuration of the user. */
+/**
+ * Returns the directory where git runs for a scope, and git's option for that scope. Default: the configuration of the user.
+ */
 export const placeOf = ({ scope, path }: Place): { directory?: string; option: string } => {
   const chosen = given(scope) ?? 'global'
   const repository = given(path)

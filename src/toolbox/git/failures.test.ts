@@ -1,5 +1,5 @@
-// Tests of messages that cannot be provoked on every machine, as git prints them under LC_ALL=C. The tests of each endpoint cover
-// the other messages.
+// Tests messages of git that cannot be provoked on every machine, as git prints them under LC_ALL=C. The tests of the
+// endpoints cover git's other messages.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { problemOf } from './failures.ts'

@@ -1,4 +1,4 @@
-// The sandbox provides the git program, so it may be any program and print anything.
+// Tests hostile programs in place of git. The sandbox provides the git program, so it may be any program and print anything.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
-/** A script that prints a record as often as fits in the bytes that the gate reads. */
+/** A script in place of git that prints a record again and again, up to the number of bytes that the gate reads. */
 const prints = (record: string) =>
   `#!/bin/sh\nyes '${record}' | head -c ${15 * 1024 * 1024} | tr '\\n' '${record === '' ? '\\n' : '\\0'}'\n`
 

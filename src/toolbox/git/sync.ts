@@ -28,7 +28,7 @@ const chooseSource = async (git: Git, body: PullRequest): Promise<{ remote: stri
 
 const hasConflicts = async (git: Git) => (await git.ask(['ls-files', '--unmerged'])).stdout.length > 0
 
-/** Fetches and merges. A conflict stays in the work tree for the caller to resolve, as git leaves it. */
+/** Fetches and merges. If there is a conflict, it stays in the work tree, as git leaves it, and the caller resolves it. */
 export const pull = async (git: Git, body: PullRequest): Promise<void> => {
   const { remote, branches } = await chooseSource(git, body)
   const options = optionsFor(credentialsOf(body), await getUrls(git, remote, 'fetch'))

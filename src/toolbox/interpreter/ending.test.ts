@@ -41,7 +41,7 @@ suite('the timeout of interpreter code', () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent
-    // Make the state in which a gate leaves a context if it is killed 4.9 seconds after the deadline of a run.
+    // Make the state of a context whose gate was killed 4.9 seconds after the deadline of a run.
     const request = { id: 'of a runner', code: 'sum(range(10 ** 15))', envs: {}, deadline: Date.now() - 4900 }
     await jobs.input(`python.${contextId}`, Buffer.from(`${JSON.stringify(request)}\n`))
     const isEnded = async () => (await jobs.list()).every(({ state }) => state === 'ended')
@@ -95,7 +95,10 @@ suite('the end of an interpreter context’s Python', () => {
 })
 
 suite('interpreter runs that a killed gate left behind', () => {
-  /** Sends a request directly to the worker, as an earlier gate would have done. The present gate does not know of the run. */
+  /**
+   * Sends a request directly to the worker, as a gate would have done before its restart. The running gate does not know of
+   * this run.
+   */
   const askAsBefore = async (box: Toolbox, code: string, deadline: number | null) => {
     await printed(box, 'pass')
     const request = JSON.stringify({ id: 'of-the-one-before', code, envs: {}, deadline })

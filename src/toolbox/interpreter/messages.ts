@@ -27,7 +27,8 @@ export const lineBytes = 1024 * 1024
 const newline = 10
 
 /**
- * Length of the shortest message, and the first bytes of every message. Checking these is a hundred times faster than parsing.
+ * Length of the shortest message, and the bytes with which every message begins. Checking a line for these is a hundred times
+ * faster than parsing it.
  */
 const leastBytes = 24
 const opening = Buffer.from('{"id"')

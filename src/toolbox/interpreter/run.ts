@@ -21,7 +21,7 @@ const graceMs = 2000
 const longestMs = 2 ** 31 - 1
 const { SIGINT, SIGKILL } = constants.signals
 
-/** Interrupts the run at its deadline, and kills the worker after the grace. */
+/** Interrupts the run at its deadline. If the run has not ended `graceMs` later, kills the worker. */
 class Deadline {
   readonly #jobs: Jobs
   readonly #jobId: string
@@ -61,8 +61,9 @@ class Deadline {
 const askMs = 1000
 
 /**
- * Asks the worker whether it is free. On a full disk output is lost, perhaps including the message that a run is over. The worker
- * is asked repeatedly, because its answer may be lost too. It answers after it has done all earlier requests.
+ * Asks the worker whether it is free. On a full disk output is lost, perhaps including the message that a run is over. The
+ * question is repeated, because its answer may be lost, too. The worker answers after it has done all earlier requests, so an
+ * answer means that it is free.
  */
 class Asking {
   readonly #jobs: Jobs
@@ -124,8 +125,8 @@ const follow = async (
 }
 
 /**
- * Reads messages in small pieces and lets the event loop do other work between two pieces. Lines that only look like messages are
- * slow to check.
+ * Reads messages in small pieces and lets the event loop do other work between two pieces. Otherwise hostile lines could
+ * block it, because lines that look like messages are slow to check.
  */
 const readInTurns = async (reader: MessageReader, data: Buffer): Promise<WorkerMessage[]> => {
   const messages: WorkerMessage[] = []

@@ -70,8 +70,9 @@ const flatten = (result: unknown, uri: string): LspSymbol[] =>
 const uriBytes = 32 * 1024 * 1024
 
 /**
- * `uri`: the document of symbols that do not name one. A nested symbol comes after the symbol that contains it. Throws a 422 if
- * the URI would be repeated too often: a small message of a server must not become an answer of gigabytes.
+ * Returns the symbols of a server's answer as a flat list. `uri`: the document of symbols that do not name one. A nested
+ * symbol comes after the symbol that contains it. Throws a 422 if the URI would be repeated too often, because a small
+ * message of a server could become an answer of gigabytes.
  */
 export const symbolsOf = (result: unknown, uri = ''): LspSymbol[] => {
   const symbols = flatten(result, uri)

@@ -51,7 +51,7 @@ const refusalOf = (error: unknown, method: string): Problem => {
   return new Problem('unprocessable', `The language server refused ${method}: ${textOf(message)}`)
 }
 
-/** The reply to a request of the server. The server gets no settings, and each registration is accepted. */
+/** The reply to a request that the server sends to its client: it gets no settings, and each registration is accepted. */
 const answerTo = ({ method, params }: Message): object => {
   if (method === 'workspace/configuration') {
     const { items } = (params ?? {}) as { items?: unknown }

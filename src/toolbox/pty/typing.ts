@@ -84,7 +84,7 @@ export class Typing {
     this.#typed.give(this.#sandboxId, bytes)
   }
 
-  /** Drops all further input, because input after lost input would have another meaning. */
+  /** Drops all further input, because a part of the input was lost, and what follows could now have another meaning. */
   #lose(): void {
     const bytes = this.#waiting.reduce((sum, { length }) => sum + length + frameBytes, 0)
     this.#waiting = []

@@ -7,8 +7,8 @@ import { RingBuffer } from '#src/kit/ring-buffer.ts'
 const outputBytes = 16 * 1024 * 1024
 
 /**
- * Maximum size of an output in JSON, as a multiple of its limit. Text needs far less; the worst bytes would need three times as
- * much.
+ * Maximum size of an output in JSON, as a multiple of its limit in bytes. Ordinary text needs far less, but bytes that JSON
+ * must escape would need up to six times their number.
  */
 const inJsonAtMost = 2
 

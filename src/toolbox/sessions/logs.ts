@@ -11,7 +11,7 @@ import { keptOutputBytes } from '../agent/kept-output.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
 
-/** Markers before output in a log: the output after a marker belongs to its stream, until the next marker. */
+/** The markers in a log. The bytes after a marker are output of that stream, until the next marker comes. */
 export const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
 
 type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
@@ -56,7 +56,7 @@ class CollectedLogs implements Disposable {
     for (const text of texts) text.add(lostNotice(event.lostBytes))
   }
 
-  /** Adds a marker only where the stream changes, so that no character is cut in two. */
+  /** Adds a marker only where the stream changes. A marker between two pieces of one stream could cut a character in two. */
   #mark(stream: 'stdout' | 'stderr'): void {
     if (!this.#isMarked || this.#lastStream === stream) return
     this.#lastStream = stream
@@ -121,15 +121,15 @@ export const withLine = (logs: Logs, line: string, isMarked: boolean): Logs => {
 }
 
 /**
- * Maximum size of a message. The SDK passes the bytes of each message as arguments of one call, and crashes if they overflow its
- * stack.
+ * Maximum size of a message in bytes. The SDK passes all bytes of a message as arguments of one function call, and crashes if
+ * there are too many.
  */
 const frameBytes = 32 * 1024
 
 /**
- * Sends a piece as messages that each begin with the marker. Returns true if everything was sent immediately; otherwise calls
- * `done` later. Copies no output. The marker is written into the bytes before each message: unused room, or output that was
- * already sent.
+ * Sends a piece of output as messages that each begin with the marker of its stream. Returns true if everything was sent
+ * immediately; otherwise calls `done` later. Copies no output: each marker is written into the bytes before its message,
+ * which are unused or were already sent.
  */
 const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean => {
   if (piece.type === 'truncated') {

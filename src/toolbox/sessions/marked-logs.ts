@@ -5,8 +5,8 @@ import { sdkSourceHeader, sdkVersionHeader } from '#src/wire/access.ts'
 const firstWithJson = [0, 167] as const
 
 /**
- * Whether a caller gets text with markers. A caller without SDK headers gets JSON. An SDK without a version is an old one;
- * version 0.0 is a development build.
+ * Whether a caller gets text with markers. A caller without SDK headers gets JSON. An SDK that sends no version is an old
+ * one, so it gets markers. Version 0.0 is a development build, which gets JSON.
  */
 export const wantsMarks = ({ headers }: Pick<FastifyRequest, 'headers'>): boolean => {
   const version = headers[sdkVersionHeader]

@@ -35,7 +35,7 @@ export const asTold = (error: unknown): Problem => {
   return asToldOfAny(error)
 }
 
-/** Waits for the agent, and throws its refusal in the caller's terms. */
+/** Waits for the agent's answer. If it is a refusal, throws a Problem for the caller. */
 export const told = <T>(asking: Promise<T>): Promise<T> =>
   asking.catch((error: unknown) => {
     throw asTold(error)

@@ -80,7 +80,8 @@ class Conversation {
   #running: Running | undefined
   #isStarted = false
   /**
-   * Number of bytes of input that the command has not yet taken, so that the SSH gateway may not send as many further bytes yet.
+   * Number of bytes of input that the command has not read yet. The SSH gateway gets credit for new input only when the
+   * command has read earlier input.
    */
   #unacknowledged = 0
 
@@ -162,8 +163,8 @@ class Conversation {
 }
 
 /**
- * Serves one command. Sends no pings to the SSH gateway: it answers none while its client does not read, even for an hour, and
- * the command must then wait.
+ * Serves one command. Sends no pings to the SSH gateway: while a client does not read, even for an hour, the gateway answers
+ * no ping, and the command must wait.
  */
 export const serveCommand = async (socket: WebSocket, sandbox: ToolboxSandbox): Promise<void> => {
   const conversation = new Conversation(socket, sandbox)

@@ -39,8 +39,8 @@ class Piped implements Running {
   resize(): void {}
 
   /**
-   * Sends SIGHUP, and later SIGKILL to the process group of a command that has not ended. A command that ends in time leaves
-   * its background processes running, such as the server that an editor has started.
+   * Sends SIGHUP, and after `graceMs` SIGKILL to the process group if the command has not ended. If it ends in time, its
+   * background processes keep running, such as the server that an editor has started.
    */
   hangUp(): void {
     this.#command.endInput()

@@ -9,7 +9,7 @@ import { dialPort, servePort } from './port.ts'
 
 const PortQuery = Type.Object({ port: Type.Integer({ minimum: 1, maximum: 65_535 }) })
 
-/** Connections that were made before the upgrade, so that a port where nothing listens is an ordinary refusal. */
+/** Connections to ports, made before the upgrade. So a caller gets an ordinary HTTP refusal if nothing listens on the port. */
 const dialled = new WeakMap<IncomingMessage, Duplex>()
 
 const needsUpgrade = () => {

@@ -1,5 +1,6 @@
-# The programs of the desktop. A supervisor starts them, restarts those that end, and keeps the end of their output. It is the
-# only long-lived process of computer use. It ends with `stop` or with the sandbox, and does not depend on the gate.
+# The programs of the desktop. A supervisor process starts them, restarts those that end, and stores the last part of their
+# output. It is the only long-lived process of computer use. It ends with the call `stop` or with the sandbox, and continues
+# if the gate ends.
 import ctypes, fcntl, re, select
 
 READY_SECONDS = 20

@@ -1,4 +1,5 @@
-# Recordings of the display: one file each, below the user's home. A record beside it says when it began and ended.
+# Recordings of the display. Each is a video file below the user's home. A JSON file next to it says when the recording began,
+# and which process makes it.
 import re, uuid
 
 DIRECTORY = os.path.expanduser("~/.daytona/recordings")

@@ -59,8 +59,8 @@ export class FilesRoom {
   }
 
   /**
-   * Starts the endpoints and their agent. `user`: the user of the sandbox. A test of permissions that runs as root passes
-   * `nobody`.
+   * Starts the endpoints and their agent. `user`: the user of the sandbox. If the tests run as root, a test of permissions
+   * passes `nobody`.
    */
   static async start({ user = userInfo().username, env = {} }: { user?: string; env?: Record<string, string> } = {}) {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-files-'))
