@@ -115,7 +115,7 @@ suite('the proxy that replaces placeholders by secrets', () => {
     await assert.rejects(get('https://a.b.wild.test/'), /certificate/i)
   })
 
-  test('the proxy does not decrypt a connection to a host without a secret, and shows no own certificate', async () => {
+  test('for a host without a secret, the proxy decrypts nothing: the client sees the server’s certificate', async () => {
     const url = ['https://plain.test/', ...auth(api.placeholder)]
     await assert.rejects(get(...url), /certificate/i)
     const got: Received = JSON.parse(await curl(...trusting('world'), ...url))

@@ -168,14 +168,14 @@ suite('the proxy with hostile programs and servers', () => {
       'HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nraw',
   }
   for (const [what, text] of Object.entries(oddAnswers))
-    test(`if a program leaves, its server connection ends and waiting requests open none (${protocol})`, async () => {
+    test(`the proxy answers 502 if the server answers with ${what}`, async () => {
       destination.port = portOf(scripted)
       script = text
       assert.match(await say('GET / HTTP/1.1\r\nHost: api.test\r\n\r\n'), /HTTP\/1\.1 502 /)
     })
 
   for (const protocol of ['http/1.1', 'h2'] as const)
-    test(`when a program leaves, its connection to the server ends and requests that wait open none (${protocol})`, async () => {
+    test(`if a program leaves, its server connection ends and waiting requests open none (${protocol})`, async () => {
       destination.port = portOf(scripted)
       script = ''
       const came = once(scripted, 'secureConnection')

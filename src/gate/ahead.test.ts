@@ -21,7 +21,7 @@ const call = (sides: Sides, key = 'key-1') =>
   fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
 
 suite('access answers that control sends to the gate before a call', () => {
-  test('an access answer that control sent ahead lets a matching call pass without a request to control', async () => {
+  test('an access answer that control sent before a call lets that call pass without a request to control', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     await sides.tell(JSON.stringify(ahead(sides)))
@@ -31,7 +31,7 @@ suite('access answers that control sends to the gate before a call', () => {
     assert.equal(sides.asked.length, 1)
   })
 
-  test('an access answer sent ahead is valid for one second from the time in it; then the gate asks control', async (t) => {
+  test('an access answer that control sent before a call is valid for one second from the time in it', async (t) => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     const [now, date] = [performance.now(), Date.now()]
@@ -44,7 +44,7 @@ suite('access answers that control sends to the gate before a call', () => {
     assert.equal((await call(sides)).status, 401)
   })
 
-  test('access answers sent ahead are ignored if old, from the future, malformed or for a stopped sandbox', async () => {
+  test('an access answer before a call is ignored if too old, in the future, malformed or for a stopped sandbox', async () => {
     await using sides = await startSides()
     const { at } = ahead(sides)
     const stopped = sides.access({ isStarted: false, state: 'stopped' }).body as Access

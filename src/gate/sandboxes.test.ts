@@ -86,7 +86,7 @@ suite('the sandboxes of this host that the gate knows', () => {
     assert.equal((await sides.find(sides.wanted()))?.status, 'stopped')
   })
 
-  test('a call waits up to ten seconds for its generation, and succeeds if it is reported just before', async (t) => {
+  test('a call waits up to ten seconds for its generation, and succeeds if it is reported within this time', async (t) => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     await until(() => sides.link.get('box') !== undefined)

@@ -68,7 +68,7 @@ suite('a call that the gate passes to a toolbox', () => {
     assert.equal(wanted.length, 1)
   })
 
-  test('a change of variables ends when the runner has reported the generation that control answered', async () => {
+  test('a call that changes variables is answered once the runner has reported control’s new generation', async () => {
     const held: SandboxHere = { ...sandbox, config: { env: { LANG: 'C' }, workdir: '/' } }
     const wanted: (number | undefined)[] = []
     const find = async ({ leastGeneration }: AdmittedSandbox) => {

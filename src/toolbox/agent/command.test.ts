@@ -64,7 +64,7 @@ suite('`exec` of the agent', () => {
     assert.equal((await read(await native.agent.exec(command('cat')))).stdout, '')
   })
 
-  test('a command’s environment has the variables of its user, and those of the call override them', async () => {
+  test('a command has the environment variables of its user, which variables of the call override', async () => {
     await using native = await NativeAgent.start()
     const spec = { ...command('env'), env: { PATH: '/usr/bin:/bin', GREETING: 'hé=y' } }
     const { username, homedir, shell: loginShell } = userInfo()
@@ -158,7 +158,7 @@ suite('`exec` of the agent', () => {
     assert.equal((await read(await native.agent.exec({ ...command('cat'), stdin }))).stdout.length, stdin.length)
   })
 
-  test('`write` passes input to a running command; `unsentBytes` counts the input that it has not yet read', async () => {
+  test('`write` passes input to a running command; `unsentBytes` counts what the command has not read yet', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec({
       ...shell('read first; read second; echo "$first $second"'),

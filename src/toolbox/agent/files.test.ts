@@ -229,7 +229,7 @@ suite('changing files through the agent', () => {
     assert.equal(readFileSync(box.at('moved'), 'utf8'), 'other')
   })
 
-  test('`remove` deletes a link but not its target, a directory only if recursive, and never the root', async () => {
+  test('`remove` deletes a link but not its target, a directory only if recursive, and never `/`', async () => {
     await using box = await startWithFiles()
     await assert.rejects(box.files.remove(box.at('deep')), refused('EISDIR'))
     symlinkSync(box.at('plain'), box.at('deep', 'outward'))
@@ -246,7 +246,7 @@ suite('changing files through the agent', () => {
     }
   })
 
-  test('`remove` of a directory never leaves it, even if a process keeps adding symbolic links to it', async () => {
+  test('`remove` deletes nothing outside its directory, even if a process keeps adding symbolic links there', async () => {
     await using box = await startWithFiles()
     mkdirSync(box.at('victim'))
     writeFileSync(box.at('victim', 'keep'), 'keep')

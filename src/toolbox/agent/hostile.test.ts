@@ -36,7 +36,7 @@ const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
 })
 
 suite('clients that send malformed frames to an agent', () => {
-  test('frames that are random, cut, changed or out of order never end the agent or cost it a descriptor', async () => {
+  test('frames that are random, cut, changed or out of order never end the agent or leave a descriptor open', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const pieces = fc.array(fc.oneof(anyFrame, truncatedExec, changedExec, noise), { minLength: 1, maxLength: 5 })

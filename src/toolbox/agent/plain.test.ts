@@ -6,7 +6,7 @@ import { startToolbox } from '../testing/toolbox.ts'
 import { plainWordsOf } from './plain.ts'
 
 suite('commands that need no shell', () => {
-  test('a plain command is a program and words without a special meaning for a shell', () => {
+  test('`plainWordsOf` returns the words of a command in which a shell would interpret nothing', () => {
     assert.deepEqual(plainWordsOf(' ls  -la\t/tmp ', {}), ['ls', '-la', '/tmp'])
     assert.deepEqual(plainWordsOf('./a/b --x=1,2 c@d:e+f%', {}), ['./a/b', '--x=1,2', 'c@d:e+f%'])
     for (const command of ['true', 'python3 -V', '/bin/echo a']) assert.ok(plainWordsOf(command, {}), command)
@@ -38,7 +38,7 @@ suite('commands that need no shell', () => {
       assert.equal(plainWordsOf('ls', { [name]: '' }), undefined, name)
   })
 
-  test('a plain command gives the exit code that bash gives, and bash’s message if it cannot start', async () => {
+  test('a command that runs without a shell gives the exit code of bash, and its message if it cannot start', async () => {
     await using box = await startToolbox()
     const make = (name: string, text: string, mode = 0o755) => {
       writeFileSync(join(box.directory, name), text)
@@ -69,7 +69,7 @@ suite('commands that need no shell', () => {
     }
   })
 
-  test('a plain command that a signal kills has the exit code 128 + N, and no line like bash’s "Killed"', async () => {
+  test('a command without a shell that signal N kills has the exit code 128 + N, and no line "Killed"', async () => {
     await using box = await startToolbox()
     const killed = join(box.directory, 'killed')
     writeFileSync(killed, '#!/bin/sh\nkill -9 $$', { mode: 0o755 })
@@ -80,7 +80,7 @@ suite('commands that need no shell', () => {
     assert.match(result, /Killed/)
   })
 
-  test('a plain command runs even if the image has no shell', async () => {
+  test('a command that needs no shell runs even if the image has no shell', async () => {
     await using box = await startToolbox()
     symlinkSync('/bin/ls', join(box.directory, 'ls'))
     const { body } = await box.post('/process/execute', { command: 'ls -d /', envs: { PATH: box.directory } })

@@ -19,7 +19,7 @@ for (const shell of ['bash', 'sh'] as const) {
       assert.deepEqual((await run(sessions, 's', 'sh -c "echo \\$Y"'))[0], '1\n')
     })
 
-    test('commands of a session have separate streams and exit codes, and a failing one does not end it', async () => {
+    test('commands of a session have separate streams and exit codes, and a failing command leaves it open', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -104,7 +104,7 @@ for (const shell of ['bash', 'sh'] as const) {
       }
     })
 
-    test('a background child delays no later command of its session, and writes to its own command’s output', async () => {
+    test('a background child delays no later command of its session; its output belongs to its own command', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       const go = `${native.directory}/go`

@@ -283,14 +283,14 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
 
   const position = () => box.get('/computeruse/mouse/position')
 
-  test('computer use calls answer 422 with the name of a missing program and of a snapshot that has it', async () => {
+  test('computer use calls answer 422 and name the missing program, and a snapshot that has this program', async () => {
     answering({ refusal: 'missing', message: 'xdotool' })
     const { status, body } = await position()
     assert.equal(status, 422)
     assert.match(body.message, /no xdotool\. The snapshot "desktop" has all/)
   })
 
-  test('computer use calls answer 422 with the name python3 if the image does not have it', async () => {
+  test('computer use calls answer 422 and name python3 if the image does not have it', async () => {
     const path = box.assignment.env['PATH']!
     box.assignment.env['PATH'] = join(box.directory, 'nothing')
     try {

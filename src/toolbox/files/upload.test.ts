@@ -126,7 +126,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.deepEqual(readdirSync(room.directory), ['hosts', 'own'])
   })
 
-  test('a caller that is still sending an upload already receives the refusal', async () => {
+  test('a caller receives the refusal of its upload while it is still sending', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory'))
     for (const type of ['application/octet-stream', 'multipart/form-data; boundary=b']) {

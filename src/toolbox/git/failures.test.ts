@@ -25,7 +25,7 @@ suite('errors of git', () => {
       assert.equal(failed(stderr).code, code))
   }
 
-  test('an error quotes git’s words, without hints, prefixes and control characters, and shortened', () => {
+  test('an error quotes git’s message, shortened and without hints, prefixes and control characters', () => {
     assert.equal(failed('hint: try\nfatal: it \x1b[31mfailed\x1b[0m\x07\r\nhint: again\n').message, 'it failed')
     assert.equal(failed('', 'On branch main\n').message, 'On branch main')
     assert.equal(failed('').message, 'Git ended with exit code 1.')

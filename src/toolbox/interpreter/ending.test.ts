@@ -105,7 +105,7 @@ suite('interpreter runs that a killed gate left behind', () => {
     await box.native.agent.jobs.input('python.default', Buffer.from(`\n${request}\n`))
   }
 
-  test('a run that a killed gate left behind continues, and the next run waits for it', async () => {
+  test('an interpreter run continues after its gate was killed, and the next run waits for it', async () => {
     await using box = await startToolbox()
     const [begun, go] = [join(box.directory, 'begun'), join(box.directory, 'go')]
     await askAsBefore(box, `open(${JSON.stringify(begun)}, "w").close()\n${waitFor(go)}print("theirs")\nx = 42`, null)
@@ -119,7 +119,7 @@ suite('interpreter runs that a killed gate left behind', () => {
     assert.equal(run.text(), '42\n')
   })
 
-  test('the deadline that a killed gate had set for a run is still enforced', async () => {
+  test('the deadline of an interpreter run is enforced even after its gate was killed', async () => {
     await using box = await startToolbox()
     const begun = join(box.directory, 'begun')
     const code = `x = 7\nopen(${JSON.stringify(begun)}, "w").close()\nimport time\ntime.sleep(3600)`
@@ -128,7 +128,7 @@ suite('interpreter runs that a killed gate left behind', () => {
     assert.equal(await printed(box, 'print(x)'), '7\n')
   })
 
-  test('an incomplete request that a killed gate has left is ignored', async () => {
+  test('an incomplete interpreter request of a gate that was killed is ignored', async () => {
     await using box = await startToolbox()
     await printed(box, 'x = 1')
     await box.native.agent.jobs.input('python.default', Buffer.from('\n{"id":"half","code":"x = '))
@@ -155,7 +155,7 @@ print("x" * 40_000_000)
 fill = "head -c 40000000 /dev/zero | tr '\\\\0' x; touch " + ${JSON.stringify(file)}
 subprocess.Popen(["sh", "-c", fill], start_new_session=True)`
 
-  test('a run whose end message is lost still ends, the loss is reported, and the next run works', async () => {
+  test('an interpreter run whose end message is lost still ends and reports the loss; the next run works', async () => {
     await using box = await startToolbox()
     const [begun, filled] = [join(box.directory, 'begun'), join(box.directory, 'filled')]
     const run = start(box, `print("runs", flush=True)\n${waitFor(begun)}${loseEnd(filled)}`)

@@ -233,7 +233,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(run.text(), 'one\n')
   })
 
-  test('runs in one interpreter context are in order of arrival; runs in other contexts do not wait', async () => {
+  test('runs in one interpreter context start in order of arrival; runs in other contexts do not wait', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const order: number[] = []
@@ -294,7 +294,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(n)'), '64\n')
   })
 
-  test('an interpreter run continues if its client closes the socket, and a waiting run is dropped', async () => {
+  test('if a client closes the socket of an interpreter run, it continues if started, else it is dropped', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const run = start(box, `print("runs")\n${waitFor(file)}print("x" * 100000)\ndone = True`)

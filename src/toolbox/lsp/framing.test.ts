@@ -24,7 +24,7 @@ suite('messages of a language server', () => {
     }
   })
 
-  test('`MessageReader` ignores other header fields of a language server, and the case of their names', () => {
+  test('`MessageReader` reads Content-Length in any letter case, and ignores other header fields', () => {
     const header = 'content-type: application/vscode-jsonrpc; charset=utf-8\r\ncontent-LENGTH:  2 \r\n\r\n{}'
     assert.deepEqual(read(header), [{}])
   })

@@ -106,7 +106,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     client.hangUp()
   })
 
-  test('every client of a terminal sees all output and may type, and may leave without ending it', async () => {
+  test('every client of a terminal sees all output and may type, and the terminal stays when a client leaves', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const clients = await Promise.all([1, 2, 3, 4].map(() => connect(box, 'a')))

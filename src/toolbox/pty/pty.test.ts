@@ -140,7 +140,7 @@ suite('POST /process/pty', () => {
 })
 
 suite('POST /process/pty with lazyStart', () => {
-  test('a lazy terminal’s shell starts with its first client; before that it can be resized and listed', async () => {
+  test('with `lazyStart`, a shell starts with its first client; before, its terminal is listed and resizable', async () => {
     await using box = await startBox()
     const { body } = await box.post(pty, { id: 'a', lazyStart: true, envs: { A: 'b' } })
     assert.deepEqual([body.active, body.lazyStart], [false, true])
@@ -156,7 +156,7 @@ suite('POST /process/pty with lazyStart', () => {
     other.hangUp()
   })
 
-  test('a lazy terminal whose shell never started can be deleted', async () => {
+  test('a terminal with `lazyStart` can be deleted even if its shell never started', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a', lazyStart: true })
     assert.equal((await box.delete(`${pty}/a`)).status, 200)

@@ -63,7 +63,7 @@ suite('GET /ssh/command', () => {
     assert.deepEqual(told.at(-1), { type: 'exit', code: 143, signal: 'TERM' })
   })
 
-  test('GET /ssh/command gives credit for input that its command has read, and closes with 1008 for more input', async () => {
+  test('GET /ssh/command gives credit for input that its command has read, and closes with 1008 above it', async () => {
     await using box = await startToolbox()
     const piece = Buffer.alloc(64 * 1024)
     const reading = await exec(box, 'wc -c')
