@@ -35,7 +35,7 @@ import { handOver } from './upgrade.ts'
 
 export type FrontBounds = {
   presenceMs?: number
-  /** Maximum of open calls of one organization. */
+  /** Maximum number of open calls of one organization. */
   openOfOne?: number
   /** A toolbox answer is cut off if the caller reads none of it for this many milliseconds. */
   idleMs?: number

@@ -10,15 +10,15 @@ import type { Door, Entering } from './door.ts'
 import { NothingListens, NotStarted } from './hindrance.ts'
 
 /**
- * Most connections per sandbox, so that no sandbox uses up the gate's descriptors. The agent allows twice as many, for
- * its other uses.
+ * Maximum number of connections per sandbox, so that no sandbox uses up the gate's descriptors. The agent allows twice as
+ * many, because it also has other connections.
  */
 const mostConnections = 512
 /** Timeout of a connect in milliseconds. It is long, because a paused or busy sandbox accepts late. */
 const dialMs = 20_000
 /** Maximum size of an answer's head. */
 const answerHeadBytes = 64 * 1024
-/** Maximum of 1xx answers per call. */
+/** Maximum number of 1xx answers per call. */
 const mostInterim = 64
 
 const tooMany = () => new Problem('unavailable', 'This sandbox has too many open connections.')

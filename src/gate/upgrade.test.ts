@@ -56,7 +56,7 @@ suite('WebSocket upgrades at the gate', () => {
     assert.deepEqual([theirs.statusCode, await bodyOf(theirs)], [404, 'nope'])
   })
 
-  test('an ordinary answer to an upgrade ends when its caller closes the connection', async () => {
+  test('an ordinary answer to an upgrade request ends when the caller closes its connection', async () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
     sides.inside.upgrade = (_request, socket) => {

@@ -9,7 +9,7 @@ const acceptedPrefix = 'alcove-preview-accepted-'
 const hostPrefix = '__Host-'
 const authSeconds = 3600
 const acceptedSeconds = 86_400
-/** Most tokens to try. A browser has one of our tokens per preview, so further tokens are not ours. */
+/** Maximum number of tokens that are tried. A browser has one of our tokens per preview, so further tokens are not ours. */
 const mostTokens = 4
 
 const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)

@@ -25,8 +25,8 @@ export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<st
 }
 
 /**
- * Variables that processes inherit from the image and the server. The sandbox's own variables are added to them later, and
- * removed ones are taken out.
+ * Variables that processes inherit from the image and the server. To these, the sandbox's own variables are added later.
+ * Those that the sandbox has removed are taken away.
  */
 export const inheritedBy = (
   assignment: KnownAssignment,

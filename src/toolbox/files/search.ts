@@ -1,4 +1,4 @@
-// Finds names that match a pattern, with the image's own `find`.
+// Finds files and directories whose name matches a pattern, with the image's own `find`.
 
 import { jsonBytes } from '#src/kit/json-size.ts'
 import { Problem } from '#src/problems.ts'

@@ -1,4 +1,4 @@
-// Turns results of language servers into the shapes of the API. All other data of a server is dropped.
+// Turns results of language servers into the shapes of the API. Fields that the API does not have are dropped.
 import { Problem } from '#src/problems.ts'
 import type { CompletionItem, CompletionList, LspSymbol, Position, Range } from './schemas.ts'
 

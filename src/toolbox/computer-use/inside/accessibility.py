@@ -1,5 +1,5 @@
-# The accessibility tree (AT-SPI) of the programs on the display, asked for over D-Bus. Each program describes its own nodes.
-# So a tree may be endless, in a circle, slow or wrong; therefore nodes, depth, texts and time are limited.
+# The accessibility tree (AT-SPI) of the programs on the display, asked for over D-Bus. Each program describes its own nodes,
+# so a tree may be endless, in a circle, slow or wrong. Therefore nodes, depth, texts and time are limited.
 import re
 
 try:
