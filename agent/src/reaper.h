@@ -11,7 +11,7 @@
 
 struct child {
   pid_t pid; /* 0 once the process was reaped or forgotten */
-  bool group_left; /* other processes of the group were left when this process ended */
+  bool group_left; /* other processes of the group still existed when this process ended */
   void (*ended)(struct child *, int status);
   struct child *next;
 };

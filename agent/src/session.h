@@ -22,7 +22,7 @@ struct session_command {
   uint32_t text_size;
   struct record record;
   struct source output[2], input;
-  struct timer pace; /* set while reading pauses so that followers keep up */
+  struct timer pace; /* set while the agent pauses reading, so that followers can catch up */
   int held[3]; /* the sandbox's ends of the command's pipes, until the command has ended */
   char meetings[3][MEETING_PATH];
   uint8_t *pending; /* input that the command has not taken yet */

@@ -1,5 +1,5 @@
-// The toolbox of all sandboxes of this host. The server does not listen on a port: the gate passes it the calls that were
-// admitted.
+// The toolbox of all sandboxes of this host. The server does not listen on a port: the gate passes it the calls that control
+// has allowed.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { posix } from 'node:path'

@@ -46,8 +46,9 @@ const isLink = ({ method, headers }: IncomingMessage): boolean =>
     (headers['sec-fetch-mode'] === 'navigate' && (method === 'GET' || method === 'HEAD')))
 
 /**
- * Whether a cookie shows the visitor's intent. A browser treats all previews below one domain as one site. So it sends
- * the cookie even with requests of another sandbox's page, and lets that page read a WebSocket.
+ * Whether the cookie of a request counts: only if the visitor, and not another sandbox's page, has caused the request. A
+ * browser treats all previews below one domain as one site. So it sends the cookie even with requests of another sandbox's
+ * page, and lets that page read a WebSocket.
  */
 const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress): boolean => {
   const { origin, referer, 'sec-fetch-site': site } = request.headers

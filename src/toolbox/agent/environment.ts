@@ -25,8 +25,8 @@ export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<st
 }
 
 /**
- * Variables that processes inherit from the image and the server. To these, the sandbox's own variables are added later.
- * Those that the sandbox has removed are taken away.
+ * Variables that processes inherit from the image and the server. The sandbox's own variables are added later, and variables
+ * that the sandbox has removed are taken away.
  */
 export const inheritedBy = (
   assignment: KnownAssignment,

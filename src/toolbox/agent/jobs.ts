@@ -207,7 +207,7 @@ const list = async (socketPath: string): Promise<Job[]> => {
 }
 
 export const jobsAt = (socketPath: string): Jobs => {
-  /** The last input of each job that is not sent completely yet. Its promise settles when it is sent. */
+  /** For each job with unsent input: a promise that settles when its last input is sent. */
   const sending = new Map<string, Promise<void>>()
 
   /**

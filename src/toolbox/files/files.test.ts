@@ -162,7 +162,7 @@ suite('POST /files/move', () => {
     assert.equal((await room.post('/move', { source: room.at('directory') })).status, 400)
   })
 
-  test('POST /files/move between file systems answers 200 and moves all contents; 409 and 404 stay the same', {
+  test('POST /files/move between file systems answers 200 and moves all contents; its refusals are 409 and 404', {
     skip: statSync('/dev/shm').dev === statSync('/tmp').dev && 'needs two file systems',
   }, async () => {
     await using room = await FilesRoom.start()
