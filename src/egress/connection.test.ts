@@ -76,7 +76,7 @@ suite('the proxy that replaces placeholders by secrets', () => {
   })
 
   for (const version of ['1.1', '2']) {
-    test(`a secret is put into headers, Basic credentials, path and query over HTTP/${version}, not into a body`, async () => {
+    test(`a secret is put into headers, Basic credentials, path and query over HTTP/${version}, not the body`, async () => {
       const body = `{"key":"${api.placeholder}"}`
       const got = await get(
         ...[`--http${version}`, `https://api.test/bot${api.placeholder}/x?key=${api.placeholder}`],
