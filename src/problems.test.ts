@@ -3,8 +3,9 @@ import { suite, test } from 'node:test'
 import { noSandbox, noSnapshot, notStarted, Problem, type ProblemCode, problems, wordsOf } from './problems.ts'
 
 /**
- * Texts that client programs look for in the message of an error. Most programs compare upper and lower case too.
- * Sources: `@computesdk/daytona` 1.7, `@langchain/daytona` 0.1, `@mastra/daytona` 0.4, Harbor, the n8n nodes and suna.
+ * Texts by which client programs recognize an error: they search for them in its message. Most of these programs
+ * distinguish capitals. Sources: `@computesdk/daytona` 1.7, `@langchain/daytona` 0.1, `@mastra/daytona` 0.4, Harbor,
+ * the n8n nodes and suna.
  */
 const patterns: readonly (readonly [client: string, made: Problem, pattern: RegExp | string])[] = [
   ['ComputeSDK', noSandbox('box'), 'not found'],
@@ -46,7 +47,7 @@ suite('The words by which programs recognize an error', () => {
     })
   }
 
-  test('the words are in every message of a code, whatever its sentence says', () => {
+  test('each message of an error code has the words that clients search for, whatever its sentence says', () => {
     for (const code of Object.keys(problems) as ProblemCode[]) {
       for (const sentence of [undefined, 'Something else.', 'Something else']) {
         const { message } = new Problem(code, sentence)
@@ -56,21 +57,21 @@ suite('The words by which programs recognize an error', () => {
     }
   })
 
-  test('the words are in every 404, 408 and 429, so that a new code cannot lack them', () => {
+  test('each 404, 408 and 429 has the words that clients search for, so that a new code has them too', () => {
     for (const code of Object.keys(problems) as ProblemCode[]) {
       const words = { 404: 'not found', 408: 'timeout', 429: 'rate limit' }[problems[code][0] as number]
       if (words !== undefined) assert.ok(new Problem(code).message.includes(words), code)
     }
   })
 
-  test('the words are not added twice when a message passes through a second program', () => {
+  test('if a second program passes an error on, the words for clients are not added to it again', () => {
     for (const code of Object.keys(problems) as ProblemCode[]) {
       const { message } = new Problem(code)
       assert.equal(new Problem(code, message).message, message)
     }
   })
 
-  test('only a missing sandbox gets a message that says "sandbox" and "not found"', () => {
+  test('only the error for a missing sandbox has a message with both "sandbox" and "not found"', () => {
     const others = [new Problem('file_not_found'), new Problem('process_not_found'), noSnapshot('base')]
     for (const { message } of others) assert.doesNotMatch(message, /sandbox.*not found/i)
   })

@@ -1,5 +1,5 @@
-// Every error that callers can get: its code, status and sentence.
-// A code never changes its meaning, because clients depend on it.
+// Every error that callers can get: its code, its status and its sentence. A code never gets another meaning, because
+// clients depend on it.
 
 export const problems = {
   bad_request: [400, 'BAD_REQUEST', 'The request is not valid.'],
@@ -68,7 +68,10 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
-/** Codes of status 500 and above that callers, their sandboxes or their own servers cause. */
+/**
+ * Codes of status 500 and above that do not mean a failure of Alcove. A caller, a sandbox or a caller's own server
+ * causes them.
+ */
 const notOurs: ReadonlySet<ProblemCode> = new Set([
   'sandbox_silent',
   'sso_provider_unavailable',
@@ -76,8 +79,8 @@ const notOurs: ReadonlySet<ProblemCode> = new Set([
 ])
 
 /**
- * The log level of a refusal. A warning is for a failure on our side, which is then the problem's cause. A lack of room is
- * not a failure, because a caller can cause it.
+ * Returns the log level for a refused call. The level is a warning only if Alcove has failed, which `cause` shows. A
+ * lack of free capacity is no failure, because callers can bring it about.
  */
 export const logLevelOf = ({
   code,
@@ -88,12 +91,12 @@ export const logLevelOf = ({
   return status < 500 || notOurs.has(code) || cause === undefined ? 'debug' : 'warn'
 }
 
-/** The header `Retry-After`, in seconds, for problems that soon end by themselves. */
+/** Value of the header `Retry-After`, in seconds, for errors whose reason ends soon without any action of the caller. */
 export const retryAfterSeconds: Partial<Record<ProblemCode, number>> = { snapshot_in_making: 5 }
 
 /**
- * Words by which client programs recognize an error, because old SDKs gave them only the message. Some programs are case
- * sensitive. Every message of the status or code contains the words: `Problem` adds those that its sentence lacks.
+ * Words by which client programs recognize an error. They search its message, because old SDKs gave them nothing else,
+ * and some distinguish capitals. `Problem` adds the words of its status and code to each message that lacks them.
  */
 const clientWords: {
   byStatus: Record<number, readonly string[]>
@@ -129,13 +132,16 @@ const withWords = (code: ProblemCode, sentence: string): string => {
 }
 
 type Options = {
-  /** The error behind the problem. It is only logged. */
+  /** The error that led to this problem. It is logged, and callers never see it. */
   cause?: unknown
-  /** Additional fields of the answer's body. */
+  /** More fields for the body of the answer. */
   fields?: Readonly<Record<string, string>>
 }
 
-/** An error meant for the caller. `sentence` replaces the table's sentence and is public. */
+/**
+ * An error that a caller gets as an answer. `sentence` is shown to the caller, in place of the sentence in the table
+ * `problems`.
+ */
 export class Problem extends Error {
   readonly fields: Readonly<Record<string, string>>
   readonly code: ProblemCode
@@ -155,8 +161,8 @@ export class Problem extends Error {
 }
 
 /**
- * The problem of a sandbox that the caller cannot find. It mentions only the caller's `idOrName`: a sandbox of another
- * organization gets the same answer as a missing one.
+ * The error for a sandbox that the caller cannot find. It names the sandbox only by the caller's own text `idOrName`.
+ * The answer is the same whether the sandbox does not exist or belongs to another organization.
  */
 export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): Problem =>
   new Problem(
@@ -168,6 +174,6 @@ export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): 
 export const noSnapshot = (idOrName: string, code: 'not_found' | 'bad_request' = 'not_found'): Problem =>
   new Problem(code, `Snapshot ${idOrName.slice(0, 255)} not found. There is no such snapshot.`)
 
-/** The problem of a call that needs a running sandbox. `why` is a sentence. */
+/** The error for a call that needs a running sandbox. `why`: a sentence for the caller that says why it does not run. */
 export const notStarted = (why?: string, options: { cause?: unknown } = {}): Problem =>
   new Problem('not_started', why, options)

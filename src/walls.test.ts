@@ -1,4 +1,5 @@
-// Checks which part of the code may import which other part. A forbidden import fails here, and the error names both files.
+// Checks which parts of the code import which others. If a file imports what it must not, a test here fails and names
+// both files.
 import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -17,7 +18,10 @@ import {
 } from './testing/house.ts'
 import { rooms, writers } from './testing/rooms.ts'
 
-/** Folders that every part may import: types of the wire, errors, and helpers that know nothing of Alcove. */
+/**
+ * Files that every part may import: the types of messages between programs, errors, and helpers without knowledge of
+ * Alcove.
+ */
 const ground = ['src/wire', 'src/problems.ts', 'src/kit']
 
 /** For each part of the code, the other parts that it may import. A part that is not listed may import nothing. */
@@ -42,7 +46,10 @@ const reaches: Record<string, readonly string[]> = {
 
 const partOf = (file: string) => (file.startsWith('bin/') ? 'bin' : file.split('/').slice(0, 2).join('/'))
 
-/** The room of a file: the entry of `rooms` (testing/rooms.ts) that contains the file. Undefined if the program has no rooms. */
+/**
+ * Returns the room of a file: the entry of `rooms` (testing/rooms.ts) that contains the file. Undefined if the file's
+ * program has no rooms.
+ */
 const roomOf = (file: string): string | undefined => {
   const program = partOf(file)
   const path = file.slice(program.length + 1)
@@ -50,7 +57,7 @@ const roomOf = (file: string): string | undefined => {
 }
 
 suite('allowed imports and writers', () => {
-  test('each import in the code names a file that exists', () => {
+  test('each import in the code names an existing file', () => {
     assert.ok(imports.length > 100)
     assert.deepEqual(imports.filter(({ target }) => !existsSync(join(root, target))).map(say), [])
   })
@@ -62,7 +69,7 @@ suite('allowed imports and writers', () => {
     )
   })
 
-  test('imports go only from bin to program to http to kit; all may import wire and problems', () => {
+  test('bin imports programs, programs import http, http imports kit, never the reverse; all import wire', () => {
     const through = imports.filter(({ file, target }) => {
       const part = partOf(file)
       const allowed = [part, ...(reaches[part] ?? [])]
@@ -71,16 +78,16 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(through.map(say), [])
   })
 
-  test('a program imports no test, and nothing that only tests use', () => {
+  test('no program imports a test, or a file that only tests use', () => {
     const through = imports.filter(({ target }) => isTest(target) || target.startsWith('test/'))
     assert.deepEqual(through.map(say), [])
   })
 
-  test('files that only tests use are in a folder whose name says so', () => {
+  test('each file that only tests use is in a folder whose name says that it is for tests', () => {
     const imported = new Set(imports.map(({ target }) => target))
     assert.deepEqual(
       programs.filter((file) => isBelow(file, 'src') && !imported.has(file)),
-      // Programs that the runner starts.
+      // These are not imported: they are programs of their own, which the runner starts.
       ['src/egress/process.ts', 'src/runner/network/dns/process.ts'],
     )
   })
@@ -106,8 +113,8 @@ suite('allowed imports and writers', () => {
       'src/runner/copying/copier.ts: AgentRefused of agent/agent.ts',
       'src/runner/copying/copier.ts: unpackRecord of agent/agent.ts',
       'src/runner/copying/sandbox-source.ts: AgentRefused of agent/agent.ts',
-      // The runner narrows the client's type to what verbs and builds need (machine/machine.ts, building/workplace.ts):
-      // no sessions, no terminals, no tunnels.
+      // machine/machine.ts and building/workplace.ts give the runner only a part of this client, without sessions,
+      // terminals and tunnels.
       'src/runner/main.ts: agentAt of agent/agent.ts',
       'src/runner/verbs/entrypoint.ts: startEntrypoint of agent/entrypoint.ts',
       'src/runner/verbs/trust.ts: AgentRefused of agent/agent.ts',
@@ -148,7 +155,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(up.map(say), [])
   })
 
-  test('rooms of control never import another room’s store', () => {
+  test('no room of control imports the store of another room', () => {
     const folderOf = (file: string) => /^src\/control\/([^/]+)\//.exec(file)?.[1]
     const through = imports.filter(({ file, target }) => {
       const [here, there] = [folderOf(file), folderOf(target)]
@@ -168,7 +175,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(missing, [])
   })
 
-  test('each database table is written only by the room that owns it', () => {
+  test('each database table is written only by the room that `writers` names', () => {
     const known = tables()
     const writing = programs
       .filter((file) => isBelow(file, 'src/control'))
@@ -177,7 +184,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual([...known].sort(), Object.keys(writers).sort())
     assert.deepEqual(
       writing.filter(({ table }) => table === '${').map(({ file }) => file),
-      ['src/control/storage/history.ts'], // the room that owns the table passes its name
+      ['src/control/storage/history.ts'], // ['src/control/storage/history.ts'], // gets the table's name from its room
     )
     const foreign = writing.filter(({ file, table }) => table !== '${' && writers[table] !== roomOf(file))
     assert.deepEqual(
@@ -195,7 +202,7 @@ suite('allowed imports and writers', () => {
     )
   })
 
-  test('in the gate, only door.ts looks up sandboxes, because it checks the ticket', () => {
+  test('in the gate, only door.ts looks up sandboxes, because only door.ts checks tickets', () => {
     const finding = programs.filter((file) => /\bsandboxes\.find\(/i.test(textOf(file)) && isBelow(file, 'src/gate'))
     assert.deepEqual(finding, ['src/gate/door.ts'])
   })
@@ -208,7 +215,7 @@ suite('allowed imports and writers', () => {
     )
   })
 
-  test('only src/kit/telemetry imports OpenTelemetry, and only through open.ts', () => {
+  test('only src/kit/telemetry imports OpenTelemetry, and other code uses it only through open.ts', () => {
     const isOpenTelemetry = (specifier: string) => specifier.startsWith('@opentelemetry/')
     const knowing = programs.filter((file) => specifiersOf(file).some(isOpenTelemetry))
     assert.ok(knowing.length > 0)
@@ -220,12 +227,12 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(loading.map(say), ['src/kit/telemetry/open.ts → src/kit/telemetry/sdk.ts'])
   })
 
-  test('environment variables are read only in the files for a program’s settings', () => {
+  test('only the files that read a program’s settings read environment variables', () => {
     const reading = programs.filter((file) => /\bprocess\s*\.\s*env\b/.test(textOf(file)))
     const allowed = [
       'src/kit/log.ts', // the level of every program's log
-      'src/cli/command-line.ts', // hands it to the settings of `up`
-      'src/up/system-packages.ts', // hands it on to the package manager
+      'src/cli/command-line.ts', // 'src/cli/command-line.ts', // passes the environment to the settings of `up`
+      'src/up/system-packages.ts', // 'src/up/system-packages.ts', // passes the environment to the package manager
     ]
     assert.deepEqual(
       reading.filter((file) => !file.startsWith('bin/') && !file.endsWith('/config.ts') && !allowed.includes(file)),

@@ -5,7 +5,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 import { runnerLines } from './runner.ts'
 
 suite('alcove runner list', () => {
-  test('`alcove runner list` prints a heading, and each runner with its state and sandboxes', async () => {
+  test('`alcove runner list` prints a heading, and a line for each runner with its state and sandboxes', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { body } = await app.as('member').post('/sandbox', {})

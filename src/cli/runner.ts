@@ -11,10 +11,13 @@ export const addRunner = async (directory: string, id: string, regionId: string 
 
 type Runner = { id: string; region: string; state: string; sandboxes: number; warm: number }
 
-/** Words for the states of a runner, as `drain` and error messages use them. */
+/** Words of the command line for the states of a runner, as the API calls them. */
 const words: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
-/** Returns a heading and a line per runner. Warm sandboxes are counted too, because their disks are on the runner. */
+/**
+ * Returns a heading and a line for each runner. The number of sandboxes includes warm sandboxes, which nobody owns yet,
+ * because their disks use the runner too.
+ */
 export const runnerLines = (runners: readonly Runner[]): string[] => {
   const line = (id: string, region: string, state: string, sandboxes: string) =>
     `${id.padEnd(20)} ${region.padEnd(12)} ${state.padEnd(10)} ${sandboxes}`

@@ -1,4 +1,5 @@
-// The session of a signed-in user of the command line: one file that only its owner reads. An expiring token is refreshed.
+// The session of a user who has signed in on the command line: a file that only this user can read. An access token
+// that expires soon is replaced by a new one.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { allowInsecureRequests, type Configuration, discovery, None, refreshTokenGrant } from 'openid-client'
@@ -13,7 +14,7 @@ type Session = {
   clientId: string
   accessToken: string
   refreshToken?: string | undefined
-  /** Time when the access token expires, in milliseconds since 1970. */
+  /** When the access token expires, in milliseconds since 1970. */
   endsAt: number
 }
 
@@ -22,8 +23,8 @@ const earlyMilliseconds = 60_000
 export const sessionFile = (configDirectory: string): string => join(configDirectory, 'alcove', 'session.json')
 
 /**
- * Writes the session to a new file that only its owner may read. Renaming that file replaces the old session, so the
- * session file is always complete.
+ * Writes the session to a temporary file that only its owner may read, and renames it to `file`. Because a rename
+ * replaces the previous session in one step, no reader ever sees half a session.
  */
 export const writeSession = (file: string, session: Session): void => {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
@@ -42,7 +43,10 @@ export const readSession = (file: string): Session | undefined => {
   }
 }
 
-/** Finds the issuer's endpoints. Allows plain http, because private servers often use it and the user chose the server. */
+/**
+ * Finds the addresses of the issuer's endpoints. Plain http is allowed, because private servers often use it and the
+ * user has chosen this server.
+ */
 export const discover = (issuer: string, clientId: string): Promise<Configuration> =>
   discovery(new URL(issuer), clientId, undefined, None(), {
     execute: issuer.startsWith('http://') ? [allowInsecureRequests] : [],
@@ -61,10 +65,13 @@ export const asSession = (
   endsAt: Date.now() + (tokens.expires_in ?? 300) * 1000,
 })
 
-/** How long to wait for the lock, in ms: longer than any renewal of a session. */
+/** How long a command waits for the lock, in ms: longer than a renewal of the session ever takes. */
 const lockMilliseconds = 60_000
 
-/** Locks the session. A refresh token used twice ends the session, so only one command at a time may use it. */
+/**
+ * Locks the session, so that only one command at a time uses its refresh token. A refresh token that is used twice ends
+ * the session.
+ */
 const sessionLock = (file: string): Promise<Lock> =>
   waitForLock(`${file}.lock`, { timeoutMs: lockMilliseconds }).catch((error: Error) => {
     throw new Complaint(`your session cannot be locked (${error.message})`)
@@ -81,7 +88,10 @@ const knownSession = (file: string): Session => {
   return session
 }
 
-/** Removes and returns the session under the lock, so that no command renews it. `undefined` if nobody is signed in. */
+/**
+ * Removes the session file and returns its content. The file is locked meanwhile, so that no other command renews the
+ * session. Returns `undefined` if nobody is signed in.
+ */
 export const takeSession = async (file: string): Promise<Session | undefined> => {
   if (!existsSync(file)) return undefined
   using _lock = await sessionLock(file)
@@ -92,7 +102,7 @@ export const takeSession = async (file: string): Promise<Session | undefined> =>
   }
 }
 
-/** Returns a session whose token does not expire soon. */
+/** Returns the session. If its access token expires soon, the session is renewed first. */
 export const freshSession = async (file: string): Promise<Session> => {
   const session = knownSession(file)
   if (isFresh(session)) return session
@@ -101,14 +111,14 @@ export const freshSession = async (file: string): Promise<Session> => {
 }
 
 const renewed = async (file: string, session: Session): Promise<Session> => {
-  // Another command has renewed the session while this command waited for the lock.
+  // While this command waited for the lock, another command has renewed the session.
   if (isFresh(session)) return session
   if (session.refreshToken === undefined)
     throw new Complaint(`your session has ended. Sign in again: ${loginCommand(session.apiUrl)}`)
   try {
     const tokens = await refreshTokenGrant(await discover(session.issuer, session.clientId), session.refreshToken)
     const fresh = asSession(session, tokens)
-    // A refresh token works only once. The new session is therefore written before its token is used.
+    // The renewal has used up the old refresh token. The new session is therefore saved before anything else can fail.
     writeSession(file, fresh)
     return fresh
   } catch (error) {

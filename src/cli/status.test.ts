@@ -25,7 +25,7 @@ suite('alcove status', () => {
     assert.deepEqual(sandboxLines({}), ['sandboxes none'])
   })
 
-  test('`alcove status` shows how much disk the images of each runner use, if the runner reports it', async () => {
+  test('`alcove status` shows how much disk space the images of each runner use, if the runner reports it', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     await app.as('admin').post('/runners', { name: 'silent' })

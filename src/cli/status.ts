@@ -1,4 +1,5 @@
-// `alcove status`: the state of each program, from `up`; sandboxes and the disk of images, from control.
+// `alcove status`: shows the state of each program, which `up` knows, and the sandboxes and the disk space of images,
+// which control knows.
 import { isAlive } from '#src/kit/process-identity.ts'
 import { asSize } from '#src/runner/images/limits.ts'
 import { Complaint } from '#src/up/complaint.ts'
@@ -8,18 +9,21 @@ import { describeDefaultImage, progressOf } from './images.ts'
 
 type Status = {
   running: boolean
-  /** The reason why nothing runs, if it is known. */
+  /** Why no program runs. Absent if the reason is unknown. */
   ended?: string
   url?: string
   pid?: number
   programs: (ProgramState & { alive: boolean })[]
-  /** Number of sandboxes in each state. Absent if the numbers are unknown. */
+  /** Number of sandboxes in each state. Absent if control's metrics could not be read. */
   sandboxes?: Record<string, number>
-  /** Bytes of images by runner and kind. Runners that have not reported them are left out. Absent if they are unknown. */
+  /**
+   * Bytes of images, by runner and kind of image file. A runner that has reported none is left out. Absent if control's
+   * metrics could not be read.
+   */
   imageBytes?: Record<string, Record<string, number>>
-  /** Age of the default image, and its renewal. Absent if the user is not root. */
+  /** The age of the default image, and whether it is being renewed. Absent if the user is not root. */
   defaultImage?: string
-  /** The reason why the number of sandboxes is unknown. */
+  /** Why the number of sandboxes could not be read. */
   sandboxesUnknown?: string
 }
 
@@ -49,7 +53,10 @@ const askMetrics = async ({ host, port }: UpState, key: string): Promise<string>
   return await reply.text()
 }
 
-/** Reads control's metrics, which needs root and a running control. The rest of the status needs neither. */
+/**
+ * Reads the numbers that only control's metrics have. This needs root and a running control; without them, the rest of
+ * the status is still shown.
+ */
 const findInMetrics = async (
   data: DataDirectory,
   up: UpState,
@@ -90,7 +97,10 @@ export const readStatus = async (directory: string): Promise<Status> => {
   }
 }
 
-/** Failed builds have a line of their own, because they are records of failed creates and use nothing of any host. */
+/**
+ * Returns the lines about sandboxes. Failed builds have a separate line: each is only the record of a create that
+ * failed, and uses nothing of a host.
+ */
 export const sandboxLines = ({ build_failed: failed = 0, ...others }: Record<string, number>): string[] => {
   const states = Object.entries(others).map(([state, count]) => `${count} ${state}`)
   const kept = 'kept until their owners delete them; they use no CPU, memory or disk'
@@ -123,7 +133,7 @@ const describe = ({ name, pid, state, since, restarts, lastEnd }: ProgramState) 
   return `${line.join(' ')}${restarts > 0 ? `   restarts ${restarts}, last: ${lastEnd}` : ''}`
 }
 
-/** Prints the status. The exit code is 3 if nothing runs, as service managers define it. */
+/** Prints the status. If no program runs, the exit code is 3, as service managers expect of a status command. */
 export const status = async (directory: string, { json }: { json: boolean }): Promise<void> => {
   const found = await readStatus(directory)
   if (!found.running) process.exitCode = 3

@@ -1,4 +1,4 @@
-// `alcove test`: starts the test script, which can also be read and run without the command line.
+// `alcove test`: starts scripts/test.ts, which developers can also start directly.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
@@ -20,7 +20,8 @@ export const test = async (files: readonly string[], options: Options): Promise<
   const [script = '', ...args] = commandFor(files, options)
   const path = resolve(import.meta.dirname, '../../scripts', script)
   const child = spawn(process.execPath, [path, ...args], { stdio: 'inherit' })
-  // Ctrl-C reaches all processes of the terminal. The tests clean up and exit, and this process only waits for them.
+  // Ctrl-C sends a signal to all processes of the terminal. The tests then clean up and end; this process only waits
+  // for their end.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
   const [code] = (await once(child, 'exit')) as [number | null]
   process.exitCode = code ?? 1

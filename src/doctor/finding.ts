@@ -1,6 +1,6 @@
 /**
- * A feature of the host. `missing`: sandboxes cannot run without the feature. `warn`: sandboxes run, but with a
- * drawback.
+ * What a probe has found out about one feature of the host. `missing`: sandboxes cannot run, because the host lacks the
+ * feature. `warn`: sandboxes run, but with a drawback.
  */
 export type Finding = {
   name: string
@@ -11,14 +11,14 @@ export type Finding = {
 }
 
 /**
- * Parameters of a probe. `scratch`: an empty directory on the data directory's file system, which is removed after
- * the probes.
+ * What a probe gets. `scratch`: an empty directory on the file system of the data directory, which is removed after the
+ * last probe.
  */
 export type ProbeContext = { dataDir: string; scratch: string; isRoot: boolean }
 
 export type Probe = { name: string; run: (context: ProbeContext) => Promise<Finding> }
 
-/** A probe that only root can run. For other users its result is "not probed". */
+/** Returns a probe that runs only if the user is root. For any other user, its finding says "not probed". */
 export const asRoot = (name: string, run: Probe['run']): Probe => ({
   name,
   run: async (context) =>
@@ -27,7 +27,7 @@ export const asRoot = (name: string, run: Probe['run']): Probe => ({
       : { name, status: 'warn', found: 'not probed', costs: 'unknown', remedy: 'run the doctor as root' },
 })
 
-/** Returns the last line of a failed command's output, which usually has the reason. */
+/** Returns the last line that a failed command has printed, because that line usually says why it failed. */
 export const reasonOf = (error: unknown): string => {
   const text = error instanceof Error ? error.message : String(error)
   return text.trim().split('\n').at(-1) ?? text

@@ -37,7 +37,7 @@ suite('inspecting the host', () => {
     for (const { name, status, costs } of findings) assert.ok(status === 'ok' || costs !== undefined, name)
   })
 
-  test('`alcove doctor` leaves no files or processes behind', async () => {
+  test('`alcove doctor` leaves no files and no processes on the host', async () => {
     assert.deepEqual(await readdir(directory), [])
     assert.ok(!(await readFile('/proc/self/mountinfo', 'utf8')).includes(directory))
     for (const parent of ['/sys/fs/cgroup', '/sys/fs/cgroup/pids']) {
@@ -59,14 +59,14 @@ suite('the cgroup mode of a host', () => {
   const pids = '32 23 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids'
   const unified = '33 23 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw'
 
-  test('`cgroupModeIn` returns v2 for a host with cgroup v2 only', () => {
+  test('`cgroupModeIn` returns v2 for a host that has only cgroup v2', () => {
     assert.deepEqual(cgroupModeIn(v2, 'cpu memory pids\n'), { mode: 'v2', controllers: ['cpu', 'memory', 'pids'] })
   })
-  test('`cgroupModeIn` returns hybrid, with the controllers of both cgroup versions', () => {
+  test('`cgroupModeIn` returns hybrid for a host with both cgroup versions, and the controllers of each', () => {
     const found = cgroupModeIn([cpu, pids, unified].join('\n'), 'hugetlb\n')
     assert.deepEqual(found, { mode: 'hybrid', controllers: ['cpu', 'pids', 'hugetlb'] })
   })
-  test('`cgroupModeIn` returns v1 for a host with cgroup v1 only', () =>
+  test('`cgroupModeIn` returns v1 for a host that has only cgroup v1', () =>
     assert.deepEqual(cgroupModeIn(`${cpu}\n${pids}\n`, ''), { mode: 'v1', controllers: ['cpu', 'pids'] }))
   test('`cgroupModeIn` reports a host without cgroups', () =>
     assert.deepEqual(cgroupModeIn('1 1 0:1 / / rw - ext4 /dev/sda rw', ''), { mode: 'none', controllers: [] }))
@@ -77,7 +77,7 @@ suite('required packages', () => {
     assert.equal(new Set(requiredPackages.map(({ name }) => name)).size, requiredPackages.length)
     for (const { name, why } of requiredPackages) assert.ok(why.length > 10, name)
   })
-  test('`missingCommands` returns exactly the commands and files that do not exist', () => {
+  test('`missingCommands` returns the packages whose command or file does not exist, and no others', () => {
     const shell = { name: 'dash', command: 'sh', why: 'it is everywhere' }
     const nothing = { name: 'nothing', command: 'alcove-no-such-command', why: 'it is nowhere' }
     const file = { name: 'file', command: '/no/such/file', why: 'it is nowhere' }
@@ -85,7 +85,7 @@ suite('required packages', () => {
   })
 })
 
-test('`ageOf` returns an age in years, or below one year in months', () => {
+test('`ageOf` returns an age in years, or in months if it is below one year', () => {
   const now = new Date('2026-06-01')
   assert.equal(ageOf(new Date('2023-05-01'), now), '3 years')
   assert.equal(ageOf(new Date('2025-05-01'), now), '1 year')
@@ -93,7 +93,7 @@ test('`ageOf` returns an age in years, or below one year in months', () => {
   assert.equal(ageOf(new Date('2027-01-01'), now), '0 months')
 })
 
-test('`linesWithOurIds` finds the lines of /etc/subuid whose ids overlap with those of sandboxes', () => {
+test('`linesWithOurIds` returns the lines of /etc/subuid with ids that sandboxes use', () => {
   assert.deepEqual(linesWithOurIds('ann:100000:65536\nalcove:165536:65536\nlxd:1000000000:1000000\n'), [])
   assert.deepEqual(linesWithOurIds('bob:165536:65536\neve:1500000000:1\n'), ['bob:165536:65536', 'eve:1500000000:1'])
 })

@@ -1,4 +1,5 @@
-// Finds out what this host supports, by trying each feature. Leaves no files or processes behind.
+// Finds out what this host supports by trying each feature once. When that is done, no file and no process of it is
+// left.
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -19,7 +20,10 @@ const probes: readonly Probe[] = [
 
 const defaultDataDir = '/var/lib/alcove'
 
-/** Returns the findings in reading order. A missing feature is a finding, never an error. */
+/**
+ * Returns the findings in the order in which people should read them. A feature that the host lacks is a finding, not
+ * an error.
+ */
 export const inspectHost = async ({ dataDir = defaultDataDir }: { dataDir?: string } = {}): Promise<Finding[]> => {
   const isRoot = process.getuid?.() === 0
   return Promise.all(
@@ -37,7 +41,10 @@ export const inspectHost = async ({ dataDir = defaultDataDir }: { dataDir?: stri
   )
 }
 
-/** Makes a directory in the nearest writable parent of the data directory. */
+/**
+ * Makes a temporary directory in the data directory or, if this is impossible, in its nearest parent directory that is
+ * writable.
+ */
 const makeScratch = async (dataDir: string): Promise<string> => {
   for (let place = resolve(dataDir); ; place = dirname(place)) {
     const isDirectory = await stat(place).then(

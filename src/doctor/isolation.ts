@@ -1,5 +1,5 @@
-// Probes the isolation features of the kernel. Each probe uses its feature once, in namespaces that end together with the
-// probe.
+// Probes the features of the kernel that isolate sandboxes. Each probe uses its feature once, in namespaces that the
+// kernel removes when the probe ends.
 
 import { mkdir, readFile, rmdir, statfs, writeFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -70,7 +70,7 @@ const wanted = ['cpu', 'memory', 'pids'] as const
 
 type CgroupMode = { mode: 'v2' | 'hybrid' | 'v1' | 'none'; controllers: string[] }
 
-/** Finds the cgroup mode from the mounts. `mountinfo` is the text of /proc/self/mountinfo. */
+/** Finds out which cgroup versions are mounted. `mountinfo` is the text of /proc/self/mountinfo. */
 export const cgroupModeIn = (mountinfo: string, v2Controllers: string): CgroupMode => {
   const mounts = mountinfo.split('\n').map((line) => {
     const [before = '', after = ''] = line.split(' - ')
@@ -85,7 +85,7 @@ export const cgroupModeIn = (mountinfo: string, v2Controllers: string): CgroupMo
   return hasV2 ? { mode: 'v2', controllers: unified } : { mode: 'none', controllers: [] }
 }
 
-/** Makes a cgroup, writes a limit into it and removes it again. */
+/** Makes a cgroup, sets a limit in it, and removes the cgroup. */
 const writeLimit = async (mode: CgroupMode['mode']) => {
   const name = `alcove-doctor-${process.pid}`
   const [parent, file] = mode === 'v2' ? [cgroupDir, 'pids.max'] : [`${cgroupDir}/pids`, 'pids.max']
@@ -130,7 +130,7 @@ const cgroups = asRoot('cgroups', async (): Promise<Finding> => {
   return { name, status: 'ok', found, costs: 'starts are some milliseconds slower than with v2' }
 })
 
-/** Lines of other programs in /etc/subuid that overlap with the ids of sandboxes. */
+/** Returns the lines of /etc/subuid that give other programs ids which sandboxes use. */
 export const linesWithOurIds = (text: string): string[] => {
   const ranges = [
     diskIds,

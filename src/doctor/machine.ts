@@ -15,7 +15,8 @@ const kernel: Probe = {
     const found = release()
     const [major = 0, minor = 0] = found.split('.').map((part) => Number.parseInt(part, 10))
     const isAtLeast = (wanted: number) => major > 5 || (major === 5 && minor >= wanted)
-    // Linux 5.14 added cgroup.kill; Linux 5.19 added overlays over id-mapped mounts.
+    // Two features need a newer kernel: `cgroup.kill` needs Linux 5.14, and overlays over id-mapped mounts need Linux
+    // 5.19.
     if (isAtLeast(19)) return { name: 'kernel', status: 'ok', found }
     if (isAtLeast(14))
       return {

@@ -1,4 +1,5 @@
-// Checks whether sandboxes can have their own networks. The probe runs in a private network namespace.
+// Checks whether sandboxes can have networks of their own. The check runs in a network namespace of its own, so that it
+// changes nothing of the host's network.
 import { readFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import { asRoot, type Probe, reasonOf } from './finding.ts'
@@ -21,7 +22,7 @@ const links = asRoot('network namespaces', async () => {
   }
 })
 
-/** A set of firewall rules, with one rule of each kind that Alcove uses. */
+/** Firewall rules for the check, one of each kind that Alcove uses. */
 const ruleset = `
 table inet probe {
   map slots { type ifname . ipv4_addr : verdict; }

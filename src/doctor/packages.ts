@@ -1,5 +1,5 @@
-// System packages that Alcove needs, by Debian name. Each package has a command that shows that it is installed, and the reason
-// why it is needed.
+// The system packages that Alcove needs, by their Debian names. For each package, the list has a command that exists
+// only if the package is installed, and the reason why Alcove needs it.
 import { accessSync, constants } from 'node:fs'
 import { join } from 'node:path'
 
@@ -37,11 +37,11 @@ const isThere = (path: string, mode: number) => {
   }
 }
 
-/** Finds the full path of a system command. Searches only the system's own directories. */
+/** Returns the full path of a system command. Only the system's own directories are searched, not PATH. */
 export const findCommand = (command: string): string | undefined =>
   searched.map((directory) => join(directory, command)).find((path) => isThere(path, constants.X_OK))
 
-/** Lists the packages whose command (or file, if `command` is a path) is missing. */
+/** Returns the packages that are not installed: their `command`, or the file if `command` is a path, does not exist. */
 export const missingCommands = (packages: readonly RequiredPackage[] = requiredPackages): RequiredPackage[] =>
   packages.filter(({ command }) =>
     command.startsWith('/') ? !isThere(command, constants.R_OK) : findCommand(command) === undefined,

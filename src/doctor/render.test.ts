@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { renderFindings } from './render.ts'
 
-test('findings are printed as a table with aligned columns, and a verdict', () => {
+test('`alcove doctor` prints its findings as a table with aligned columns, and then a verdict', () => {
   const text = renderFindings([
     { name: 'kernel', status: 'ok', found: '6.18' },
     {

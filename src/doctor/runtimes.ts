@@ -1,5 +1,5 @@
-// Finds the container runtimes of the host and their age. The age is that of the installed file: the date when the distribution
-// built it, including its fixes.
+// Finds the container runtimes of the host and their ages. The age of a runtime counts from the date of its file: the
+// day on which the distribution built it, with its security fixes.
 import { realpath, stat } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import { asRoot, type Finding, type Probe, reasonOf } from './finding.ts'
@@ -10,7 +10,7 @@ const yearMs = 365.25 * 24 * 3600 * 1000
 
 const versionIn = (text: string) => /\d+(\.\d+)+\S*|release-\S+/.exec(text)?.[0] ?? 'unknown version'
 
-/** Returns a text such as `2 years` or `5 months`. */
+/** Returns the age of a file as text, such as `2 years` or `5 months`. */
 export const ageOf = (built: Date, now = new Date()): string => {
   const years = (now.getTime() - built.getTime()) / yearMs
   const [amount, unit] = years >= 1 ? [Math.floor(years), 'year'] : [Math.max(0, Math.floor(years * 12)), 'month']

@@ -1,4 +1,5 @@
-// Checks whether the disk of a sandbox can be limited: makes a small btrfs file system, limits it and fills it.
+// Checks whether the size of a sandbox's disk can be limited. To find out, it makes a small btrfs file system with a
+// limit and writes more than the limit.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -41,8 +42,8 @@ const diskLimit = asRoot('disk limits', async ({ scratch }) => {
   }
 })
 
-// The last two lines of the script's output are the milliseconds that 4 MiB took at a limit of 2 MiB a second: first synced, then
-// written back by the kernel.
+// Measures whether a limit of 2 MiB a second slows a disk down. The last two lines of output are milliseconds for 4 MiB
+// each: first written with a sync, then written back by the kernel.
 const speedScript = `
 cd "$0"
 truncate -s 160M speed.img

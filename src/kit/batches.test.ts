@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { Batches } from './batches.ts'
 
 suite('batches of work', () => {
-  /** Makes a batch function whose work waits until the test calls `finish`. */
+  /** Makes a `Batches` whose work function ends only when the test calls `finish`. */
   const held = (most: number) => {
     const begun: string[][] = []
     const finishing: (() => void)[] = []
@@ -42,7 +42,7 @@ suite('batches of work', () => {
     )
   })
 
-  test('work that throws fails all items of its batch, and the next batch runs', async () => {
+  test('if the work function of a batch throws, all items of that batch fail, and the next batch runs', async () => {
     let times = 0
     const batches = new Batches<string>(1, async (items) => {
       if (times++ === 0) throw new Error('all of it')

@@ -5,8 +5,8 @@ export type Outcomes = readonly PromiseSettledResult<unknown>[]
 
 /**
  * Runs items in batches, for work that costs the same for many items as for one. If no batch is running, an item runs
- * immediately and alone. Otherwise the item waits, and runs in the next batch. A batch therefore always begins after
- * its items were added.
+ * immediately and alone. Otherwise the item waits for the end of the running batch and belongs to the next one. No item
+ * is ever added to a batch that has begun.
  */
 export class Batches<Item> {
   readonly #work: (items: readonly Item[]) => Promise<Outcomes>

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { Budget } from './budget.ts'
 
 suite('a budget', () => {
-  test('a budget limits each owner and all owners together; a returned amount can be taken again', () => {
+  test('a budget limits each owner and all owners together; an owner can take a returned amount again', () => {
     const budget = new Budget({ each: 2, all: 3 })
     assert.deepEqual(
       ['a', 'a', 'a', 'b', 'b', 'c'].map((key) => budget.take(key)),
@@ -28,12 +28,13 @@ suite('a budget', () => {
     assert.ok(budget.take('b', 7))
   })
 
-  test('`takeUpTo` takes as much as is free; with `ofFree: 1` an owner holds no more than stays free', () => {
+  test('`takeUpTo` takes as much as is free; with `ofFree: 1`, an owner never gets more than stays free', () => {
     const budget = new Budget({ all: 100, ofFree: 1 })
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)
     assert.equal(budget.takeUpTo('b', 10), 10)
-    // With `ofFree: 1`, an owner that holds more than is free gets nothing more. It does not lose what it holds.
+    // With `ofFree: 1`, an owner that holds more than is free now can take nothing more. It keeps the amount that it
+    // holds.
     assert.deepEqual([budget.take('a'), budget.takeUpTo('b', 80)], [false, 15])
     budget.give('a', 50)
     assert.equal(budget.has('a'), false)

@@ -1,15 +1,16 @@
-// A budget: an amount that several owners share. A request for more than is free is refused.
+// A budget: an amount (of bytes, calls, …) that several owners share. An owner that asks for more than is free is
+// refused.
 
 type Limits = {
-  /** Most that one owner may hold. Default: no limit. */
+  /** The most that one owner may hold at a time. Default: no limit. */
   each?: number
-  /** Most that all owners together may hold. Default: no limit. */
+  /** The most that all owners together may hold at a time. Default: no limit. */
   all?: number
   /** The amount that each owner gets even if other owners have used the whole budget. Default: 0. */
   sure?: number
   /**
-   * The most that an owner may hold, as a fraction of the amount that stays free. For example 1: an owner may hold at
-   * most as much as stays free. Default: no limit.
+   * Limits what an owner may hold to this fraction of the amount that is free after the owner has taken it. With 1, an
+   * owner may hold at most as much as stays free. Default: no limit.
    */
   ofFree?: number
 }
@@ -28,7 +29,8 @@ export class Budget<Owner = string> {
   }
 
   /**
-   * Takes the whole amount. Returns false if that much is not free. Each successful `take` needs exactly one `give`.
+   * Takes the amount for an owner. If less than the amount is free, takes nothing and returns false. Each successful
+   * `take` needs exactly one `give`.
    */
   take(owner: Owner, amount = 1): boolean {
     if (amount > this.#roomFor(owner)) return false
@@ -36,7 +38,10 @@ export class Budget<Owner = string> {
     return true
   }
 
-  /** Takes as much of the amount as is free. Returns the taken amount, which must be returned with `give`. */
+  /**
+   * Takes the amount for an owner, or as much of it as is free. Returns how much was taken, which the caller must
+   * return with `give`.
+   */
   takeUpTo(owner: Owner, amount: number): number {
     const taken = Math.max(0, Math.min(amount, this.#roomFor(owner)))
     this.#add(owner, taken)

@@ -23,7 +23,7 @@ const openPair = async () => {
 }
 
 suite('a reader of bytes', { timeout: 20_000 }, () => {
-  test('`ByteReader` waits for all requested bytes, and other work runs meanwhile', async () => {
+  test('`ByteReader` waits until all requested bytes have come, without blocking the event loop', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     const five = bytes.exactly(5)
@@ -36,7 +36,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     assert.equal(turns, 20)
   })
 
-  test('`ByteReader` returns undefined at the end of the stream, and throws if it ends too early', async () => {
+  test('`ByteReader` returns undefined at the end of the stream, and throws if it ends inside a request', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     pair.far.end('hello')
@@ -56,7 +56,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     await assert.rejects(waiting, { name: 'BrokenStream', cause: new Error('given up') })
   })
 
-  test('`ByteReader` leaves unread bytes to the next reader, and removes its listeners', async () => {
+  test('`ByteReader` leaves bytes that it did not read to the next reader, and removes its listeners', async () => {
     using pair = await openPair()
     const before = pair.near.eventNames().map((name) => [name, pair.near.listenerCount(name)])
     const bytes = new ByteReader(pair.near)

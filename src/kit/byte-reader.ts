@@ -1,5 +1,5 @@
-// Reads bytes from a socket on request: an exact number, or all bytes that have arrived. A reader takes no more bytes
-// from the socket than requested, so another reader can take over in the middle of the stream.
+// Reads bytes from a socket on request: an exact number, or all bytes that have arrived. It takes only requested bytes
+// from the socket. Another reader can therefore continue with the next byte.
 import type { Socket } from 'node:net'
 
 /** Thrown if the stream ended before all requested bytes arrived, or if the connection failed. */
@@ -20,8 +20,8 @@ export class ByteReader {
   }
 
   /**
-   * Reads exactly `size` bytes. Returns `undefined` if the stream ends before the first byte. Throws `BrokenStream` if
-   * it ends after that.
+   * Reads exactly `size` bytes. Returns `undefined` if the stream ends before the first of them, and throws
+   * `BrokenStream` if it ends before the last of them.
    */
   async exactly(size: number): Promise<Buffer | undefined> {
     if (size === 0) return Buffer.alloc(0)
@@ -51,8 +51,8 @@ export class ByteReader {
   }
 
   /**
-   * Adds the listeners only once. A stream emits `readable` for each new listener even with too few bytes, which would
-   * be a busy loop.
+   * Adds the listeners unless they are there already. A stream emits `readable` at once for each new listener, even if
+   * too few bytes have come. Adding listeners for each attempt would therefore be an endless loop.
    */
   #listen() {
     if (this.#isListening) return

@@ -14,7 +14,7 @@ const logOf = (level = 'info') => {
 }
 
 suite('log lines of one cause', () => {
-  test('log lines of one cause are limited per minute; then one line tells how many were suppressed', () => {
+  test('after 30 log lines of one cause in a minute, more are suppressed; one line then tells how many', () => {
     const { log, lines, endMinute } = logOf()
     const fail = (n: number) => new Error(`no answer from 10.0.0.${n}`)
     for (let n = 0; n < 20; n += 1) log.child({ reqId: n }).warn({ err: fail(n), sandboxId: n }, 'could not be asked')
@@ -27,7 +27,7 @@ suite('log lines of one cause', () => {
     assert.equal(lines.length, 5)
   })
 
-  test('log lines of one cause leave room for other causes, and fatal lines are always written', () => {
+  test('log lines of one cause do not use up the limit of other causes, and fatal lines are always written', () => {
     const { log, lines } = logOf()
     for (let n = 0; n < 10; n += 1) log.warn('the first')
     log.warn('the second')
@@ -36,14 +36,14 @@ suite('log lines of one cause', () => {
     assert.equal(lines.filter(({ msg }) => msg === 'the end').length, 10)
   })
 
-  test('log lines of more than 500 causes a minute share one budget', () => {
+  test('if log lines have more than 500 causes in a minute, all further causes share one budget', () => {
     const budget = new CauseBudget(3, () => {})
     const letters = (n: number) => n.toString(26).replace(/\d/g, (digit) => String.fromCharCode(113 + Number(digit)))
     const taken = Array.from({ length: 2000 }, (_, n) => budget.take(letters(n), () => {})).filter(Boolean)
     assert.equal(taken.length, 503)
   })
 
-  test('log lines have different causes if their message, or their error’s name, code or place differs', () => {
+  test('log lines have different causes if their message, or the name, code or origin of their error differs', () => {
     const error = (code: string) => Object.assign(new Error('x'), { code })
     const [one, same, other] = ['A', 'A', 'B'].map((code) => causeOf([{ err: error(code) }, 'failed']))
     assert.equal(one, same)

@@ -1,25 +1,31 @@
-// Limits the log lines of each cause, so that a caller who can provoke a line cannot fill the log with it.
+// Limits the log lines of each cause, so that a caller who can make a program log a line cannot fill the log with it.
 
 const linesPerMinute = 30
 const minute = 60_000
-/** Most causes with their own budget. All further causes share one budget. */
+/** Maximum number of causes with a budget of their own. All further causes share one budget. */
 const mostCauses = 500
 const mostText = 200
 
 type Fault = { code?: unknown; name?: unknown; message?: unknown; stack?: unknown }
 
-/** Removes values: words with a digit (ids, addresses, counts) and text in quotation marks. */
+/**
+ * Removes the parts of a message that differ each time: words with a digit (ids, addresses, counts) and text in
+ * quotation marks.
+ */
 const withoutValues = (text: string): string =>
   text
     .slice(0, mostText)
     .replace(/"[^"]*"?|“[^”]*”?/g, '…')
     .replace(/\S*\d\S*/g, '…')
 
-/** The place in the code where an error was thrown, without its message. */
+/** Returns the line of code where an error was thrown, from the error's stack. */
 const placeOf = (stack: unknown): string =>
   typeof stack === 'string' ? (/\n\s+at ([^\n]{1,300})/.exec(stack.slice(0, 8192))?.[1] ?? '') : ''
 
-/** The cause of a line, without values: its sentence, and the name, code and place of its error. */
+/**
+ * Returns the cause of a log line. It consists of the line's message without ids and numbers, and of the name, code and
+ * origin of its error.
+ */
 export const causeOf = (args: readonly unknown[]): string => {
   const [first, second] = args
   if (typeof first === 'string') return withoutValues(first)
@@ -41,15 +47,18 @@ export class CauseBudget {
   #isCounting = false
 
   /**
-   * `afterMinute` calls its argument once, a minute later. Tests pass a function with which they end the minute at any
-   * time.
+   * `afterMinute` calls its argument once, a minute later. Tests pass a function of their own, so that they need not
+   * wait a minute.
    */
   constructor(most = linesPerMinute, afterMinute = (work: () => void): void => void setTimeout(work, minute).unref()) {
     this.#most = most
     this.#afterMinute = afterMinute
   }
 
-  /** Whether one more line may be written. If lines were suppressed, `tell` is called at the end of the minute. */
+  /**
+   * Returns whether one more line of this cause may be written. If lines were suppressed, `tell` is called at the end
+   * of the minute.
+   */
   take(cause: string, tell: Count['tell']): boolean {
     if (!this.#isCounting) {
       this.#isCounting = true

@@ -1,5 +1,6 @@
-// Lets a small process start programs for us. Starting a program copies the calling process, and a large process can do
-// nothing else during the milliseconds that this takes. The small process, with the protocol, is native/serve.c.
+// Lets a small process start programs for this process. Starting a program copies the process that starts it. A large
+// process can do nothing else during the milliseconds that the copy takes. native/serve.c is the small process, and
+// describes the protocol.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
@@ -7,8 +8,8 @@ import type { Readable, Writable } from 'node:stream'
 export type Question = {
   argv: readonly string[]
   /**
-   * What `argv` contains. `steps`: steps of the launcher, which the server runs itself. `program`: a program and its
-   * arguments.
+   * What `argv` contains. `steps`: steps of the launcher, which the small process runs itself. `program`: the path of a
+   * program and its arguments.
    */
   are?: 'steps' | 'program'
   /** True if the command moves a process between cgroups. */
@@ -51,8 +52,8 @@ export class CommandServer {
   }
 
   /**
-   * Runs a command and returns how it ended. Rejects if the server has ended, or ends before its reply. In this case it
-   * is unknown whether the command has run.
+   * Runs a command in the small process and returns how the command ended. Rejects if the small process ends before it
+   * replies; then it is unknown whether the command has run.
    */
   run(question: Question): Promise<Ending> {
     const id = ++this.#last % 2 ** 32
@@ -66,8 +67,8 @@ export class CommandServer {
   }
 
   /**
-   * Tells the server that a command which moves a process will come soon, so that the server can prepare. The server
-   * does not answer. Without this call, the command only takes longer.
+   * Tells the small process that a command with `movesProcess` will come soon, so that it can prepare. It does not
+   * answer. Without this call, the command works too but takes longer.
    */
   expectMove() {
     const child = this.#child ?? this.#start()
@@ -75,7 +76,7 @@ export class CommandServer {
     this.#keepAlive(child)
   }
 
-  /** Closes the server. Commands that are running still finish. */
+  /** Ends the small process. Commands that are running still finish. */
   close() {
     this.#child?.stdin.end()
   }
@@ -122,7 +123,7 @@ export class CommandServer {
     this.#waiting.delete(id)
   }
 
-  /** Makes the command server keep this process alive only while a question is unanswered. */
+  /** Lets Node exit although the small process runs, except while a command waits for its reply. */
   #keepAlive(child: Server) {
     const verb = this.#waiting.size > 0 ? 'ref' : 'unref'
     child[verb]()

@@ -30,7 +30,7 @@ suite('a confined program', { skip: needsRoot }, () => {
   }
   const family = { sockets: 'internet', hasProcesses: true, shown: [{ from: closed }] } as const
   const run = (script: string) => runAs(family, ['sh', '-c', script])
-  /** Runs a Python program that prints the errno of a system call, or 0. */
+  /** Runs a confined Python program. Its code makes a system call, and prints 0 or the errno with which the call failed. */
   const python = (program: Omit<Confined, 'command' | 'uid'>, lines: string) =>
     runAs(program, ['/usr/bin/python3', '-c', lines])
 
@@ -49,12 +49,12 @@ suite('a confined program', { skip: needsRoot }, () => {
       assert.match(status, new RegExp(`^${set}:\t0+400$`, 'm'))
   })
 
-  test('a confined program can read a directory in `shown` below a closed parent, and cannot write there', () => {
+  test('a confined program can read a directory in `shown` whose parent it cannot open, but not write there', () => {
     assert.equal(run(`cat ${closed}/hello`), 'hello')
     assert.match(run(`touch ${closed}/new`), /Read-only file system/)
   })
 
-  test('a confined program can write to its own directory if `shown` says isWritable', () => {
+  test('a confined program can write to a directory in `shown` that belongs to it and has `isWritable`', () => {
     const own = join(scratch, 'own')
     mkdirSync(own)
     chownSync(own, uid, uid)
@@ -62,7 +62,7 @@ suite('a confined program', { skip: needsRoot }, () => {
     assert.equal(readFileSync(join(own, 'new'), 'utf8'), 'new\n')
   })
 
-  test('a confined program sees no other files, homes, sockets or processes of the host', () => {
+  test('a confined program sees no other files of the host, no home directories, sockets or processes', () => {
     assert.match(run(`cat ${secret}`), /No such file/)
     assert.match(run(`cat ${process.cwd()}/package.json`), /No such file/)
     const top = run('ls /').split('\n')
@@ -114,7 +114,7 @@ def tries(*kind):
   except OSError as error: return errno.errorcode[error.errno]
 print(tries(socket.AF_UNIX), tries(socket.AF_INET), tries(socket.AF_INET6), tries(socket.AF_PACKET, socket.SOCK_RAW), tries(socket.AF_VSOCK), tries(38, 5))`
 
-  test('a confined program can open only the requested kinds of sockets', () => {
+  test('a confined program can open only the kinds of sockets that `sockets` allows', () => {
     const [no, other] = ['EPERM', 'EAFNOSUPPORT']
     const made = (sockets: Confined['sockets']) => python({ sockets }, socketErrors).split(' ')
     assert.deepEqual(made('internet'), ['made', 'made', 'made', other, other, other])
@@ -133,7 +133,7 @@ print(tries(os.fork), tries(lambda: os.kill(${process.pid}, 0)), tries(lambda: o
     assert.equal(python({ sockets: 'none' }, alone), 'thread\nEPERM EPERM EPERM done')
   })
 
-  test('a confined program has a memory limit, and inherits no file descriptor', () => {
+  test('a confined program has a memory limit, and inherits no file descriptor of the process that starts it', () => {
     const memory = { sockets: 'none', limits: { memory: 256 * 1024 ** 2 } } as const
     assert.match(python(memory, 'bytearray(512 * 1024 ** 2)'), /MemoryError/)
     assert.equal(
@@ -151,7 +151,7 @@ print(tries(os.fork), tries(lambda: os.kill(${process.pid}, 0)), tries(lambda: o
     assert.equal(readFileSync('/proc/self/mountinfo', 'utf8'), before)
   })
 
-  test('a confined program ends when its parent is killed', async () => {
+  test('a confined program ends when the process that started it is killed', async () => {
     const [file = '', ...args] = confined({ command: ['sleep', '600'], uid, sockets: 'none' })
     const script = `
       const { spawn } = require('node:child_process')

@@ -1,12 +1,13 @@
-// Builds command lines that start programs without privileges. `native/confine.c` defines the meaning of each word.
+// Builds command lines that start programs without privileges. `native/confine.c` runs them, and explains each of their
+// words.
 import { constants } from 'node:os'
 import { resolve } from 'node:path'
 
 const confine = resolve(import.meta.dirname, '../../native/build/confine')
 
 /**
- * Uids of the host without a user name. Each uid belongs to one program, so that no program can signal or trace
- * another. Nothing else on the host runs under these uids.
+ * Uids of the host that have no user name. Each program has a uid of its own, so that no program can send signals to
+ * another one or trace it. Nothing else on the host runs with these uids.
  */
 export const users = {
   postgres: 61001,
@@ -26,18 +27,21 @@ export const users = {
   egress: 61009,
 } as const
 
-/** A file or directory of the host that a confined program sees. `at` is its path inside; default: the same path. */
+/**
+ * A file or directory of the host that a confined program sees. `at`: the path at which the program sees it; by default
+ * the host's path.
+ */
 export type Shown = { from: string; at?: string; isWritable?: boolean }
 
 export type Confined = {
   command: readonly string[]
   uid: number
   /**
-   * The files that the program sees besides the host's /usr, some devices and its own entry in /proc. Mounted in this
-   * order.
+   * The files that the program sees in addition to the host's /usr, some devices and the program's own entry in /proc.
+   * They are mounted in the order of this list.
    */
   shown?: readonly Shown[]
-  /** Directories that are hidden, because they may lie below a directory that is shown. */
+  /** Directories that the program sees as empty. Needed if such a directory is inside a directory in `shown`. */
   hidden?: readonly string[]
   /**
    * `internet`: the host's network, and the files in the host's /etc for names and certificates. `unix`: no network
@@ -47,18 +51,21 @@ export type Confined = {
   /** True if the program may start processes and signal them. False: it may only start threads. */
   hasProcesses?: boolean
   mayBindLowPorts?: boolean
-  /** `memory` is the address space and `data` its private part, in bytes. `cpu` is in seconds. */
+  /**
+   * `memory`: limit of the address space in bytes. `data`: limit of the private part of the address space in bytes.
+   * `cpu`: limit in seconds.
+   */
   limits?: Partial<Record<'memory' | 'data' | 'cpu' | 'files' | 'filesize', number>>
-  /** The signal that the program gets when its parent ends. Default: SIGKILL. */
+  /** The signal that the program gets when the process that started it ends. Default: SIGKILL. */
   endsWith?: 'SIGTERM' | 'SIGINT' | 'SIGKILL'
 }
 
 const show = ({ from, at = from, isWritable = false }: Shown): string[] => [isWritable ? 'write' : 'see', from, at]
 
 /**
- * The command that starts a program without root's rights: its own uid, no groups, no capabilities and no way to gain any, a
- * system call filter, and its own root directory that holds only what is shown. It keeps no mount of the host busy. Only
- * root can start it.
+ * Returns the command that starts a program without root's rights. The program has its own uid, no groups, no
+ * capabilities and no way to get any. It has a system call filter, and a root directory that contains only what `shown`
+ * names. No file system that the host wants to unmount is kept busy by it. Only root can run the command.
  */
 export const confined = (program: Confined): string[] => [
   ...[confine, 'view'],
@@ -74,8 +81,8 @@ export const confined = (program: Confined): string[] => [
 ]
 
 /**
- * The command that starts a program under the system call filter only, because something else confines the program.
- * `at` is the path of `filterProgram` in its root.
+ * Returns the command that starts a program with only the system call filter, for programs that something else
+ * confines. `at`: path of `filterProgram`, as seen in the root directory of that program.
  */
 export const filtered = (at: string, sockets: Confined['sockets'], command: readonly string[]): string[] => [
   ...[at, 'filter', sockets, 'many'],

@@ -5,8 +5,8 @@ const btrfsMagic = 0x9123683e
 export const isBtrfs = async (path: string): Promise<boolean> => (await statfs(path)).type === btrfsMagic
 
 /**
- * Whether this process can write to the path. False even for root if the file system is read-only, or became read-only
- * after an error.
+ * Whether this process can write to the path. On a read-only file system the result is false even for root. A file
+ * system can become read-only after an error.
  */
 export const isWritable = (path: string): Promise<boolean> =>
   access(path, constants.W_OK).then(
@@ -14,7 +14,7 @@ export const isWritable = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Number of free bytes in a file system that users other than root can still write. */
+/** Number of free bytes in a file system, without those that are reserved for root. */
 export const freeBytes = async (path: string): Promise<number> => {
   const { bavail, bsize } = await statfs(path)
   return bavail * bsize

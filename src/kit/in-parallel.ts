@@ -1,4 +1,7 @@
-/** Runs `work` for every item, at most `limit` at a time. Rejects with the first failure after all running work has ended. */
+/**
+ * Runs `work` for every item, at most `limit` at a time. After a failure, waits for the work that is running and
+ * rejects with the first failure.
+ */
 export const inParallel = async <Item>(
   limit: number,
   items: readonly Item[],

@@ -34,7 +34,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     await rm(base, { recursive: true, force: true })
   })
 
-  test('the first start makes a cluster that syncs to disk and listens on no network', async () => {
+  test('the first start of PostgreSQL makes a cluster that syncs to disk and listens on no network', async () => {
     running = await start()
     const [row] = await ask<Record<string, string>>(
       running.url,
@@ -44,7 +44,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.deepEqual({ ...row }, { fsync: 'on', listen: '', encoding: 'UTF8', checksums: 'on' })
   })
 
-  test('the server runs as the given uid, and its files belong to that uid alone', {
+  test('PostgreSQL runs as the given uid, and only that uid owns its files', {
     skip: needsRoot,
   }, async () => {
     assert.ok(running)
@@ -55,14 +55,14 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.deepEqual([mode & 0o777, owner], [0o600, 0])
   })
 
-  test('a wrong password is refused even on the unix socket', async () => {
+  test('PostgreSQL refuses a wrong password even on its unix socket', async () => {
     assert.ok(running)
     const wrong = new URL(running.url)
     wrong.password = 'wrong'
     await assert.rejects(ask(wrong.href, 'select 1'), { code: '28P01' })
   })
 
-  test('`stop` ends the server and may be called twice; committed data is still there at the next start', async () => {
+  test('`stop` ends PostgreSQL and may be called twice; the next start has all committed data', async () => {
     assert.ok(running)
     await ask(running.url, 'create table kept (word text); insert into kept values ($$here$$)')
     await Promise.all([running.stop(), running.stop()])
@@ -74,7 +74,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     ])
   })
 
-  test('after kill -9 the server starts despite the stale pid file, and no committed data is lost', async () => {
+  test('after kill -9, PostgreSQL starts although its old pid file is there, and has all committed data', async () => {
     assert.ok(running)
     await ask(running.url, 'insert into kept values ($$again$$)')
     process.kill(running.pid, 'SIGKILL')
@@ -84,7 +84,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.equal(row?.count, '2')
   })
 
-  test('after kill -9 the server starts even if another process of its uid now has the old pid', async () => {
+  test('after kill -9, PostgreSQL starts even if another process of its uid now has its old pid', async () => {
     assert.ok(running)
     process.kill(running.pid, 'SIGKILL')
     await running.exited
@@ -100,7 +100,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     }
   })
 
-  test('a server whose supervisor was killed is ended before the new server starts', async () => {
+  test('if the supervisor of a PostgreSQL was killed, that PostgreSQL is ended before a new one starts', async () => {
     assert.ok(running)
     await running.stop()
     const program = `import { startPostgres } from '#src/postgres/embedded.ts'
@@ -122,7 +122,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.equal(row?.count, '2')
   })
 
-  test('the server works in a directory whose parent is closed to its uid', { skip: needsRoot }, async () => {
+  test('PostgreSQL works in a directory whose parent directory its uid cannot open', { skip: needsRoot }, async () => {
     const closed = join(base, 'closed')
     await mkdir(closed, { mode: 0o700 })
     const places = { directory: join(closed, 'data'), socketDirectory: join(closed, 'socket') }

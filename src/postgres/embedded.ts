@@ -1,5 +1,5 @@
-// The embedded PostgreSQL: a real server that runs as our child process. The server never runs as root. It can be
-// reached only by a unix socket, with a password.
+// The embedded PostgreSQL: a real PostgreSQL server that `up` runs as a child process, so that users need not install
+// one. It never runs as root. Clients can reach it only by a unix socket and with a password.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -17,13 +17,13 @@ import { installPrograms } from './programs.ts'
 import { connectionFrom } from './url.ts'
 
 type PostgresParts = {
-  /** A directory that only this server uses, for the programs, the cluster and the password. */
+  /** A directory for PostgreSQL's programs, its data (the cluster) and its password. Nothing else uses the directory. */
   directory: string
-  /** Directory of the unix socket. It is created if missing, and owned by `uid`. */
+  /** Directory of the unix socket. If it does not exist, it is created, and `uid` owns it. */
   socketDirectory: string
   /**
-   * The uid that PostgreSQL runs as. Required if we are root, because PostgreSQL refuses to run as root. If we are not
-   * root, it is ignored.
+   * The uid that PostgreSQL runs as, because PostgreSQL refuses to run as root. If this process is not root, `uid` has
+   * no effect and PostgreSQL runs as the user of this process.
    */
   uid: number
   gid: number
@@ -31,19 +31,19 @@ type PostgresParts = {
 }
 
 export type Postgres = {
-  /** URL of the database. It contains the password, so it must not be logged. */
+  /** URL of the database. Do not log it: it contains the password. */
   url: string
   pid: number
   /** Resolves when the server has ended for any reason. */
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
-  /** Stops the server within 10 s: ends all sessions and writes a checkpoint. May be called twice. */
+  /** Stops PostgreSQL within 10 s: ends all connections and writes all data to disk (a checkpoint). May be called twice. */
   stop: () => Promise<void>
 }
 
 const role = 'alcove'
 const readySeconds = 60
 
-// These values are small on purpose: the database of one machine has a few megabytes, and it shares the machine with sandboxes.
+// Small values: the database of one machine has only some megabytes, and the sandboxes need the machine's memory.
 const settings = {
   listen_addresses: '',
   unix_socket_permissions: '0777',
@@ -71,7 +71,10 @@ const settings = {
 
 type Identity = { uid?: number; gid?: number }
 
-/** Starts the server of `directory` and resolves when it accepts connections. The first start creates the cluster. */
+/**
+ * Starts the PostgreSQL whose data is in `directory`, and resolves when it accepts connections. The first start creates
+ * the data (the cluster).
+ */
 export const startPostgres = async (parts: PostgresParts): Promise<Postgres> => {
   const { directory, socketDirectory, log } = parts
   const identity: Identity = process.getuid?.() === 0 ? { uid: parts.uid, gid: parts.gid } : {}
@@ -110,7 +113,7 @@ const give = async (path: string, { uid, gid }: Identity) => {
   if (uid !== undefined && gid !== undefined) await lchown(path, uid, gid)
 }
 
-/** A function that returns the command line to run one of PostgreSQL's programs with these arguments. */
+/** Returns the command line that runs one of PostgreSQL's programs with these arguments. */
 type CommandOf = (program: string, args: readonly string[]) => string[]
 
 type Making = { commandOf: CommandOf; directory: string; cluster: string; identity: Identity; log: Logger }
@@ -126,7 +129,8 @@ const makeCluster = async ({ commandOf, directory, cluster, identity, log }: Mak
   await run(commandOf('initdb', initdbArguments(unfinished, passwordFile)), log)
   if (identity.uid !== undefined) await chown(passwordFile, 0, 0)
   await syncPath(passwordFile)
-  // The cluster is complete now. If the start had failed before this line, the next start would make the cluster again.
+  // The cluster gets its final name only when it is complete. After a failure before this line, the next start makes a
+  // new cluster.
   await rename(unfinished, cluster)
   await syncPath(directory)
 }
@@ -144,16 +148,17 @@ const initdbArguments = (cluster: string, passwordFile: string) => [
   '--no-instructions',
 ]
 
-// The environment of PostgreSQL's programs. Our own environment is not passed on: it may hold secrets, and PG*
-// variables would change their behaviour.
+// The environment of PostgreSQL's programs. They do not get the environment of this process, because it may contain
+// secrets, and because PG* variables would change what they do.
 const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
-/** Writes a child's output to the log, and remembers its last lines for an error message. */
+/** Writes what a PostgreSQL program prints to the log. The last lines are also kept, for the message of an error. */
 const tellLines = (stream: Readable, log: Logger) => {
   const said: string[] = []
   createInterface({ input: stream }).on('line', (line) => {
     if (said.push(line) > 20) said.shift()
-    // SQLSTATEs with 57P mean sessions refused during start or stop, which is normal and needs no warning.
+    // A SQLSTATE that begins with 57P means that PostgreSQL refused a connection because it was starting or stopping.
+    // This is normal, so it is no warning.
     if (/^(?!57P)\w{5} (FATAL|PANIC)/.test(line)) log.warn(line)
     else log.debug(line)
   })
@@ -183,8 +188,8 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
     cwd: '/',
     env: environment,
     stdio: ['ignore', 'ignore', 'pipe'],
-    // The programs run in a separate session: Ctrl-C in a terminal reaches only `up`, which then stops all programs in
-    // order.
+    // PostgreSQL's programs get a session of their own, so that Ctrl-C in a terminal reaches only `up`. `up` then stops
+    // all programs in the right order.
     detached: true,
   })
   const said = tellLines(child.stderr, log)
@@ -198,8 +203,8 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
     () => (isRunning = false),
   )
   const stop = async () => {
-    // SIGINT: PostgreSQL ends every session, writes a checkpoint and exits. SIGQUIT: it exits at once, and the next
-    // start replays its log.
+    // After SIGINT, PostgreSQL ends every connection, writes a checkpoint and exits. After SIGQUIT it exits
+    // immediately, and its next start repairs the data from the write-ahead log.
     for (const [name, seconds] of [['SIGINT', 6] as const, ['SIGQUIT', 2] as const, ['SIGKILL', 2] as const]) {
       if (!isRunning) return
       child.kill(name)
@@ -218,7 +223,7 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
   return { url, pid: child.pid!, exited, stop }
 }
 
-/** Waits until the server answers a query in our database. The first start creates that database. */
+/** Waits until PostgreSQL answers a query in our database. At the first start, it creates this database. */
 const waitUntilReady = async (url: string, isRunning: () => boolean, exited: Promise<unknown>) => {
   const { url: address, connection } = connectionFrom(url)
   const ask = async () => {

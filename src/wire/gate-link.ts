@@ -1,7 +1,7 @@
 // Messages between a gate and a runner of the same host, on a unix socket that only root and the gate's group can open.
-// Each connection carries one request and its answer (kit/length-frames.ts). A request is a JSON message. Some requests
-// then have a body in frames, which ends with an empty frame. Only the answer to `watch` never ends: the runner sends
-// all sandboxes, and then every change.
+// Each connection carries one request of the gate and the runner's answer (kit/length-frames.ts). A request is a JSON
+// message. For some requests a body follows, as frames with an empty frame at the end. The answer to `watch` never
+// ends: the runner first sends all sandboxes, and later every change.
 import { type Static, Type } from 'typebox'
 import { contextHash, mostParts } from './contexts.ts'
 import type { Assignment } from './runner-link.ts'
@@ -19,14 +19,14 @@ export type SandboxHere = {
   status: 'started' | 'paused' | 'stopped' | 'archived' | 'error'
   /** The socket on which the sandbox's agent listens. */
   socketPath: string
-  /** Settings from the sandbox's image. Absent if the image was not pulled. */
+  /** Settings from the sandbox's image. Absent if the image was not pulled, so that it has no settings. */
   config?: { env: Record<string, string>; workdir: string }
 }
 
 export type GateNews =
   | { type: 'here'; sandbox: SandboxHere }
   | { type: 'gone'; sandboxId: string }
-  /** Says that the runner has sent all sandboxes. All later messages are changes. */
+  /** Says that the runner has now sent all of its sandboxes. Every message after this one is a change. */
   | { type: 'whole' }
 
 const Word = Type.String({ maxLength: 4096 })
@@ -34,8 +34,8 @@ const Words = Type.Record(Type.String(), Type.String())
 const Whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
 /**
- * The messages from a runner, with only the fields that a gate reads. Unknown fields are allowed, because a runner may
- * be newer than its gate.
+ * The messages that a runner sends, with only the fields that a gate reads. Other fields are allowed, because a runner
+ * may be newer than its gate and send more.
  */
 export const GateNewsSchema = Type.Union([
   Type.Object({ type: Type.Literal('whole') }),
@@ -64,17 +64,20 @@ export const GateNewsSchema = Type.Union([
   }),
 ])
 
-/** How many processes of a sandbox the kernel has killed for lack of memory, and the possible times of these kills. */
+/**
+ * `count`: how many processes of a sandbox the kernel has killed for lack of memory. Each kill happened within one of
+ * the `spans` of time.
+ */
 export type MemoryKillsHere = { count: number; spans: readonly { after: number; until: number }[] }
 
-/** The result of the compiler, and what it printed. */
+/** The exit code of the TypeScript compiler, and what the compiler printed. */
 export type Compiled = { code: number | null; javascript: string; errors: string }
 
 const Id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength: 64 })
 const Hash = Type.String({ pattern: contextHash.source, maxLength: 64 })
 const UploadId = Type.String({ pattern: '^[0-9a-f]{32}$', maxLength: 32 })
 const PartNumber = Type.Integer({ minimum: 1, maximum: mostParts })
-/** Organization and hash. Both values become parts of a key in the object store. */
+/** The organization and the hash of a context. Both become parts of a key in the object store. */
 const context = { organizationId: Id, hash: Hash }
 const exactly = { additionalProperties: false }
 
@@ -119,13 +122,16 @@ export const GateRequest = Type.Union([
 ])
 export type GateRequest = Static<typeof GateRequest>
 
-/** `refused`: a problem code with a sentence for the caller. */
+/**
+ * `refused`: the runner refuses the request, with the code of a problem (src/problems.ts) and a sentence for the
+ * caller.
+ */
 export type GateAnswer = { value: unknown } | { refused: { code: string; message: string } }
 
 /**
- * Most bytes of a request and of each frame of a body. A runner may hold this many bytes for each connection of its
- * gates.
+ * Maximum number of bytes of a request, and of each frame of a request's body. A runner may hold this many bytes in
+ * memory for each connection of its gates.
  */
 export const requestBytes = 256 * 1024
-/** Most bytes of an answer. The longest answer is the output of the compiler. */
+/** Maximum number of bytes of an answer. The output of the compiler is the longest answer. */
 export const answerBytes = 160 * 1024 * 1024

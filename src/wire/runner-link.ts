@@ -1,22 +1,23 @@
-// Messages between control and a runner. The protocol is level-triggered: `GET /sandbox/for-runner` lists every sandbox of
-// the runner with its desired state, and `PUT /sandbox/{id}/state` reports a sandbox's state. The link is a WebSocket that
-// the runner opens at `/runners/link`. It carries the same messages sooner; losing it costs only time. Each message may
-// arrive twice or late. A message with an older `generation` than its receiver knows has no effect.
+// Messages between control and a runner. The runner gets the desired state of all of its sandboxes from `GET
+// /sandbox/for-runner`. It reports the state of a sandbox with `PUT /sandbox/{id}/state`. The runner also opens a
+// WebSocket to `/runners/link`, the link, which carries the same messages sooner. If the link is lost, messages only
+// take longer. Each message may arrive twice or late. If its `generation` is older than the one that the receiver
+// knows, the receiver ignores it.
 import type { ImageStorage } from './image-storage.ts'
 import type { MeterSample } from './meter-reading.ts'
 import type { SandboxState } from './sandbox-state.ts'
 import type { SecretsOfRunner } from './secrets.ts'
 
-/** Desired states of a sandbox that a runner can reach. */
+/** States of a sandbox that control can ask a runner to bring about. */
 export type Target = 'started' | 'stopped' | 'paused' | 'archived' | 'destroyed'
 
 export type NetworkPolicy = {
   blockAll: boolean
-  /** Allowed IPv4 CIDRs. `null`: no list, so everything public is allowed. */
+  /** IPv4 CIDRs to which the sandbox may connect. `null`: there is no list, so it may connect to every public address. */
   allowList: readonly string[] | null
   /**
-   * Domain names in lower-case ASCII. Their addresses are allowed in addition to the CIDRs. `*.` at the beginning means
-   * all names below the domain. Absent or `null`: no list.
+   * Domain names in lower-case ASCII, to whose addresses the sandbox may connect too. A `*.` at the beginning of a name
+   * means all names below that domain. Absent or `null`: there is no list of names.
    */
   domains?: readonly string[] | null
   /** True if the sandbox has secrets: its connections to port 443 go through the proxy of src/egress. */
@@ -36,16 +37,19 @@ export const mostVolumes = 16
 
 export type AssignedVolume = VolumeMount & {
   driver: VolumeDriver
-  /** Limit of the volume. Only the driver `disk` enforces it. */
+  /** Size limit of the volume. The driver `disk` enforces it; the driver `directory` does not. */
   sizeGiB: number
   /**
-   * True if no sandbox with this volume has run. Only then may the runner make the volume's files: if they are missing
-   * later, they were lost.
+   * True if no sandbox with this volume has run yet. Only then may the runner create the volume's files. Otherwise
+   * files that do not exist have been lost, which is an error.
    */
   isNew?: boolean
 }
 
-/** The desired state of one sandbox. `generation` grows with every change; a runner ignores older assignments. */
+/**
+ * The desired state of one sandbox. `generation` grows with every change. A runner ignores an assignment whose
+ * generation is older than the one that it knows.
+ */
 export type Assignment = {
   sandboxId: string
   organizationId: string
@@ -53,61 +57,73 @@ export type Assignment = {
   name: string
   generation: number
   target: Target
-  /** Signal for the processes when the sandbox is stopped. 10 s after SIGTERM comes SIGKILL. */
+  /** The signal that the processes get when the sandbox is stopped. If it is SIGTERM, SIGKILL follows after 10 s. */
   signal: 'SIGTERM' | 'SIGKILL'
-  /** Name of the image of the sandbox, below the runner's pool. */
+  /** Name of the sandbox's image: a path relative to the runner's pool. */
   image: string
-  /** The snapshot's name, for the sandbox's own environment. */
+  /** Name of the snapshot that the sandbox was created from. The sandbox's processes get it as an environment variable. */
   snapshot: string
   user: string
   env: Record<string, string>
   /**
-   * Names of variables of the image, or of the server, that processes do not get. None of these names is in `env`.
-   * Absent: none.
+   * Names of variables that the image or the server would set, but that the sandbox's processes must not get. None of
+   * these names is in `env`. Absent: none.
    */
   unsetEnv?: readonly string[]
   /** Command that runs at each start of the sandbox. Absent or empty: no command. */
   entrypoint?: readonly string[]
-  /** Language of a `code-run` call that names no language. */
+  /** The language in which the toolbox runs the code of a `code-run` call that names no language. */
   language: string
   cpu: number
   memoryGiB: number
   diskGiB: number
   network: NetworkPolicy
-  /** Endpoint to which programs in the sandbox may send telemetry. */
+  /** The address to which programs in the sandbox may send telemetry (OpenTelemetry). */
   otelEndpoint?: string
   /**
-   * True if the sandbox has never run. Only then may the runner make its disk: if the disk is missing later, it was
-   * lost.
+   * True if the sandbox has never run. Only then may the runner make a disk for the sandbox. Otherwise a disk that does
+   * not exist has been lost, which is an error.
    */
   isNew?: boolean
   /**
-   * True if the sandbox runs, as far as control knows. If the sandbox has ended by itself since then, the runner must
-   * not start it again.
+   * True if control's latest information is that the sandbox runs. If the sandbox has ended by itself since then, the
+   * runner must not start it again.
    */
   isRunning?: true
   /** True if the sandbox has no owner yet: it waits in a warm pool to be claimed. */
   isWarm?: true
-  /** True if the sandbox runs the steps of a definition. Only a runner itself sets this field. */
+  /**
+   * True if the sandbox exists only to run the steps of a Dockerfile. A runner sets this field for itself; control
+   * never sends it.
+   */
   isBuild?: true
-  /** The certificate, as PEM, of the authority that the sandbox trusts for its secrets. Absent: it has no secrets. */
+  /**
+   * The certificate, as PEM, of the authority that signs for the hosts of the sandbox's secrets; the sandbox trusts it.
+   * Absent: the sandbox has no secrets.
+   */
   authority?: string
   /** The volumes that the sandbox mounts. Absent: none. */
   volumes?: readonly AssignedVolume[]
   /** Id of a sandbox on the same runner. The new sandbox gets a copy of that sandbox's current disk. */
   forkOf?: string
-  /** Archive to which the target `archived` writes the disk, and from which a runner without the disk restores it. */
+  /**
+   * The archive of the sandbox's disk. For the target `archived`, the runner writes it. A runner without the disk
+   * restores the disk from it.
+   */
   archive?: ArchiveRef
 }
 
 export type ArchiveRef = {
-  /** Id of the archive, chosen by control, so that a retry writes the same archive. */
+  /** Id of the archive. Control chooses it, so that a second attempt writes the same archive. */
   id: string
-  /** SHA-256 of the archive's manifest in lower-case hex, once it is written. A restore accepts no other manifest. */
+  /**
+   * SHA-256 of the archive's manifest in lower-case hex. Absent until the archive is written. A restore refuses a
+   * manifest with any other hash.
+   */
   sha256?: string
 }
 
-/** Why a sandbox is in its state, in separate fields that a timeline can show. */
+/** Why a sandbox is in its state, as separate fields, so that its timeline can show each of them. */
 export type Cause = {
   exitCode?: number
   signal?: string
@@ -123,35 +139,41 @@ export type Report = {
   errorReason?: string
   recoverable?: boolean
   cause?: Cause
-  /** Why the runner did not make the change of this generation. The sandbox is unchanged and still works. */
+  /** Why the runner refused the change that this generation asks for. The sandbox is as it was before and still works. */
   refused?: string
   /** The archive that was written. Present only with the state `archived`. */
   archive?: Required<ArchiveRef> & { bytes: number; storedBytes: number }
 }
 
-/** Progress of a long operation. Best effort: nothing depends on this message. */
+/** How far a long operation is, for people who wait. The message may get lost, so no program depends on it. */
 export type Progress = { step: string; percent: number }
 
 /** A Dockerfile and the files that its COPY and ADD refer to. */
 export type Definition = {
   kind: 'definition'
   dockerfile: string
-  /** Contexts in order; a later context overwrites files of an earlier one. Absent: the definition has no files. */
+  /**
+   * The files for COPY, as contexts in the order in which the runner unpacks them: a later context overwrites files of
+   * an earlier one. Absent: no files.
+   */
   contexts?: { organizationId: string; hashes: readonly string[] }
-  /** For each name of a snapshot in FROM and `--from`, the snapshot's image. Absent: no name there is a snapshot. */
+  /**
+   * The image for each name in `FROM` or `--from` that is the name of a snapshot. Absent: no name in the Dockerfile is
+   * a snapshot.
+   */
   snapshots?: Readonly<Record<string, string>>
 }
 
 /** Where an image comes from. */
 export type ImageSource =
-  /** Pull an image by its OCI reference. Control adds the digest once it is known. */
+  /** Pull the image with this OCI reference. When control knows the image's digest, the reference contains it. */
   | { kind: 'registry'; reference: string }
   /** Read an OCI layout or archive from the directory that the operator has configured for images. */
   | { kind: 'file'; path: string }
   | Definition
   /**
-   * Copy the current disk of a sandbox of this runner. `isMade`: the copy was made before. If it is missing now, it was
-   * lost.
+   * Copy the current disk of a sandbox of this runner. `isMade`: the runner has already reported that the copy is made.
+   * If the copy does not exist now, it has been lost.
    */
   | { kind: 'sandbox'; sandboxId: string; isMade?: boolean }
 
@@ -159,29 +181,32 @@ export type ImageSource =
 export type RegistryLogin = {
   /** Host, and port if there is one. Docker Hub is `docker.io`. */
   host: string
-  /** Beginning of the names of the repositories that the account is for. Empty: all repositories. */
+  /** Which repositories the account is for: those whose name begins with this text. Empty: all repositories. */
   project: string
   username: string
   password: string
 }
 
-/** The desired state of one image on this runner. Level-triggered like an assignment; `GET /runners/images` lists them. */
+/**
+ * The desired state of one image on this runner. Control sends it again until the runner has reported the result. `GET
+ * /runners/images` lists all of them.
+ */
 export type ImageAssignment = {
   /** Name of the image below the runner's pool. A name is never used for a second image. */
   image: string
   target: 'present' | 'absent'
-  /** Source of the image. Absent: control knows that the runner has the image, or wants it removed. */
+  /** Where the runner gets the image from. Absent: the runner has the image already, or must remove it. */
   source?: ImageSource
-  /** Largest unpacked size in GiB. Larger images are refused. */
+  /** Largest size of the unpacked image in GiB. The runner refuses a larger image. */
   maxGiB: number
   /**
-   * The organization that owns the image. The runner makes only a limited number of its images at the same time.
-   * Absent: the image has no single owner.
+   * The organization that owns the image. The runner limits how many images of one organization it makes at the same
+   * time. Absent: the image belongs to no single organization.
    */
   organizationId?: string
   /**
-   * Accounts of the organization for pulling this image, or the images that its definition names. Present only with a
-   * source.
+   * Accounts with which the runner pulls this image, or the images that its Dockerfile names. Present only if `source`
+   * is present.
    */
   logins?: readonly RegistryLogin[]
 }
@@ -194,17 +219,14 @@ export type ImageConfig = {
   workdir: string
 }
 
-/**
- * Limits of an image's settings, which are untrusted. A runner refuses an image above these limits. Neither control nor
- * the runner reads more.
- */
+/** Limits of an image's settings, which are untrusted. The runner refuses an image whose settings exceed them. */
 export const imageConfigBounds = {
   words: 1000,
-  /** Longest word, and longest variable: the kernel's limit (MAX_ARG_STRLEN, linux/binfmts.h). */
+  /** Maximum length of a word of the command, and of a variable: the kernel's limit (MAX_ARG_STRLEN, linux/binfmts.h). */
   wordCharacters: 128 * 1024 - 1,
-  /** Longest user, and longest name of a variable. */
+  /** Maximum length of a user name, and of the name of a variable. */
   nameCharacters: 1024,
-  /** Longest path of a directory: PATH_MAX (linux/limits.h). */
+  /** Maximum length of the path of a directory: PATH_MAX (linux/limits.h). */
   pathCharacters: 4096,
   /** Most characters of the command and its environment together. */
   characters: 256 * 1024,
@@ -218,7 +240,8 @@ export type ImageReport = {
   digest?: string
   sizeBytes?: number
   /**
-   * Least disk size for a sandbox of this image: the bytes that the image itself needs on that disk. Absent: unknown.
+   * The smallest disk that a sandbox of this image can have: the bytes that the files of the image need on it. Absent:
+   * unknown.
    */
   leastDiskBytes?: number
   config?: ImageConfig
@@ -236,23 +259,23 @@ export type RunnerCapabilities = {
   runtime: string
   runtimeVersion: string
   hardDiskLimit: boolean
-  /** How a pause keeps running processes: in memory. Absent: the runner cannot pause. */
+  /** What a pause keeps: `memory` means that the processes stay in memory. Absent: the runner cannot pause sandboxes. */
   pause?: 'memory'
   /** What a fork copies: only the disk. */
   fork?: 'disk'
-  /** The driver of new volumes. Absent: the runner cannot mount volumes. */
+  /** The driver that new volumes get on this runner. Absent: the runner cannot mount volumes. */
   volumes?: VolumeDriver
 }
 
 /**
- * The sender's place in a trace (W3C Trace Context). It connects the telemetry of control and the runner, and has no
- * other effect.
+ * The trace in which the message was sent (W3C Trace Context). The receiver adds its own telemetry to that trace. The
+ * fields have no other effect.
  */
 type Traced = { traceparent?: string; tracestate?: string }
 
 /**
- * Messages from a runner to control. `hello` is the first message. It is sent again whenever the runner's images
- * change.
+ * Messages from a runner to control. A runner sends `hello` first on each link, and again whenever its list of images
+ * changes.
  */
 export type FromRunner =
   | { type: 'hello'; address: string; images: readonly string[]; capabilities: RunnerCapabilities; version: string }
@@ -261,13 +284,19 @@ export type FromRunner =
   | { type: 'volume'; report: VolumeReport }
   | ({ type: 'progress'; sandboxId: string; generation: number } & Progress)
   | ({ type: 'image-progress'; image: string } & Progress)
-  /** Output of making the image, at most 64 Ki characters per message. Best effort: only people read it. */
+  /**
+   * Output of making an image, at most 64 Ki characters per message. The message may get lost, because only people read
+   * the output.
+   */
   | { type: 'image-log'; image: string; text: string }
-  /** A process was killed in a sandbox that lives on. Best effort: only the sandbox's timeline shows it. */
+  /**
+   * The kernel has killed a process in a sandbox, and the sandbox goes on. The message may get lost: it is only for the
+   * sandbox's timeline.
+   */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
-  /** Current resource use of at most 500 sandboxes. Best effort: only people read it. */
+  /** Current resource use of at most 500 sandboxes. The message may get lost, because only people read the numbers. */
   | { type: 'meters'; samples: readonly MeterSample[] }
-  /** Heartbeat of the runner. `imageStorage` is absent from older runners. */
+  /** Tells control that the runner still runs. Older runners do not send `imageStorage`. */
   | { type: 'alive'; imageStorage?: ImageStorage }
 
 /** Messages from control to a runner. `list` tells the runner to fetch the whole list again. */
@@ -282,6 +311,6 @@ export type ToRunner =
   | ({ type: 'assign'; assignment: Assignment } & Traced)
   | { type: 'image'; assignment: ImageAssignment }
   | { type: 'volume'; assignment: VolumeAssignment }
-  /** Secrets of some sandboxes of the runner. `GET /runners/secrets` lists all. */
+  /** Some of the secrets that the runner's sandboxes use. `GET /runners/secrets` lists all of them. */
   | { type: 'secrets'; secrets: SecretsOfRunner }
   | { type: 'list' }

@@ -1,4 +1,4 @@
-// The states of a sandbox in messages and in the API. The transitions between states are defined only in
+// The names of a sandbox's states, as messages and the API use them. Which state may follow which is defined only in
 // control/sandboxes/record/lifecycle.ts.
 
 export const sandboxStates = [

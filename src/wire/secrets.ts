@@ -1,13 +1,14 @@
-// Messages with secrets of organizations: from control to a runner, and from the runner to its proxy (src/egress). A sandbox gets
-// only placeholders. Values go from control to the proxy and are written to no disk on the way.
+// Messages with secrets of organizations: from control to a runner, and from the runner to its proxy (src/egress). A
+// sandbox never gets the value of a secret, only a placeholder. Control sends the value through the runner to the
+// proxy. None of these programs writes it to a disk.
 
-/** The parts of a secret with which a proxy replaces the placeholder in requests. */
+/** What the proxy must know of a secret, to replace the placeholder in a sandbox's request by the value. */
 export type KnownSecret = {
   placeholder: string
   value: string
   /** Names such as `api.example.com`. `*.` at the beginning stands for exactly one label. */
   hosts: readonly string[]
-  /** A certificate for these hosts that sandboxes of the organization trust, and its private key. Both as PEM. */
+  /** A certificate for these hosts, which sandboxes of the organization trust, and its private key. Both fields are PEM. */
   certificate: string
   privateKey: string
 }
@@ -15,7 +16,10 @@ export type KnownSecret = {
 /** All secrets that sandboxes of one runner use. `version` grows with every change of a secret. */
 export type SecretsOfRunner = {
   secrets: readonly (KnownSecret & { id: string; version: number })[]
-  /** `generation` is that of the sandbox: an older list of secrets never replaces a newer one. */
+  /**
+   * `generation` is the sandbox's. The runner ignores a list of secrets that has an older generation than the list that
+   * it has.
+   */
   sandboxes: readonly { sandboxId: string; generation: number; secretIds: readonly string[] }[]
 }
 
@@ -33,8 +37,8 @@ export const trustFiles = {
 } as const
 
 /**
- * The variables that tell programs which authorities to trust. A variable with the file `authority` adds to the
- * authorities that a program trusts. Every other variable replaces them.
+ * The variables that tell programs which certificate authorities to trust. If the file is `authority`, the program
+ * trusts it in addition to its own authorities. Otherwise the program trusts only the authorities in the file.
  */
 export const trustVariables: Readonly<Record<string, string>> = {
   NODE_EXTRA_CA_CERTS: trustFiles.authority,
@@ -50,10 +54,13 @@ export const trustVariables: Readonly<Record<string, string>> = {
 
 /** Maximum number of hosts of one secret. */
 export const mostHosts = 50
-/** Maximum number of characters of a value. Servers accept 8 to 16 KiB of headers. */
+/** Maximum number of characters of a value. Many servers refuse requests whose headers exceed 8 to 16 KiB. */
 export const longestValue = 8192
 
-/** Whether a name, in lower case and without a dot at its end, is one of the hosts. */
+/**
+ * Whether one of the hosts, which may begin with `*.`, matches a name. The name must be in lower case and must not end
+ * in a dot.
+ */
 export const isAllowedHost = (hosts: readonly string[], name: string): boolean => {
   const parent = name.slice(name.indexOf('.') + 1)
   return hosts.some(
@@ -62,8 +69,8 @@ export const isAllowedHost = (hosts: readonly string[], name: string): boolean =
 }
 
 /**
- * Messages to the proxy. `awaited`: the sandbox has secrets that control has not sent yet. Null: the address has no
- * sandbox.
+ * Messages from the runner to the proxy. `secrets` is `awaited` if control has not sent the sandbox's secrets yet, and
+ * null if no sandbox has the address.
  */
 export type ToEgress =
   | { type: 'serve'; address: string }

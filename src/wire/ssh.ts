@@ -1,22 +1,26 @@
 // What the SSH gateway says to control and to the gate.
 //
-// To control it shows a token (`GET /sandbox/ssh-access/validate`). To the gate it opens one WebSocket for each command and for
-// each forwarded port, with the token as its bearer:
+// The gateway asks control about an SSH token with `GET /sandbox/ssh-access/validate`. To the gate, the gateway opens a
+// WebSocket for each command and for each forwarded port. The token is the bearer token of the WebSocket.
 //
-// `/toolbox/{id}/ssh/command`: a command, a shell or a subsystem. The first message is a `CommandStart`. Then binary messages
-// carry bytes, text messages the JSON of `ToCommand` and `FromCommand`. Bytes to the command are its input; bytes from it begin
-// with the number of their stream. The sender of input may have `inputWindowBytes` unacknowledged; each `credit` allows more.
+// `/toolbox/{id}/ssh/command`: a command, a shell or a subsystem. The gateway's first message is a `CommandStart`.
+// After it, text messages are the JSON of `ToCommand` and `FromCommand`, and binary messages carry bytes. Bytes to the
+// command are its input. Bytes from the command begin with the number of their stream (`streamNumbers`). The gateway
+// may send `inputWindowBytes` of input; each `credit` of the command allows more.
 //
-// `/toolbox/{id}/ssh/port?port=N`: a connection to a port on the sandbox's own loopback. Binary messages carry its bytes, and the
-// text message `eof` ends one direction.
+// `/toolbox/{id}/ssh/port?port=N`: a connection to a port on the loopback address of the sandbox. Binary messages carry
+// the bytes of the connection. The text message `eof` says that its sender will send no more bytes.
 
-/** The form of a token. Its letters need no escaping as a user name, in a URL and in a shell. */
+/** The form of an SSH token. All of its characters can be used without escaping as a user name, in a URL and in a shell. */
 export const sshToken = /^ssh_[a-z0-9]{32}$/
 
-/** How many random letters a token has: 165 bits. */
+/** Number of random characters in an SSH token, which together have 165 bits. */
 export const sshTokenLetters = 32
 
-/** Paths of the toolbox, with their query, that a token opens and nothing else does. */
+/**
+ * Paths of the toolbox, with their query, that need an SSH token. No other credential gives access to them, and an SSH
+ * token gives access to no other path.
+ */
 export const sshPath = /^\/ssh\/(?:command|port)(?:\?|$)/
 
 export type TerminalSize = { cols: number; rows: number }
@@ -26,7 +30,7 @@ export type CommandStart = {
   /** `shell`: the login shell of the user. `sftp`: the sftp-server of the image. */
   run: { kind: 'shell' } | { kind: 'exec'; command: string } | { kind: 'sftp' }
   env: Record<string, string>
-  /** Absent: the command gets three pipes. */
+  /** The command's terminal. Absent: the command has no terminal, and its input, output and errors are three pipes. */
   terminal?: TerminalSize & { term: string }
 }
 
@@ -34,19 +38,22 @@ export type ToCommand = { type: 'eof' } | { type: 'signal'; signal: string } | (
 
 export type FromCommand =
   | { type: 'started' }
-  /** The command can take this many further bytes of input. */
+  /** The command can take `bytes` more bytes of input. */
   | { type: 'credit'; bytes: number }
-  /** The end of the command. `signal`: the name without SIG of the signal that killed it. */
+  /** The command has ended. `signal`: the name, without `SIG`, of the signal that killed it. */
   | { type: 'exit'; code: number; signal?: string }
   /** The command could not be started, or the sandbox ended. */
   | { type: 'failed'; message: string }
 
 export const streamNumbers = { stdout: 1, stderr: 2 } as const
 
-/** Bytes of input that may be under way, to a command and in each direction of a port. */
+/**
+ * Maximum number of bytes of input that are sent but not yet accepted. It applies to a command, and to each direction
+ * of a port's connection.
+ */
 export const inputWindowBytes = 256 * 1024
 
-/** Maximum of variables of one command, and of the bytes of their names and values. */
+/** Maximum number of variables of one command, and maximum number of bytes of all their names and values together. */
 export const mostVariables = 64
 export const variableBytes = 32 * 1024
 export const mostCommandBytes = 256 * 1024

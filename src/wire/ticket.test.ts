@@ -7,7 +7,7 @@ import { keyIdOf, makeTicket, readTicket, type Ticket } from './ticket.ts'
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 const key = { id: 'key-1', privateKey }
 
-/** Generates only objects that JSON.parse can make. */
+/** Makes fast-check generate only objects that JSON.parse could return. */
 const plain = { noNullPrototype: true }
 
 const tickets: fc.Arbitrary<Ticket> = fc.record(
@@ -24,14 +24,14 @@ const tickets: fc.Arbitrary<Ticket> = fc.record(
   plain,
 )
 
-/** Makes a text in the form of a ticket, with any payload and a valid signature. */
+/** Returns a text with the form and a valid signature of a ticket, but with any payload. */
 const signed = (payload: string, by: KeyObject = privateKey): string => {
   const text = `v1.key-1.${Buffer.from(payload).toString('base64url')}`
   return `${text}.${sign(null, Buffer.from(text), by).toString('base64url')}`
 }
 
 suite('tickets of control', () => {
-  test('`readTicket` returns a ticket as it was made, and `keyIdOf` the id of its key', () => {
+  test('`readTicket` returns the fields that a ticket was made with, and `keyIdOf` the id of its signing key', () => {
     fc.assert(
       fc.property(tickets, (ticket) => {
         const text = makeTicket(ticket, key)
@@ -41,7 +41,7 @@ suite('tickets of control', () => {
     )
   })
 
-  test('`readTicket` refuses a ticket with a changed letter, a missing part or more text after it', () => {
+  test('`readTicket` refuses a ticket with a changed letter, without one of its parts, or with text after it', () => {
     const letter = fc.stringMatching(/^[\w.\- =+/]$/)
     fc.assert(
       fc.property(tickets, fc.nat(), letter, (ticket, at, other) => {
@@ -56,7 +56,7 @@ suite('tickets of control', () => {
     )
   })
 
-  test('`readTicket` refuses a ticket that another key signed, or that mixes parts of two tickets', () => {
+  test('`readTicket` refuses a ticket that was signed by another key, or joined from parts of two tickets', () => {
     const text = makeTicket(ticketOf({}), key)
     assert.equal(readTicket(text, generateKeyPairSync('ed25519').publicKey), undefined)
     const [one, other] = [text.split('.'), makeTicket(ticketOf({ sandboxId: 'other' }), key).split('.')]
@@ -85,7 +85,7 @@ suite('tickets of control', () => {
     }
   })
 
-  test('`readTicket` refuses any text that is no ticket without an exception, however long it is', () => {
+  test('`readTicket` returns undefined for a text of any length that is not a ticket, and never throws', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' })), (text) => {
         assert.equal(readTicket(text, publicKey), undefined)
@@ -96,11 +96,11 @@ suite('tickets of control', () => {
     assert.equal(keyIdOf(`v1.key-1.${'A'.repeat(1_000_000)}.${'A'.repeat(86)}`), undefined)
   })
 
-  test('a key that is not Ed25519 cannot verify a ticket, and the public key cannot sign one', () => {
+  test('a key that is not Ed25519 verifies no ticket, and the public key cannot sign tickets', () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const text = makeTicket(ticketOf({}), key)
     assert.equal(readTicket(text, rsa.publicKey), undefined)
-    // A holder of the public key can read tickets but not make them.
+    // Whoever has the public key can read tickets but not make them.
     const der = publicKey.export({ type: 'spki', format: 'der' })
     assert.throws(() => createPrivateKey({ key: der, type: 'pkcs8', format: 'der' }))
     assert.equal(createPublicKey({ key: der, type: 'spki', format: 'der' }).asymmetricKeyType, 'ed25519')

@@ -1,6 +1,6 @@
-// A ticket says that control allows one call: to which sandbox of which organization, what the call may do, and until
-// when. Control signs tickets with Ed25519. A gate has only public keys, so an attacker who controls a gate cannot make
-// tickets.
+// A ticket says that control allows one call: in which sandbox of which organization, what the call may do, and until
+// when. Control signs tickets with an Ed25519 key. A gate has only the public key, so an attacker who controls a gate
+// cannot make tickets. The form of a ticket is:
 //
 // v1.<key id>.<base64url of JSON>.<base64url of the signature of everything before the last dot>
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
@@ -37,7 +37,10 @@ export type Ticket = Static<typeof Ticket>
 /** A public key for tickets. `publicKey`: DER of a SubjectPublicKeyInfo, as base64. */
 export type TicketKey = { id: string; publicKey: string }
 
-/** The answer of `GET /proxy/ticket-keys`: the keys that are valid now. A gate deletes all other keys. */
+/**
+ * The answer of `GET /proxy/ticket-keys`: the keys that are valid now. A gate that gets this answer forgets all other
+ * keys.
+ */
 export type TicketKeys = { keys: TicketKey[] }
 
 /** How long a ticket is valid, in milliseconds. */
@@ -56,20 +59,22 @@ export const makeTicket = (ticket: Ticket, { id, privateKey }: { id: string; pri
 }
 
 /**
- * Returns the id of the key with which the text claims to be signed. Undefined: the text does not have the form of a
- * ticket.
+ * Returns the key id that is written in a ticket, without a check of the signature. Undefined: the text does not have
+ * the form of a ticket.
  */
 export const keyIdOf = (text: string): string | undefined => (text.length > longest ? undefined : form.exec(text)?.[2])
 
 /**
- * Returns the ticket if this key signed it, or else undefined. The caller must check whether the ticket has expired.
+ * Returns the content of the ticket if this key signed it; otherwise undefined. The caller must check whether the
+ * ticket has expired.
  */
 export const readTicket = (text: string, publicKey: KeyObject): Ticket | undefined => {
   if (text.length > longest) return undefined
   const [, signed, , payload, signature] = form.exec(text) ?? []
   if (signed === undefined || payload === undefined || signature === undefined) return undefined
   const bytes = Buffer.from(signature, 'base64url')
-  // The last base64url letter has unused bits. Without this check, one signature would have several valid texts.
+  // The last base64url letter has bits that decoding ignores. Without this check, several different texts would be the
+  // same valid ticket.
   if (bytes.toString('base64url') !== signature) return undefined
   if (!verify(null, Buffer.from(signed), publicKey, bytes)) return undefined
   const ticket = parsed(payload)
@@ -85,8 +90,8 @@ const parsed = (payload: string): unknown => {
 }
 
 /**
- * Digest of a call: its method, and its path and query below the sandbox. For example `GET`,
- * `/files/download?path=%2Ftmp%2Fx`.
+ * Returns a digest of one toolbox call. It covers the method, and the path and query below the sandbox, such as `GET`
+ * and `/files/download?path=%2Ftmp%2Fx`.
  */
 export const digestOfCall = (method: string, path: string): string =>
   createHash('sha256').update(`${method} ${path}`).digest('base64url')

@@ -1,4 +1,4 @@
-// Adds a person to a test's database, with a membership and an API key.
+// Adds a person, with a membership and an API key, to the database of a test.
 import { randomUUID } from 'node:crypto'
 import { allPermissions, type Permission } from '#src/control/auth/permissions.ts'
 import { hashKey, maskKey, newKey } from '#src/control/auth/secret.ts'
@@ -11,11 +11,11 @@ export type PersonOptions = {
   organizationId?: string
   role?: 'owner' | 'member'
   roleIds?: readonly string[]
-  /** Permissions of the key. Default: those of an owner. */
+  /** Permissions of the person's API key. Default: the permissions of an owner. */
   permissions?: readonly Permission[]
   email?: string
   emailVerified?: boolean
-  /** Who verified the address. Default: an operator. */
+  /** Who verified the person's email address. Default: an operator. */
   emailVerifiedBy?: 'admin' | 'issuer' | 'sso'
 }
 

@@ -1,4 +1,4 @@
-// For tests: common calls for a sandbox named `box` of a member.
+// Calls that many tests make for one sandbox. The sandbox is named `box`, and the person `member` makes the calls.
 import assert from 'node:assert/strict'
 import type { TestControl } from './harness.ts'
 

@@ -1,5 +1,5 @@
-// The parts of a browser that a sign-in needs: cookies, single redirects, forms. It maps control's public URL to the address
-// at which the test serves control.
+// The parts of a browser that signing in needs: cookies, redirects (one at a time) and forms. Calls to control's public
+// URL go to the address at which the test serves control.
 import { Agent, fetch } from 'undici'
 import { testSettings } from './test-settings.ts'
 
@@ -8,7 +8,7 @@ export type Page = { status: number; headers: Headers; html: string; location: s
 export type Browser = {
   get: (url: string, headers?: Record<string, string>) => Promise<Page>
   post: (url: string, fields: Record<string, string>, headers?: Record<string, string>) => Promise<Page>
-  /** Follows redirects until an answer is not a redirect, or until `stop` returns true for its address. */
+  /** Follows redirects until an answer is not a redirect, or until `stop` returns true for the next address. */
   follow: (page: Page, stop?: (url: string) => boolean) => Promise<Page>
   cookies: Map<string, string>
 }
@@ -73,7 +73,7 @@ export const openBrowser = (base: string, address = '127.0.0.1'): Browser => {
   }
 }
 
-/** Returns the prefilled fields of a form, and its action. */
+/** Returns the action of the page's form, and the values that its fields have already. */
 export const formOf = ({ html }: Page): { action: string; fields: Record<string, string> } => {
   const [, action] = /<form[^>]*action="([^"]+)"/.exec(html) ?? []
   if (action === undefined) throw new Error(`there is no form: ${html}`)

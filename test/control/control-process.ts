@@ -21,7 +21,7 @@ const freePort = async (): Promise<number> => {
 }
 
 export type ControlProcess = AsyncDisposable & {
-  /** Base URL of this control: `http://127.0.0.1:port/api`. */
+  /** Base URL of the started control: `http://127.0.0.1:port/api`. */
   base: string
   /** Kills the process with SIGKILL. */
   kill: () => Promise<void>

@@ -1,7 +1,8 @@
-// Reads the whole content of a database, as one text per table. Tests use it to show that a call changed nothing.
+// Reads the whole content of a database, as one text per table. A test reads it before and after a call, to show that
+// the call changed nothing.
 import type { Sql } from '#src/control/storage/database.ts'
 
-/** Columns that change with time, even if no call changes anything. */
+/** Columns that change by themselves over time, so they are left out. */
 const signsOfLife = ['last_used_at', 'last_heartbeat_at']
 
 export const everything = async (sql: Sql, except: readonly string[] = []): Promise<Record<string, string>> => {

@@ -6,19 +6,22 @@ import type { TestControl } from './harness.ts'
 const longestMs = 10_000
 
 type Before = ({ reading: string } | { writing: string }) & {
-  /** A part of the SQL statement at which `act` waits. Needed if periodic work of control may reach the table first. */
+  /**
+   * A part of the SQL statement at which `act` is blocked. Needed if control's periodic work may use the table before
+   * `act` does.
+   */
   statement?: string
 }
 
-/** Starts `act`, blocks it at a table by a lock, runs `meanwhile`, and lets `act` continue. */
+/** Starts `act` and blocks it, by a lock, where it uses a table. Then runs `meanwhile`, and lets `act` continue. */
 export const inBetween = async <T>(
   { database }: Pick<TestControl, 'database'>,
   before: Before,
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
-  // The promise is wrapped in an object. A transaction waits for a promise that its function returns, and `act` can only end
-  // after the transaction.
+  // `act` is returned inside an object. If the function returned the promise itself, the transaction would wait for it,
+  // and `act` can only end after the transaction.
   const { acting } = await database.transaction(async (transaction) => {
     const isRead = 'reading' in before
     const table = isRead ? before.reading : before.writing
@@ -26,7 +29,8 @@ export const inBetween = async <T>(
     const acting = act()
     acting.catch(() => {})
     const waiting = async () => {
-      // PostgreSQL caches `pg_stat_activity` within a transaction. Clearing the cache shows the current activity.
+      // Within a transaction, PostgreSQL reads `pg_stat_activity` only once. Clearing its copy makes the next query see
+      // what runs now.
       await transaction`select pg_stat_clear_snapshot()`
       return await transaction`
         select 1 from pg_locks join pg_stat_activity using (pid)

@@ -7,12 +7,12 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 
-/** Claims of any kind, because tests forge tokens. */
+/** Claims with any value, because some tests forge tokens. */
 export type Claims = Record<string, unknown>
 
 export type TokenOptions = {
   algorithm?: 'RS256' | 'PS256' | 'ES256' | 'EdDSA'
-  /** Fields that replace fields of the token's header. */
+  /** Fields of the token's header. They replace fields that the issuer would set. */
   header?: Record<string, unknown>
   /** When the token is issued. It is valid for an hour from then. Default: now. */
   now?: Date
@@ -21,13 +21,19 @@ export type TokenOptions = {
 export type TestIssuer = AsyncDisposable & {
   /** The issuer's name in its tokens, which is also its address. */
   url: string
-  /** Returns a signed token for `alcove`, valid for an hour. `claims` replace the defaults; `undefined` removes a claim. */
+  /**
+   * Returns a signed token for the audience `alcove`, valid for an hour. `claims` replace default claims; a claim with
+   * the value `undefined` is left out.
+   */
   token: (claims: Claims, options?: TokenOptions) => Promise<string>
   /** Makes the issuer sign with new keys from now on, and publish only the new keys. */
   rotate: () => void
-  /** Lets `listener` answer instead of the issuer. Without an argument the issuer answers again. */
+  /**
+   * Makes `listener` answer all requests in place of the issuer. Called without an argument, it makes the issuer answer
+   * again.
+   */
   misbehave: (listener?: RequestListener) => void
-  /** The paths of all requests so far. */
+  /** The paths of all requests that the issuer has received so far. */
   asked: string[]
   /** Returns the public part of the issuer's signing key. */
   publicJwk: (algorithm?: TokenOptions['algorithm']) => Promise<JWK>
@@ -70,7 +76,7 @@ export const startIssuer = async (): Promise<TestIssuer> => {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // The process can end even if the test file does not close the issuer.
+  // An open issuer does not keep the test's process alive, so a test file need not close it.
   server.unref()
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
@@ -101,7 +107,7 @@ export const startIssuer = async (): Promise<TestIssuer> => {
 
 let shared: Promise<TestIssuer> | undefined
 
-/** Returns the issuer that every test control of this process trusts. */
+/** Returns the issuer whose tokens every control trusts that a test starts in this process. */
 export const sharedIssuer = (): Promise<TestIssuer> => {
   shared ??= startIssuer()
   return shared

@@ -1,5 +1,4 @@
-// An SMTP server on loopback that accepts mail, and breaks the protocol where a test asks for that (RFC 5321, without
-// extensions).
+// An SMTP server on loopback that accepts mail (RFC 5321, without extensions). A test can make it break the protocol.
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -11,7 +10,10 @@ export type ReceivedMail = {
   raw: string
 }
 
-/** What the server does with the next mail: accept it, refuse it with a code, or close the connection after the whole mail. */
+/**
+ * What the server does with the next mail. `take`: accepts it. A number: refuses it with this code. `hang up`: closes
+ * the connection after it has received the whole mail.
+ */
 export type Manners = 'take' | 'hang up' | number
 
 export type MailServer = AsyncDisposable & {

@@ -1,5 +1,5 @@
-// Tests two organizations and three new people, by HTTP only, from the first sign-in to the last key. At every step each person
-// sees only their own data.
+// Two organizations and three new people use control by HTTP only, from the first sign-in to the removal of the last
+// key. At every step, each person sees only their own data.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { type Client, startControl } from './harness.ts'
@@ -21,12 +21,13 @@ const answered = async (status: number, asked: ReturnType<Client['get']>) => {
 const names = (items: { name: string }[]) => items.map(({ name }) => name).sort()
 
 suite('the first steps of new users', { timeout: 120_000 }, () => {
-  test('members of one organization see nothing of another, and a key has only its own permission', async () => {
+  test('members of an organization see nothing of other organizations, and a key has only its own permission', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const [ada, bob, cleo] = [person('Ada'), person('Bob'), person('Cleo')]
 
-    // Each newcomer has only the claims of their issuer, and gets a personal organization.
+    // Control knows each of these people only from the claims of their token, and makes a personal organization for
+    // each.
     for (const newcomer of [ada, bob, cleo]) {
       const me = await answered(200, app.asNewcomer(newcomer).get('/users/me'))
       assert.deepEqual([me.name, me.email, me.emailVerified], [newcomer.name, newcomer.email, true])
@@ -34,7 +35,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
       assert.deepEqual([own.length, own[0].name, own[0].personal, own[0].createdBy], [1, 'Personal', true, me.id])
     }
 
-    // Ada and Bob each make an organization. Ada does not see Bob's, and Bob does not see Ada's.
+    // Ada and Bob each make an organization. Neither of them sees the organization of the other.
     const found = async (founder: typeof ada, name: string) =>
       (await answered(201, app.asNewcomer(founder).post('/organizations', { name, defaultRegionId: 'local' }))).id
     const acme: string = await found(ada, 'Acme')
@@ -46,7 +47,8 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     await answered(404, bobInGlobex.get(`/organizations/${acme}`))
     await answered(403, app.asNewcomer(bob, acme).get('/sandbox'))
 
-    // Acme gets a role, and invites Cleo with that role. The invited email address has capitals, as people often write it.
+    // Ada makes a role in Acme and invites Cleo with this role. The invited email address has capitals, because people
+    // often write addresses like that.
     const builder = { name: 'Builder', description: 'Makes sandboxes, reads the log.' }
     const role = await answered(
       201,
@@ -79,7 +81,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     assert.deepEqual((await answered(200, app.asNewcomer(cleo).get('/sandbox'))).items, [])
     for (const idOrName of ['box', box.id]) await answered(404, bobInGlobex.get(`/sandbox/${idOrName}`))
 
-    // A key grants only permissions that it lists and that Cleo herself has.
+    // Cleo can make keys with her own permissions only. The key that she makes has only the permission that it lists.
     await answered(403, cleoInAcme.post('/api-keys', { name: 'greedy', permissions: ['delete:sandboxes'] }))
     const made = await answered(201, cleoInAcme.post('/api-keys', { name: 'log', permissions: ['read:audit_logs'] }))
     const reader = app.with(made.value)
@@ -92,7 +94,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     await answered(404, reader.get(`/organizations/${globex}`))
     await answered(404, reader.get(`/audit/organizations/${globex}`))
 
-    // The audit log of Acme shows who did what, and nothing of Bob's refused attempts.
+    // The audit log of Acme shows who did what in Acme. It does not show what Bob tried in vain.
     const log = await answered(200, reader.get(`/audit/organizations/${acme}`))
     const told = log.items.map((entry: Record<string, unknown>) => [
       entry['actorEmail'],
@@ -116,7 +118,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
       [cleo.email, 'log', 'POST /api-keys', 403],
     ])
 
-    // No list that Bob can get contains anything of Acme.
+    // None of the lists that Bob can get contains anything of Acme.
     const ofAcme = [
       acme,
       'Acme',
@@ -146,7 +148,8 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     }
     assert.ok(seen > 12, `Bob saw ${seen} lists`)
 
-    // When the role is removed, the key loses its permissions. When Cleo is removed, the key is gone too.
+    // When the role is deleted, Cleo's key loses its permissions. When Cleo is removed from Acme, her key stops
+    // working.
     const developer = '00000000-0000-0000-0000-000000000001'
     const { id: cleoId } = await answered(200, cleoInAcme.get('/users/me'))
     await answered(

@@ -1,5 +1,6 @@
-// The people in every test database, and the administrator of the server. The organization `ours` has an owner, a member and a
-// viewer; the organization `theirs` has the stranger. Ids and keys are readable words, so that a failing test is easy to read.
+// The people in every test database, and the administrator of the server. The organization `ours` has an owner, a
+// member and a viewer. The organization `theirs` has an owner who is called the stranger. Ids and keys are words, so
+// that the output of a failing test is easy to read.
 import { createHash } from 'node:crypto'
 import { allPermissions, type Permission } from '#src/control/auth/permissions.ts'
 import { hashKey, maskKey } from '#src/control/auth/secret.ts'
@@ -13,7 +14,7 @@ export const keys = {
   admin: keyOf('admin'),
   /** The owner of `ours`, who has every permission. */
   owner: keyOf('owner'),
-  /** A member of `ours` as Developer, who may write sandboxes but not delete them. */
+  /** A member of `ours` with the role Developer, which permits writing sandboxes but not deleting them. */
   member: keyOf('member'),
   /** A member of `ours` without any role or permission. */
   viewer: keyOf('viewer'),
@@ -52,15 +53,18 @@ const people: Resident[] = [
   { name: 'stranger', organizationId: organizations.theirs, role: 'owner', roleIds: [], permissions: allPermissions },
 ]
 
-/** People who can sign in. */
+/** The people who can sign in with a token of an issuer. */
 export type Person = Resident['name'] | 'admin'
 
-/** The default organization of a person. The administrator's default is their personal organization. */
+/**
+ * The organization that a person's calls are for if they name none. For the administrator, this is the administrator's
+ * personal organization.
+ */
 export const homeOf = (who: Person): string | null => people.find(({ name }) => name === who)?.organizationId ?? null
 
 /**
- * Links a subject of an issuer to the person who has the same name, so that tokens of that subject sign in that
- * person.
+ * Makes control accept tokens of `issuer` with the subject `who`: they sign in the person of this file with that name.
+ * For example, the subject `owner` signs in `owner`.
  */
 export const recogniseAt = async (sql: Sql, issuer: string, who: Person): Promise<void> => {
   const email = who === 'admin' ? 'admin@localhost' : `${who}@example.com`

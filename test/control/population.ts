@@ -1,19 +1,21 @@
-// Inserts many sandboxes into a database by SQL, so that a listing meets the table of a large server.
+// Inserts many sandboxes into a database by SQL, so that tests of listings work on a table as large as that of a large
+// server.
 import type { Database, Sql } from '#src/control/storage/database.ts'
 
 export type Share = { organizationId: string; count: number }
 
 /**
- * Inserts sandboxes, distributed as on a server that has been used for three months. Started sandboxes were used recently and
- * stopped ones long ago, so a filter by state works against the usual order. A few values are rare, and each sandbox has a unique
- * label.
+ * Inserts sandboxes as they would be on a server that has been used for three months. Started sandboxes were used
+ * recently and stopped ones long ago. A list of stopped sandboxes in the usual order therefore has to skip many rows. A
+ * few values are rare, and each sandbox has a unique label.
  */
 export const populate = async (database: Database, shares: readonly Share[], now: Date): Promise<void> => {
   await database.transaction(async (sql) => {
     await sql`set local statement_timeout = 0`
     for (const share of shares) await insertMany(sql, share, now)
   })
-  // An open transaction can keep vacuum from processing the new rows. As on a server, a later vacuum processes them.
+  // Vacuum skips new rows while an older transaction is open anywhere on the PostgreSQL server. It is therefore
+  // repeated until it has processed nearly all rows.
   for (let seen = 0; seen < 0.99; ) {
     await database.sql`vacuum analyze sandboxes`
     const [pages] = await database.sql<[{ seen: number }]>`

@@ -1,4 +1,4 @@
-// Two control processes on one PostgreSQL: access that one process revokes is refused by the other process.
+// Two control processes use one PostgreSQL. When one of them revokes access, the other one must refuse it too.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -28,8 +28,8 @@ const statusAt = async ({ base }: ControlProcess, token: string, path: string, m
 }
 
 /**
- * Asks the other process until it refuses. That process has just cached the token. Normally it learns of the change within
- * milliseconds, and it caches an answer for at most a second.
+ * Calls the other control process until it refuses the token. This process has just cached that the token is valid. It
+ * usually learns of a revocation within milliseconds, and uses a cached answer for at most a second.
  */
 const untilRefused = async (token: string, path: string, status: number) => {
   const end = performance.now() + 15_000
@@ -69,7 +69,7 @@ suite('access that one control process revokes', { timeout: 120_000 }, () => {
     await untilRefused(token, '/users/me', 401)
   })
 
-  test('if a user loses a permission, the other control process answers 403 for it; the key keeps working', async () => {
+  test('if a user loses a permission, the other control process answers 403 to their key, which stays valid', async () => {
     const auditor = '00000000-0000-0000-0000-000000000007'
     const give = async (assignedRoleIds: string[]) => {
       const body = { role: 'member', assignedRoleIds }

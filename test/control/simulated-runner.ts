@@ -1,4 +1,5 @@
-// A simulated runner without a host. It uses the real link and protocol, and misbehaves as a test asks.
+// A simulated runner for tests of control: it has no sandboxes. It uses the real link and protocol, and breaks the
+// protocol if a test asks for that.
 //
 //   await using runner = await connectRunner(app)
 //   runner.behave(() => ({ type: 'fail', reason: 'the disk is full' }))
@@ -20,7 +21,7 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { TestControl } from './harness.ts'
 import { keys } from './people.ts'
 
-/** How the runner treats an assignment. */
+/** What the runner does with an assignment. `do`: what the assignment says. `fail`: reports that this failed. */
 export type Behaviour =
   | { type: 'do' }
   | { type: 'fail'; reason: string; recoverable?: boolean }
@@ -30,7 +31,7 @@ export type Behaviour =
   | { type: 'silent' }
   /** The runner sends every report twice. */
   | { type: 'twice' }
-  /** The runner reports for the previous generation. */
+  /** The runner reports with the generation before that of the assignment, which is too old. */
   | { type: 'stale' }
 
 export type SimulatedRunner = AsyncDisposable & {
@@ -42,20 +43,20 @@ export type SimulatedRunner = AsyncDisposable & {
   askedImages: ImageAssignment[]
   /** Every volume that the runner was asked to remove, in order. A test reports the results by `say`. */
   askedVolumes: VolumeAssignment[]
-  /** The sandboxes on the runner's simulated host. */
+  /** The sandboxes that the runner pretends to have, and their states. */
   has: Map<string, Exclude<Target, 'destroyed'>>
   behave: (choose: (assignment: Assignment) => Behaviour) => void
-  /** Sets how the runner treats images. Default: it does nothing. */
+  /** Sets what the runner does with an image assignment. Default: nothing. */
   behaveWithImages: (choose: (assignment: ImageAssignment) => 'do' | 'fail' | 'silent') => void
   say: (message: FromRunner) => void
   report: (report: Report) => void
-  /** Performs an assignment that the runner had not performed because it was silent. */
+  /** Performs an assignment that the runner has received but not performed, because its behaviour was `silent`. */
   perform: (assignment: Assignment) => void
   /**
    * Fetches control's list of assignments, as a runner does after each `hello` message, and performs the assignments.
    */
   takeList: () => Promise<void>
-  /** Resolves with the first assignment, past or future, for which `is` returns true. */
+  /** Resolves with the first assignment for which `is` returns true. It may have been received before this call. */
   untilAsked: (is: (assignment: Assignment) => boolean) => Promise<Assignment>
   /** Breaks the link between runner and control without a WebSocket close frame. */
   cut: () => Promise<void>
@@ -77,7 +78,7 @@ const capabilities = {
 /** The simulated archive of a sandbox. */
 export const archiveReport = (id: string) => ({ id, sha256: 'a'.repeat(64), bytes: 4096, storedBytes: 1024 })
 
-/** Configuration of the images on the simulated runner. */
+/** The settings that every image on the simulated runner has. */
 const imageConfig = { entrypoint: [], env: {}, user: 'of-image', workdir: '/' }
 
 /** Options of the runner. `token`: the token of an added runner. Default: the server's own runner. */
@@ -242,7 +243,7 @@ export const connectRunner = async (
   }
 }
 
-/** Waits until a sandbox has a state in the database. The error names its actual state. */
+/** Waits until a sandbox has this state in the database. If it does not get it, the error names its actual state. */
 export const untilState = async (
   { app, database }: Pick<TestControl, 'app' | 'database'>,
   sandboxId: string,

@@ -1,5 +1,6 @@
-// Databases for tests on a real PostgreSQL: the server of ALCOVE_TEST_DATABASE_URL, or a server started by this process. Each
-// database is copied from a template that is migrated and filled once for each version of the code that makes it.
+// Databases for tests on a real PostgreSQL: the server of ALCOVE_TEST_DATABASE_URL or, without that variable, one that
+// this process starts. Each database is a copy of a template. The template is migrated and filled only when the code
+// that makes it has changed.
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -27,7 +28,7 @@ const serverUrl = async (): Promise<string> => {
 
 let administration: Promise<Database> | undefined
 
-/** Runs `work` in the administrative database of the server, outside of all test databases. */
+/** Runs `work` on the PostgreSQL server's own database, which is not the database of a test. */
 const administer = async <T>(work: (database: Database) => Promise<T>): Promise<T> => {
   administration ??= serverUrl().then((url) => openDatabase(url, { max: 1 }))
   return await work(await administration)
@@ -64,14 +65,15 @@ const ensureTemplate = async (): Promise<string> => {
   const name = await templateName()
   await administer(async ({ sql }) => {
     await sql`select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)`
-    // Take a lock of the session, because `create database` cannot run in a transaction.
+    // Several processes may want to make the template. A lock of the session lets one of them at a time do it, because
+    // `create database` cannot run in a transaction.
     await sql`select pg_advisory_lock(${templateLock})`
     const [found] = await sql`select 1 from pg_database where datname = ${name} and datistemplate`
     if (!found) {
       await sql.unsafe(`drop database if exists ${name} with (force)`)
       await sql.unsafe(`create database ${name}`)
       await makeTemplate(name)
-      // Mark the template only when it is finished.
+      // The database becomes a template only when it is finished, so that no test copies half of it.
       await sql.unsafe(`alter database ${name} is_template true`)
     }
     await sql`select pg_advisory_unlock(${templateLock})`
@@ -81,15 +83,18 @@ const ensureTemplate = async (): Promise<string> => {
 
 export type TestDatabase = AsyncDisposable & { url: string; database: Database }
 
-/** Opens a new database: `settled` contains the people of people.ts, `empty` only the schema. */
+/**
+ * Opens a new database. `settled`: it contains the people of people.ts. `empty`: it contains only the tables, without
+ * rows.
+ */
 export const openTestDatabase = async (from: 'settled' | 'empty' = 'settled'): Promise<TestDatabase> => {
   const name = `test_${randomBytes(8).toString('hex')}`
   if (from === 'settled') template ??= ensureTemplate()
   const source = from === 'empty' ? 'template0' : await template
   await administer(async ({ sql }) => {
-    // Copy the files: for a small database, this is faster than copying through the write-ahead log.
+    // For a small database, copying its files is faster than copying through the write-ahead log.
     await sql.unsafe(`create database ${name} template ${source} strategy file_copy`)
-    // Do not wait for the disk at commits: data of tests need not survive a crash.
+    // Commits need not wait for the disk, because tests do not need their data after a crash.
     await sql.unsafe(`alter database ${name} set synchronous_commit = off`)
   })
   const url = withDatabase(await serverUrl(), name)

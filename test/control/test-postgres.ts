@@ -1,5 +1,5 @@
-// A fast, real PostgreSQL for tests. Its data directory is in memory, because data of tests need not survive a crash. The
-// directory is a copy of one that an earlier test run made.
+// A fast, real PostgreSQL for tests. Its data is in memory, because tests do not need the data after a crash. Making
+// new data takes seconds, so it is a copy of data that an earlier test run has stored.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
@@ -15,7 +15,10 @@ const uid = 64_202
 const memory = '/dev/shm'
 const roomyBytes = 2 ** 30
 
-/** Whether /dev/shm has enough room and allows programs to run from it. In memory, waiting for a sync takes no time. */
+/**
+ * Whether /dev/shm has enough free memory and allows programs to run from it. PostgreSQL is faster there, because a
+ * sync takes no time.
+ */
 const isRoomyMemory = () => {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n')
   const mount = mounts.find((line) => line.startsWith(`tmpfs ${memory} `))
@@ -27,7 +30,10 @@ const isRoomyMemory = () => {
 const root = resolve(import.meta.dirname, '../..')
 const clusters = join(root, '.alcove/test-clusters')
 
-/** Path of the stored cluster for this code, these packages and this user. */
+/**
+ * Path of the stored data of PostgreSQL (a cluster). It differs for each version of this code and its packages, and for
+ * each user.
+ */
 const readyCluster = (): string => {
   const made = createHash('sha256').update(String(process.getuid?.()))
   for (const file of ['package-lock.json', 'src/postgres/embedded.ts', 'src/postgres/programs.ts']) {
@@ -36,7 +42,7 @@ const readyCluster = (): string => {
   return join(clusters, made.digest('hex').slice(0, 16))
 }
 
-/** Copies a tree with owners and modes, which Node's own copy would lose. */
+/** Copies a directory with the owners and modes of its files. Node's own function for copies would lose the owners. */
 const copyTree = (from: string, to: string): boolean =>
   spawnSync('cp', ['--archive', '--reflink=auto', from, to], { stdio: 'ignore' }).status === 0
 
@@ -44,23 +50,26 @@ const takeCluster = (data: string): boolean => {
   const ready = readyCluster()
   if (!existsSync(ready)) return false
   if (copyTree(ready, data)) return true
-  // Another test run has removed the stored cluster, so this process makes a new cluster.
+  // A parallel test run has removed the stored cluster during the copy. This process therefore makes a new one.
   rmSync(data, { recursive: true, force: true })
   return false
 }
 
-/** Stores a stopped cluster for later runs, and removes older ones. If that fails, each start makes a new cluster. */
+/**
+ * Stores a stopped cluster for later test runs, and removes clusters that were stored before. If this fails, each test
+ * run makes a new cluster.
+ */
 const keepCluster = (data: string): void => {
   try {
     rmSync(clusters, { recursive: true, force: true })
     mkdirSync(clusters, { recursive: true, mode: 0o700 })
     const unfinished = mkdtempSync(join(clusters, 'unfinished-'))
-    // Rename only a complete copy to the final name, so that a copy that was interrupted is never used.
+    // The copy gets its final name only when it is complete, so that an interrupted copy is never used.
     if (copyTree(data, join(unfinished, 'data'))) renameSync(join(unfinished, 'data'), readyCluster())
     rmSync(unfinished, { recursive: true, force: true })
   } catch {
-    // Expected if the checkout belongs to another user, or if another test run is storing a cluster now. The next start makes a
-    // new one.
+    // Storing may fail: the checkout may belong to another user, or another test run may be storing a cluster now.
+    // Without a stored cluster, the next test run makes a new one.
   }
 }
 
@@ -71,7 +80,10 @@ export type TestPostgres = {
   stop: () => Promise<void>
 }
 
-/** Ends PostgreSQL even if the test is killed: a shell waits for the end of a pipe that only the test holds open. */
+/**
+ * Ends PostgreSQL when this process ends, even if it is killed. A shell does that: it waits for the end of a pipe that
+ * only this process holds open.
+ */
 const endAfterUs = (pid: number, place: string) => {
   const script = 'read -r _; kill -QUIT "$1"; timeout 10 tail --pid="$1" -f /dev/null; rm -rf -- "$2"'
   const guard = spawn('sh', ['-c', script, 'sh', String(pid), place], {

@@ -31,9 +31,9 @@ export const testSettings: Settings = {
 
 const encryptionKey = Buffer.alloc(32, 'test')
 
-/** Encryption for all controls on a test's database, so that they can read each other's data. */
+/** Encryption that all controls on the database of a test use, so that each can read what another has encrypted. */
 export const testEncryption = createEncryption([encryptionKey])
 export const testEncryptionKey = encryptionKey.toString('base64')
 
-/** Allowed networks for tests whose servers are on this machine. */
+/** The networks that control may call in a test, because the test's own servers are on this machine. */
 export const loopback = readNetworks('127.0.0.0/8') ?? noNetworks

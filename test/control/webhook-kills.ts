@@ -1,4 +1,5 @@
-// Kills control repeatedly between a commit and its message, and compares the received events with the committed ones.
+// Kills control repeatedly between the commit of an event and the webhook message about it. Then compares the received
+// events with the committed ones.
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import { openDatabase } from '#src/control/storage/database.ts'
@@ -11,11 +12,14 @@ import { startReceiver, verify } from './webhook-receiver.ts'
 
 export type Kills = {
   kills: number
-  /** Number of kills before which an event was committed that had not arrived at the moment of the kill. */
+  /** Number of kills at which at least one committed event had not arrived at its receiver. */
   betweenCommitAndSend: number
-  /** The part of `betweenCommitAndSend` in which no event committed since the previous kill was sent or could have been sent. */
+  /**
+   * The kills of `betweenCommitAndSend` at which control had sent no event that was committed since the previous kill,
+   * and could not have sent one.
+   */
   strictlyBetween: number
-  /** The part of `betweenCommitAndSend` in which sending had begun: control had already claimed the message. */
+  /** How many kills of `betweenCommitAndSend` came when control had claimed the message, and so had begun to send. */
   whileSending: number
   committed: number
   received: number
@@ -46,18 +50,20 @@ const callAsOwner = async ({ base }: ControlProcess, method: string, path: strin
   return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** Runs one round with one kill for each moment. */
+/** Runs a round for each moment. Each round kills control once. */
 export const runKills = async (moments: readonly Moment[], say: (line: string) => void = () => {}): Promise<Kills> => {
   await using opened = await openTestDatabase()
   await using receiver = await startReceiver()
   const { sql } = opened.database
   const settings = {
     ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8',
-    // Each control process gets this key, because the secrets of webhook endpoints are encrypted with the key.
+    // All control processes get the same encryption key, because the secrets of webhook endpoints are encrypted with
+    // it.
     ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
     ALCOVE_LOG_LEVEL: 'error',
   }
-  // While this lock is held, no control can create deliveries of messages, which is the step before each send.
+  // Before control sends a message, it creates the message's deliveries. While the test holds this lock, no control can
+  // do that.
   const holder = openDatabase(opened.url, { max: 1 })
   const hold = () => holder.sql`select pg_advisory_lock(${queueLock})`
   const letGo = () => holder.sql`select pg_advisory_unlock(${queueLock})`
@@ -70,7 +76,8 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     })
     assert.equal(added.status, 201)
     const secret: string = added.body.secret
-    // Messages are verified on arrival: a few minutes later their signature would be refused as too old.
+    // Messages are verified when they arrive. At the end of the test, their signatures would be refused because they
+    // are too old.
     const refused: unknown[] = []
     receiver.answer((message) => {
       try {
@@ -100,7 +107,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
       const isHeld = moment === 'held'
       if (isHeld) await settled()
       if (isHeld) await hold()
-      // Events since the previous kill were sent by the control process that was started after that kill.
+      // Messages with an id above `lastId` are those that the control process of this round commits.
       const [newest] = await sql<{ id: number | null }[]>`select max(id) as id from webhook_messages`
       lastId = newest?.id ?? lastId
       const heard = Promise.withResolvers<void>()
@@ -109,7 +116,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
         callAsOwner(control, method, path, body).catch(() => undefined)
       const calls = [
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
-        // Control commits only one of these two calls.
+        // This call has the same name as the call before it, so control commits only one of the two.
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
         ...(round === 0 ? [] : [call('DELETE', `/sandbox/box-${round - 1}`)]),
       ]
@@ -149,9 +156,9 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
       return `${id} ${oldState} ${newState ?? state}`
     })
     const distinct = [...new Set(arrived)]
-    // Checks that every committed event arrives at least once, and no other event.
+    // Checks that every committed event has arrived at least once, and that nothing else has arrived.
     assert.deepEqual(distinct.toSorted(), committed.toSorted())
-    // Checks that the messages of each sandbox arrive in order, apart from repetitions.
+    // Checks that the messages about each sandbox have arrived in order, apart from repeated ones.
     const idOf = (text: string) => text.split(' ')[0]
     for (const id of new Set(committed.map(idOf))) {
       const of = (list: string[]) => list.filter((text) => idOf(text) === id)

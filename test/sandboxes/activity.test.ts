@@ -1,5 +1,5 @@
-// Activity keeps a sandbox from being stopped as idle (docs/reference/activity.md). Each case uses its own sandbox. All cases run
-// at the same time, for longer than the auto-stop interval of one minute.
+// Use of a sandbox keeps it from being stopped as idle (docs/reference/activity.md). Each kind of use has its own
+// sandbox. All run at the same time, for longer than the auto-stop interval of one minute.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
@@ -9,7 +9,7 @@ import { WebSocket } from 'ws'
 import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** A server that answers a request with a head or an upgrade, and then stays silent. */
+/** A server that answers each request with only the head of a response, or with an upgrade, and then sends nothing more. */
 const silentServer = `
 import socket, threading
 def serve(connection):
@@ -29,7 +29,10 @@ while True:
     threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
 `
 
-/** A way to use one sandbox. It resolves when the use has begun, and calls `over` if the use ends before `signal`. */
+/**
+ * A way to use a sandbox. It resolves when the use has begun, and lasts until `signal`. If it ends before, it calls
+ * `over`.
+ */
 type Use = (box: Box, signal: AbortSignal, over: (why: string) => void) => Promise<unknown>
 
 suite('what counts as activity', { timeout: 420_000 }, () => {
@@ -44,7 +47,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   const urlOf = ({ id, record }: Box, path: string) => `${record['toolboxProxyUrl']}/${id}${path}`
   const bearer = () => ({ authorization: `Bearer ${alcove.key}` })
 
-  /** Uses the sandbox by one call. The call must not be answered before the end of the test. */
+  /** Uses the sandbox by one call. The sandbox must not answer the call before the test ends. */
   const held =
     (path: string, body: object): Use =>
     async (box, signal, over) => {
@@ -142,7 +145,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
       asked.on('error', (error) => signal.aborted || over(String(error)))
       asked.on('response', ({ statusCode }) => over(`${statusCode}`))
       asked.write('--b\r\nContent-Disposition: form-data; name="file"; filename="up"\r\n\r\n')
-      // Bodies of less than 1 KiB per second are refused after a minute.
+      // Send enough: the server ends a request whose body comes slower than 1 KiB per second for a minute.
       const timer = setInterval(() => asked.write('a piece\n'.repeat(1024)), 1000)
       signal.addEventListener('abort', () => clearInterval(timer))
     },
@@ -165,7 +168,10 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
       nowAndThen(signal, over, async () => (await alcove.api('POST', `/sandbox/${box.id}/last-activity`)).status),
   }
 
-  /** Does everything that does not count as activity in one sandbox. That sandbox must still be stopped. */
+  /**
+   * Does in one sandbox everything that does not count as use. The test checks that this sandbox is stopped
+   * nevertheless.
+   */
   const useWithoutCounting = async (box: Box, signal: AbortSignal) => {
     await begin(box, 'a', 'while :; do echo working; sleep 1; done')
     await box.run('setsid sh -c "while :; do date; sleep 1; done" >/tmp/background 2>&1 &')
@@ -211,8 +217,8 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
           return { title, box }
         }),
       )
-      // The sandbox without activity is created last. When it is stopped, every other sandbox has been idle long enough to be
-      // stopped too.
+      // The unused sandbox is created last. When it is stopped, every other sandbox exists longer and would have been
+      // stopped too if its use did not count.
       const idle = await create()
       await useWithoutCounting(idle, signal)
       await until(

@@ -1,6 +1,4 @@
-// Tests what a server's programs leave behind when clients misbehave, on a server that nobody else uses.
-//   log      Mistakes of clients cause no line of level warning or above, and every line is structured.
-//   memory   The memory for answers to slow readers is limited. It does not grow while a reader stays slow.
+// What mistakes of clients do to a server's programs. No other test uses this server.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
@@ -25,8 +23,8 @@ const readers = 100
 const mostGrowthBytes = 50_000_000
 const measured = ['runner', 'gate'] as const
 /**
- * Seconds for which each command writes 1 MB per second. That is several times what fits into all buffers between command and
- * reader.
+ * For how many seconds each command writes 1 MB per second. The output is then several times what fits into the buffers
+ * between the command and a client that does not read it.
  */
 const secondsBusy = 6
 const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
@@ -40,7 +38,10 @@ suite('readers that are slower than the output', () => {
     return String(body['cmdId'])
   }
 
-  /** A raw socket that has requested a WebSocket and reads nothing: a client library would read everything. */
+  /**
+   * Returns a raw socket that follows a log and reads nothing. A WebSocket library would read everything, so it cannot
+   * be a slow reader.
+   */
   const follow = async (session: string, commandId: string): Promise<Socket> => {
     const { hostname, port, pathname } = new URL(String(box.record['toolboxProxyUrl']))
     const socket = connect(Number(port), hostname)
@@ -74,7 +75,7 @@ suite('readers that are slower than the output', () => {
     for (const session of sessions) sockets.push(await follow(session, await execute(session, busy, true)))
     const most = [...before]
     let takenBytes = 0
-    // Half of the readers take a little at a time; the other readers take nothing.
+    // Half of the clients read a little from time to time. The other half reads nothing.
     for (const end = Date.now() + (secondsBusy + 2) * 1000; Date.now() < end; await pause(100)) {
       for (const socket of sockets.slice(readers / 2)) {
         takenBytes += (socket.read(Math.min(socket.readableLength, 8192)) as Buffer | null)?.length ?? 0
@@ -86,7 +87,7 @@ suite('readers that are slower than the output', () => {
       const growthBytes = most[index]! - before[index]!
       assert.ok(growthBytes < mostGrowthBytes, `${program} grew by ${growthBytes} bytes`)
     }
-    // Check that no reader was disconnected.
+    // The server must not have disconnected any of these slow clients.
     assert.ok(sockets.every(({ destroyed }) => !destroyed))
     for (const socket of sockets) socket.destroy()
   })
@@ -118,18 +119,22 @@ suite('the logs of the programs', () => {
     readFileSync(fileOf(program)).subarray(from).toString().split('\n').filter(Boolean)
   const sizes = () => programs.map((program) => statSync(fileOf(program)).size)
 
-  test('every line in the logs of the programs is JSON with a level, from the start on', () => {
+  test('every line in the logs of the programs is JSON with a level, from the first line on', () => {
     for (const program of programs)
       for (const line of linesFrom(program, 0)) assert.ok('level' in JSON.parse(line), `${program}: ${line}`)
   })
 
-  test('no mistake of a client causes a warning, or more than a few lines, in the programs’ logs', async () => {
-    // The first call to the issuer loads oidc-provider, which warns once that this Node is not a version with long-term support.
+  test('no mistake of a client causes a warning, or more than five lines, in the logs of the programs', async () => {
+    // The first call to the issuer makes oidc-provider warn once that this version of Node has no long-term support.
+    // That is no mistake of a client, so this call comes before the checks.
     await fetch(`${alcove.url}/oidc/.well-known/openid-configuration`)
     const wrong: string[] = []
     let from = sizes()
     const faults = faultsOf(alcove, box)
-    /** Checks the new lines of the log. A line that a mistake causes a moment later counts for the next mistake. */
+    /**
+     * Checks what the log says about the mistake `what`. A line that comes a moment late is checked with the mistake
+     * that follows.
+     */
     const look = (what: string, most = 5) => {
       for (const [index, program] of programs.entries()) {
         const lines = linesFrom(program, from[index]!)
@@ -142,7 +147,7 @@ suite('the logs of the programs', () => {
       await commit()
       look(what)
     }
-    // Check that the server still answers. These calls also give log lines that come late some time to arrive.
+    // The server must still answer. While these calls run, late log lines of the last mistake arrive too.
     assert.equal((await alcove.api('GET', '/sandbox')).status, 200)
     await until('the sandbox answers', async () => (await box.toolbox('GET', '/user-home-dir')).status === 200)
     look('the end')

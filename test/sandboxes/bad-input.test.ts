@@ -1,4 +1,4 @@
-// Malformed, huge, hostile or late input gets a clear answer, and the platform keeps running.
+// If input is malformed, huge, hostile or late, the caller gets a clear answer, and the server keeps running.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, createBox } from './box.ts'
@@ -30,7 +30,8 @@ suite('bad input', () => {
     const body = JSON.stringify({ command: 'x'.repeat(10_000_000), name: 'y' })
     for (const url of [`${alcove.url}/api/sandbox`, `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`]) {
       const reply = await raw(url, body).catch((error) => error as Error)
-      // A server may answer before it has read the whole body; then the client sees the answer or a closed connection.
+      // A server may answer before it has read the whole body, and then close the connection. The client then gets
+      // either the answer or an error of the connection.
       if (!(reply instanceof Error)) assert.equal(reply.status, 413, url)
     }
     assert.equal(await box.run('echo up'), 'up')
@@ -100,7 +101,7 @@ suite('bad input', () => {
     assert.equal((await alcove.api('POST', '/sandbox', { env: { '1x': 'y' } })).status, 400)
   })
 
-  test('a command fails if its cwd is missing, is a file, or is a directory that only root may enter', async () => {
+  test('a command fails if its cwd does not exist, is a file, or is a directory that only root may enter', async () => {
     for (const cwd of ['/nope', '/proc/self/fd/0', '/proc/1/root', '/root', '/etc/passwd']) {
       const { status, body } = await box.toolbox('POST', '/process/execute', { command: 'pwd', cwd })
       assert.ok(
@@ -115,7 +116,7 @@ suite('bad input', () => {
     assert.equal(await box.run(`v=${words}; echo \${#v}`), String(words.length))
   })
 
-  test('output of 1 GiB is cut, marked as cut, and does not stay in memory', async () => {
+  test('output of 1 GiB is cut, the answer says so, and the runner does not keep the output in memory', async () => {
     const before = await alcove.memoryOf('runner')
     const { result } = await box.try('head -c 1073741824 /dev/zero | tr "\\0" y', { timeout: 300 })
     assert.ok(result.length < 64 * 1024 * 1024, String(result.length))
@@ -125,7 +126,7 @@ suite('bad input', () => {
     assert.ok(growth < 400 * 1024 * 1024, `the runner grew by ${growth} bytes`)
   })
 
-  test('an execute that exceeds its timeout answers 408, and its whole process group is killed', async () => {
+  test('an execute that exceeds its timeout answers 408, and all processes that it has started are killed', async () => {
     const { status, body } = await box.toolbox('POST', '/process/execute', {
       command: 'sleep 333 & sleep 334',
       timeout: 1,

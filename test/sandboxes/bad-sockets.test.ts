@@ -1,5 +1,5 @@
-// Mistakes of clients with the sockets of the toolbox, through gate and runner to a real sandbox. Each mistake gets the
-// documented answer, and no other client is disturbed.
+// Mistakes that clients make with the WebSockets of the toolbox. The calls go through the gate to a real sandbox. Each
+// mistake gets the documented answer, and other clients notice nothing.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -45,7 +45,7 @@ suite('mistakes of clients with sockets', () => {
 
   type End = { status?: number; code?: number; heard: string }
 
-  /** Sends these frames when the socket opens; returns the close and all messages that were received. */
+  /** Sends these frames when the WebSocket is open. Returns how it was closed, and all messages that it has received. */
   const endOf = (path: string, ...frames: (string | Buffer)[]): Promise<End> =>
     new Promise((resolve) => {
       const socket = socketTo(path)
@@ -64,7 +64,7 @@ suite('mistakes of clients with sockets', () => {
       socket.on('close', (code) => resolve({ code, heard }))
     })
 
-  test('a WebSocket for an unknown session answers 404; one for an unknown terminal opens and sends an error', async () => {
+  test('a WebSocket for an unknown session answers 404; for an unknown terminal it opens and sends an error', async () => {
     for (const path of [
       '/process/session/nobody/command/x/logs?follow=true',
       '/process/session/s/command/x/logs?follow=true',
@@ -77,7 +77,7 @@ suite('mistakes of clients with sockets', () => {
     assert.match(heard, /^\{"type":"control","status":"error","error":"[^"]*no PTY session/)
   })
 
-  test('an endpoint without a WebSocket answers 400 to an upgrade; one with a WebSocket to a plain GET', async () => {
+  test('a path without WebSocket answers 400 to an upgrade; a path with WebSocket answers 400 to a plain GET', async () => {
     for (const path of ['/process/session', '/process/pty/p', '/files?path=/', '/work-dir'])
       assert.equal((await endOf(path)).status, 400, path)
     for (const path of [execute, '/process/pty/p/connect', '/process/pty/create-connect?id=q'])
@@ -98,7 +98,7 @@ suite('mistakes of clients with sockets', () => {
     assert.doesNotMatch(heard, /"text":"2\\n"/)
   })
 
-  test('a socket that follows a log ignores frames from the client; a terminal takes JSON as typed input', async () => {
+  test('the WebSocket of a log ignores what the client sends; that of a terminal types JSON into the shell', async () => {
     const ending = endOf(logs, '{"type":"control","status":"stop"}', Buffer.of(1, 1, 1, 120))
     const screen = new Screen()
     const socket = socketTo('/process/pty/p/connect')
@@ -115,7 +115,7 @@ suite('mistakes of clients with sockets', () => {
     assert.match(heard, /got word/)
   })
 
-  test('if 20 requests create one session or terminal id at the same time, one succeeds and 19 answer 409', async () => {
+  test('if 20 calls create a session or terminal with the same id at once, one succeeds and 19 answer 409', async () => {
     const opened = await Promise.all(
       Array.from({ length: 20 }, () => box.toolbox('POST', '/process/session', { sessionId: 'once' })),
     )
@@ -128,7 +128,7 @@ suite('mistakes of clients with sockets', () => {
     await box.toolbox('DELETE', '/process/pty/once')
   })
 
-  test('a terminal’s socket answers 400 for an invalid size, and refuses reserved and malformed ids', async () => {
+  test('the WebSocket of a new terminal answers 400 for an invalid size, and refuses bad and reserved ids', async () => {
     for (const query of ['id=q&cols=1001', 'id=q&rows=0', 'id=q&cols=x', 'id=a&id=b'])
       assert.equal((await endOf(`/process/pty/create-connect?${query}`)).status, 400, query)
     for (const id of ['create-connect', '..', '', 'a%2Fb']) {
@@ -139,7 +139,7 @@ suite('mistakes of clients with sockets', () => {
       assert.equal((await box.toolbox('POST', '/process/session', { sessionId })).status, 400, sessionId)
   })
 
-  test('characters that are cut between two frames arrive whole, as input and as output', async () => {
+  test('if a character of several bytes is split over two frames, it arrives whole, as input and as output', async () => {
     const screen = new Screen()
     const pty = await sandbox.process.createPty({ id: 'cut', onData: screen.take })
     for (const byte of Buffer.from('echo "<grüß €>" | tr e E\n')) await pty.sendInput(Uint8Array.of(byte))
@@ -160,7 +160,7 @@ suite('mistakes of clients with sockets', () => {
     assert.equal(followed, '€🦊\uFFFD')
   })
 
-  test('100 sockets that each follow a running command of its own receive all of its output', async () => {
+  test('if 100 WebSockets each follow the log of another running command, each receives all output', async () => {
     const ids = Array.from({ length: 100 }, (_, i) => `many-${i}`)
     await Promise.all(ids.map((sessionId) => box.toolbox('POST', '/process/session', { sessionId })))
     const whole = Array.from({ length: 20_000 }, (_, i) => `${i + 1}\n`).join('')

@@ -1,4 +1,4 @@
-// A sandbox for a test: created through the public API, used through the public toolbox, deleted at the end.
+// A sandbox for a test. It is created and used through the public API, and deleted when the test ends.
 import assert from 'node:assert/strict'
 import type { Platform } from './harness.ts'
 
@@ -11,12 +11,12 @@ export type Box = {
   toolbox: (method: string, path: string, body?: unknown) => Promise<Answer>
   /** Runs a command and returns its output without the last newline. Fails the test if the exit code is not 0. */
   run: (command: string, options?: { timeout?: number; cwd?: string; envs?: Record<string, string> }) => Promise<string>
-  /** Runs a command and returns its answer, whatever its exit code. */
+  /** Runs a command and returns its output and exit code, even if the exit code is not 0. */
   try: (command: string, options?: { timeout?: number; cwd?: string }) => Promise<{ exitCode: number; result: string }>
   [Symbol.asyncDispose]: () => Promise<void>
 }
 
-/** Creates a sandbox. `POST /sandbox` waits until it is started. */
+/** Creates a sandbox and returns when it is started, because `POST /sandbox` waits for that. */
 export const createBox = async (platform: Platform, body: Record<string, unknown> = {}): Promise<Box> => {
   const created = await platform.api('POST', '/sandbox', body)
   assert.equal(created.status, 200, JSON.stringify(created.body))
@@ -61,7 +61,7 @@ export const boxOf = (platform: Platform, record: Record<string, unknown>): Box 
   }
 }
 
-/** Waits until `done` returns true; fails after `seconds`. */
+/** Waits until `done` returns true. Fails after `seconds` with a message about `what`. */
 export const until = async (what: string, done: () => Promise<boolean> | boolean, seconds = 30): Promise<void> => {
   const end = Date.now() + seconds * 1000
   while (!(await done())) {

@@ -1,4 +1,5 @@
-// A real browser against the platform: Debian's Chromium, a domain of the test's own, and TLS that a reverse proxy ends.
+// A real browser for tests of previews: Debian's Chromium. Tests have a domain name of their own, and a reverse proxy
+// that speaks TLS.
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -10,9 +11,9 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type Browser, chromium } from 'playwright-core'
 
-/** Previews are below this name. No DNS resolver is asked for it. */
+/** The domain of the previews. The browser is told its address, so no DNS server is asked. */
 export const domain = 'preview.example.test'
-/** Host name of a site that does not belong to the platform. */
+/** Host name of a web site that does not belong to Alcove. Its pages show previews in frames. */
 export const foreign = 'foreign.example.net'
 
 const makeCertificate = () => {
@@ -38,8 +39,8 @@ const makeCertificate = () => {
 }
 
 /**
- * Starts a TLS proxy for every name. At the foreign name it shows the URL of its query in a frame; all other calls go to the
- * gate.
+ * Starts a TLS proxy for every host name. For `foreign` it answers with a page that shows the URL in the query in a
+ * frame. All other calls go to the gate.
  */
 const startTls = async (proxy: URL) => {
   const server = createServer(makeCertificate())

@@ -1,4 +1,5 @@
-// The toolbox answers while everything in the sandbox is busy: a cheap call takes at most a second.
+// A sandbox answers although its processors, memory, disk or processes are all in use: a simple toolbox call takes at
+// most a second.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'

@@ -1,11 +1,11 @@
-// An OCI image with one static program, so that tests do not need images from other registries.
+// An OCI image with only busybox, so that tests need no image from a public registry.
 import { existsSync, readFileSync } from 'node:fs'
 import { makeImage, type TarEntry, tarOf } from '#src/runner/images/testing/oci-image.ts'
 
 const busybox = '/bin/busybox'
 const applets = ['sh', 'cat', 'ls', 'echo', 'mkdir', 'stat', 'md5sum', 'readlink', 'sleep']
 
-/** The reason why this machine cannot make the image; false if it can. */
+/** Why this machine cannot make the image, as a reason to skip a test; false if it can. */
 export const noBusybox = existsSync(busybox) ? false : 'needs busybox-static'
 
 export const makeBusyboxImage = (config: Record<string, unknown> = {}) => {

@@ -1,12 +1,12 @@
-// Programs built on the SDK react to words in errors of a real server. The words here are those that `@computesdk/daytona`
-// 1.7.32, `@mastra/daytona` 0.4.1 and `@langchain/daytona` 0.1.2 search for. These packages need 64, 204 and 84 others, so they
-// are not our dependencies.
+// Some programs that are built on the SDK search error messages for certain words. These tests check that the errors of
+// a real server have the words which `@computesdk/daytona` 1.7.32, `@mastra/daytona` 0.4.1 and `@langchain/daytona`
+// 0.1.2 search for. The tests do not use these packages, because they would add 64, 204 and 84 more packages.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { Daytona, type Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
 
-/** Returns how a program classifies an error of a step; `undefined`: as an ordinary error. */
+/** Says what a program takes an error for. `undefined`: an error of no special kind. */
 type Reading = (error: Error) => string | undefined
 
 const includes = (error: Error, ...words: string[]) => words.some((word) => error.message.includes(word))
@@ -67,7 +67,7 @@ suite('programs that search for words in errors', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('ComputeSDK recognizes a wrong API key, and an exceeded quota, and takes no other error for these', async () => {
+  test('ComputeSDK recognizes a wrong API key and an exceeded quota, and mistakes no other error for these', async () => {
     const stranger = new Daytona({ apiKey: 'dtn_nobody', apiUrl: `${alcove.url}/api` })
     await reads(() => stranger.create(), computeSdk.create, 'authentication')
     const large = { image: 'debian:12', resources: { cpu: 1000, memory: 9999, disk: 99_999 } }
@@ -76,7 +76,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => daytona.create({ snapshot: 'none' }), computeSdk.create, undefined)
   })
 
-  test('LangChain recognizes a timeout, and why a file cannot be read or written', async () => {
+  test('LangChain recognizes a timeout, and the reason why a file cannot be read or written', async () => {
     const { fs, process } = sandbox
     await reads(() => process.executeCommand('sleep 9', undefined, undefined, 1), langChain.execute, 'timed out')
     const contents = Buffer.from('x')
@@ -93,7 +93,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => fs.createFolder('/root/x/y', '755'), langChain.files, 'permission_denied')
   })
 
-  test('Mastra does not treat a failed call inside a running sandbox as the end of that sandbox', async () => {
+  test('Mastra does not take a failed call in a running sandbox for the end of that sandbox', async () => {
     const { fs, process } = sandbox
     await reads(() => fs.downloadFile('/tmp/sandbox/none'), mastra, undefined)
     await reads(() => fs.uploadFile(Buffer.from('x'), '/root/sandbox'), mastra, undefined)
@@ -102,7 +102,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => daytona.create({ name: 'words' }), mastra, undefined)
   })
 
-  test('Mastra restarts a stopped sandbox, whichever of its calls finds the sandbox stopped', async () => {
+  test('Mastra restarts a stopped sandbox after any of its calls has failed because the sandbox is stopped', async () => {
     await sandbox.stop()
     const { fs, process, git, codeInterpreter } = sandbox
     const terminal = async () => {

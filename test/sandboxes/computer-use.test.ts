@@ -1,5 +1,5 @@
-// Computer use on the real snapshot `desktop`, through the unmodified public SDK. One image is built for all tests of this file,
-// from packages of the distribution's mirror.
+// Tests computer use with the public SDK, in sandboxes of the built-in snapshot `desktop`. The image of this snapshot
+// is built once for this file, from packages of Debian's mirror.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { lookup } from 'node:dns/promises'
@@ -20,7 +20,7 @@ const guide = readFileSync(join(root, 'docs/guides/computer-use.md'), 'utf8')
 const blocks = (language: string) =>
   [...guide.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, text]) => text ?? '')
 
-/** A GTK program with an entry, a button that writes the entry's text to a file, and a number. */
+/** A GTK program with a text field, a number field, and a button that writes the text to a file. */
 const form = `import gi
 gi.require_version('Gtk', '3.0')
 from gi.repository import Gtk
@@ -31,7 +31,7 @@ box.add(entry), box.add(button), box.add(number), window.add(box), window.show_a
 Gtk.main()
 `
 
-/** Width and height in the header of a PNG. */
+/** Returns the width and height in the header of a PNG image. */
 const sizeOfPng = (base64: string | undefined) => {
   const data = Buffer.from(base64 ?? '', 'base64')
   assert.equal(data.subarray(1, 4).toString(), 'PNG')
@@ -44,7 +44,8 @@ suite('computerUse of the SDK', () => {
   let sandbox: Sandbox
   const desk = mkdtempSync(join(tmpdir(), 'alcove-desktop-'))
   before(async () => {
-    // Allow the address of the package mirror, because it may be in a network that sandboxes cannot reach by default.
+    // Sandboxes may connect to the mirror of Debian's packages. The mirror may be in a private network, which sandboxes
+    // cannot reach by default.
     const mirror = await lookup('deb.debian.org', { all: true, family: 4 })
     const env = { ALCOVE_OPEN_NETWORKS: mirror.map(({ address }) => address).join(',') }
     alcove = await platform({ own: true, env })
@@ -75,7 +76,7 @@ suite('computerUse of the SDK', () => {
     return (await windows()).find((window) => window.title === title)!
   }
 
-  test('a screenshot is a PNG of the display’s size, or of the asked region, format and scale', async () => {
+  test('a screenshot is a PNG of the display’s size, or has the requested region, format and scale', async () => {
     const { computerUse } = sandbox
     const { displays } = await computerUse.display.getInfo()
     assert.deepEqual(displays, [{ id: 0, x: 0, y: 0, width: 1024, height: 768, isActive: true }])
@@ -95,7 +96,7 @@ suite('computerUse of the SDK', () => {
     await assert.rejects(computerUse.screenshot.takeRegion(outside), { statusCode: 400 })
   })
 
-  test('the mouse is where it was moved to; 400 for a point outside of the display', async () => {
+  test('after `mouse.move`, the mouse is at that point; a point outside of the display is refused with 400', async () => {
     const { mouse } = sandbox.computerUse
     assert.deepEqual(await mouse.move(123, 456), { x: 123, y: 456 })
     assert.deepEqual(await mouse.getPosition(), { x: 123, y: 456 })
@@ -105,7 +106,7 @@ suite('computerUse of the SDK', () => {
     await assert.rejects(mouse.click(-1, 0), { statusCode: 400 })
   })
 
-  test('the keyboard types into the window that was clicked, and hotkeys reach it', async () => {
+  test('the keyboard types into the window that the mouse clicked last, and hotkeys reach that window', async () => {
     const { mouse, keyboard } = sandbox.computerUse
     const { x = 0, y = 0, width = 0 } = await open('xterm -T typing -e cat -u', 'typing')
     assert.ok(x > 0 && y > 0 && width > 100)
@@ -122,7 +123,7 @@ suite('computerUse of the SDK', () => {
     assert.equal(await run('cat /tmp/typed'), '$HOME "quoted" -- 100%\nÄé€日\nA')
   })
 
-  test('a title of a window with escapes and line ends is one title, cut at its limit', async () => {
+  test('a window title with escape sequences and line ends stays one title, and is cut at its limit', async () => {
     const title = `\u001b]0;x\u0007\n{"id":1}\t${'x'.repeat(3000)}`
     await sandbox.fs.uploadFile(
       Buffer.from(`import gi
@@ -142,7 +143,7 @@ Gtk.main()
     await run('pkill -f title.py')
   })
 
-  test('the accessibility tree of a GTK program is read, searched and used', async () => {
+  test('the accessibility tree of a GTK program can be read and searched, and its nodes can be used', async () => {
     const { accessibility } = sandbox.computerUse
     await sandbox.fs.uploadFile(Buffer.from(form), '/tmp/form.py')
     await open('python3 /tmp/form.py', 'Form')
@@ -171,7 +172,7 @@ Gtk.main()
     await run('pkill -f form.py')
   })
 
-  test('a program whose accessibility tree is a circle, endless and slow does not hold up the answer', async () => {
+  test('an accessibility tree with cycles, without end, from a slow program is cut, and the call answers', async () => {
     await sandbox.fs.uploadFile(readFileSync(join(import.meta.dirname, 'endless-accessibility.py')), '/tmp/endless.py')
     await run(
       'nohup python3 /tmp/endless.py >/tmp/endless.log 2>&1 & until grep -q ready /tmp/endless.log; do sleep 0.1; done',
@@ -186,7 +187,7 @@ Gtk.main()
     await run('pkill -f endless.py')
   })
 
-  test('a recording can be played, has the display’s size, and is listed, downloaded and deleted', async () => {
+  test('a recording has the display’s size, can be played, and can be listed, downloaded and deleted', async () => {
     const { recording, mouse } = sandbox.computerUse
     const started = await recording.start('../../a label')
     assert.deepEqual([started.status, /^-a-label_[0-9a-f]{32}\.mp4$/.test(started.fileName)], ['recording', true])
@@ -214,10 +215,11 @@ Gtk.main()
     assert.equal(await run('ls ~/.daytona/recordings'), '')
   })
 
-  test('VNC in the browser works with the preview’s credentials, is refused without, and listens inside only', async () => {
+  test('noVNC opens in a browser with a signed preview URL, not without one; VNC listens on loopback only', async () => {
     const { url, token } = await sandbox.getSignedPreviewUrl(6080, 600)
     const at = new URL(url)
-    // Names below localhost are known to browsers, and not to every resolver.
+    // Browsers resolve every name below localhost to this machine. Node may not, so the test connects to the address
+    // and sends the name as Host.
     const answer = await once(get(`http://127.0.0.1:${at.port}/vnc.html`, { headers: { host: at.host } }), 'response')
     const page = answer[0] as IncomingMessage
     assert.deepEqual([page.statusCode, (await page.toArray()).join('').includes('noVNC')], [200, true])
@@ -235,7 +237,7 @@ Gtk.main()
     assert.deepEqual(listening.split('\n').sort(), ['0100007F:170C', '0100007F:17C0'])
   })
 
-  test('a program of the desktop that dies is started again, and each has logs and can be restarted', async () => {
+  test('a desktop program that dies is started again; each program has logs and can be restarted by a call', async () => {
     const { computerUse } = sandbox
     const pidOf = async () => (await computerUse.start()).status?.['x11vnc']?.pid
     const before = await pidOf()
@@ -258,7 +260,8 @@ Gtk.main()
     const find = async () => (await computerUse.accessibility.findNodes({ scope: 'all', name: 'Send' })).matches ?? []
     await until('accessibility works on the new display', async () => {
       if ((await find()).length > 0) return true
-      // A program that started before the accessibility bus is not connected to it. The form is therefore started again.
+      // If the form was started before the accessibility bus, it is not connected to the bus. The test therefore starts
+      // it again.
       await run('pkill -f form.py; python3 /tmp/form.py >/dev/null 2>&1 &')
       await new Promise((resolve) => setTimeout(resolve, 1500))
       return false
@@ -267,7 +270,7 @@ Gtk.main()
     await assert.rejects(computerUse.getProcessStatus('xfce4'), { statusCode: 404 })
   })
 
-  test('the desktop and its windows outlive the gate', async () => {
+  test('the desktop and its windows keep running when the gate is killed', async () => {
     await open('xterm -T outlives -e sleep 600', 'outlives')
     await alcove.kill('gate')
     await until('the window is there', () =>
@@ -278,7 +281,7 @@ Gtk.main()
     await run('pkill -x xterm')
   })
 
-  test('408 if the display hangs, and the desktop works again after a restart', async () => {
+  test('calls answer 408 if the display hangs, and work again after the display was restarted', async () => {
     const { computerUse } = sandbox
     const pid = (await computerUse.start()).status?.['xvfb']?.pid
     await run(`kill -STOP ${pid}`)
@@ -288,7 +291,7 @@ Gtk.main()
     await computerUse.mouse.move(9, 9)
   })
 
-  test('stop ends all programs, calls are 409 then, and start works again; also after a stop of the sandbox', async () => {
+  test('after `computerUse.stop` or a stop of the sandbox, calls answer 409 until `computerUse.start`', async () => {
     const { computerUse } = sandbox
     await computerUse.stop()
     assert.equal((await computerUse.getStatus()).status, 'inactive')
@@ -305,7 +308,7 @@ Gtk.main()
     assert.equal((await computerUse.getStatus()).status, 'active')
   })
 
-  test('422 naming the missing program and the snapshot that has it, in a sandbox without a desktop', async () => {
+  test('in a sandbox without a desktop, calls answer 422 and name the missing program and the right snapshot', async () => {
     const box = await createBox(alcove)
     try {
       for (const [method, path, program] of [
@@ -322,7 +325,7 @@ Gtk.main()
     }
   })
 
-  test('the code of the guide, joined to one file, prints the output shown in the guide', () => {
+  test('the code of the computer-use guide, joined to one file, prints the output that the guide shows', () => {
     symlinkSync(join(root, 'node_modules'), join(desk, 'node_modules'))
     writeFileSync(join(desk, 'guide.mjs'), blocks('js').join('\n'))
     const output = execFileSync(process.execPath, ['guide.mjs'], {

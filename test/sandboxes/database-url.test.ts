@@ -1,5 +1,5 @@
-// Tests a server with settings that the shared server of the other tests does not have: an external PostgreSQL, and no
-// sudo.
+// Tests a server with settings that other tests do not use: DATABASE_URL names an external PostgreSQL, and ALCOVE_SUDO
+// forbids sudo.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -13,12 +13,12 @@ import { type Box, boxOf, createBox, until } from './box.ts'
 import { type Platform, platform, startUp } from './harness.ts'
 import { listUnnamedTraces } from './host.ts'
 
-/** The 21 states of the API from which a sandbox can be deleted. */
+/** The 21 states of a sandbox that the API can show and from which the sandbox can be deleted. */
 const states = sandboxStates.filter((state) => state !== 'destroyed')
 
 const goneWithinSeconds = 10
 
-/** The verb that leads to each resting state. The test reaches these states through the API, as a caller would. */
+/** The verb that brings a sandbox into each state in which it can rest. For these states, the test calls the API. */
 const ways: Record<string, string> = { stopped: 'stop', paused: 'pause', archived: 'archive' }
 
 const reach = async (alcove: Platform, box: Box, state: string) => {
@@ -50,7 +50,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
     await database?.stop()
   })
 
-  // This test is the first one: it compares the host before and after, and other tests leave spare networks.
+  // This test must come first. It compares what the host has before and after, and tests before it would leave networks
+  // that are kept for later sandboxes.
   test('a sandbox in any of the 21 states can be deleted within ten seconds, and leaves nothing on the host', async () => {
     const data = dataDirectoryAt(alcove.data)
     const store = join(alcove.data, 'archive')
@@ -61,7 +62,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
     for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
     await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
     assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
-    // The other states are what a fault leaves behind: the record says that a verb is under way, but no program carries it out.
+    // Every other state occurs for long only after a fault: the record says that a verb is being done, but no program
+    // does it. The test writes such records.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
         await db.sql`
@@ -72,8 +74,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
       update sandboxes set desired_state = 'destroyed', generation = generation + 1, stuck_at = now() + interval '1 minute'
       where state = 'destroying'`
     for (const [state, { id }] of boxes) {
-      // A row in `destroying` is the case of a lost answer: its first delete continues, so a second delete may already find
-      // nothing (404).
+      // A sandbox in `destroying` has been deleted before, and the answer got lost. That delete goes on, so this second
+      // one may find no sandbox (404).
       const { status } = await alcove.api('DELETE', `/sandbox/${id}`)
       assert.equal(status, state === 'destroying' ? 404 : 200, state)
       const isGone = async () => (await alcove.api('GET', `/sandbox/${id}`)).status === 404
@@ -83,7 +85,7 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
     }
     assert.deepEqual(await alcove.leftovers(), [])
     assert.deepEqual(filesBelow(store), [])
-    // The kernel frees deleted disks and their limits only after the next commit.
+    // The kernel removes deleted disks and their limits only at its next commit.
     execFileSync('btrfs', ['filesystem', 'sync', join(data.runner, 'pool')])
     const left = () => listUnnamedTraces(data).filter((line) => !before.includes(line))
     await until('no limit and no rule is left', () => left().length === 0, goneWithinSeconds).catch((error) => {
@@ -99,7 +101,7 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
     assert.deepEqual([exitCode, result.trim()], [1, 'sudo: this sandbox does not offer sudo'])
   })
 
-  test('with DATABASE_URL sandboxes run, and are found in that database again after a restart', async () => {
+  test('with DATABASE_URL, sandboxes run, and the restarted server finds them in that database', async () => {
     await assert.rejects(alcove.kill('postgres'), /postgres does not run/)
     const box = await createBox(alcove, { name: 'elsewhere' })
     assert.equal(await box.run('echo hello'), 'hello')
@@ -112,8 +114,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
       return status === 200
     })
 
-    // The runner must not start with a database that does not list its sandboxes. Control would eventually remove them as
-    // unknown.
+    // With a database that does not list its sandboxes, the runner must not start. Otherwise control would take these
+    // sandboxes for unknown and remove them after some time.
     const other = await startTestPostgres()
     try {
       await alcove.stop()

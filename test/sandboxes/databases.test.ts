@@ -1,4 +1,5 @@
-// Rows that a database has committed survive everything that happens to a disk, and its service starts again.
+// Databases in a sandbox keep all committed rows after each verb that stops the sandbox or copies its disk, and their
+// services start again.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, boxOf, createBox, until } from './box.ts'

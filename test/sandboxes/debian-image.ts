@@ -6,7 +6,10 @@ import { endWithUs } from '#src/runner/images/end-with-us.ts'
 import { defaultRecipe, mmdebstrapCommand } from '#src/runner/images/recipe.ts'
 import { makeImage } from '#src/runner/images/testing/oci-image.ts'
 
-/** Makes the image: the smallest system of this host's distribution, with the given packages. Takes about 30 seconds. */
+/**
+ * Makes the image: a minimal system of the distribution that this host has, plus `packages`. This takes about 30
+ * seconds.
+ */
 export const makeDebianImage = async (packages: readonly string[]) => {
   const [program = '', ...args] = endWithUs(mmdebstrapCommand({ ...defaultRecipe(), packages, steps: [] }))
   const { stdout } = await promisify(execFile)(program, args, { encoding: 'buffer', maxBuffer: 2 ** 30 })

@@ -1,7 +1,7 @@
-// Tests what a user finds in a default sandbox: the first commands of most guides, as the default user.
+// Runs the first commands of most guides in a sandbox of the default image, as the default user.
 //
-// Sandboxes of the tests reach no network. So what a guide downloads is made inside the sandbox: packages of npm and pip, and
-// a git server that speaks SSH on the sandbox's own loopback.
+// In these tests, sandboxes have no network. Things that a guide would download are therefore made inside the sandbox:
+// packages for npm and pip, and a git server for SSH on loopback.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -83,7 +83,7 @@ const inside = {
   ],
 }
 
-/** Each command, and a pattern of its output. The commands run in this order, in one sandbox. */
+/** Each command with a pattern that its output must match. All commands run in one sandbox, in this order. */
 const commands: readonly (readonly [command: string, answer: RegExp])[] = [
   ['whoami', /^daytona$/],
   ['pwd', /^\/home\/daytona$/],
@@ -147,7 +147,7 @@ const commands: readonly (readonly [command: string, answer: RegExp])[] = [
   ['ps aux | head -1', /^USER/],
   ['test -w ~ && touch ~/.local/bin/mine && echo can write', /^can write$/],
   ['echo "$PATH"', /^\/home\/daytona\/\.local\/bin:/],
-  // `~/.local/bin` is in the PATH once, and a PATH of the caller's own comes before everything.
+  // `~/.local/bin` is in PATH exactly once. If the caller has set PATH, the caller's entries come first.
   ...['sh -lc', 'bash -lc', 'zsh -lc'].flatMap((shell): [string, RegExp][] => [
     [`${shell} 'echo "$PATH" | tr : "\\n" | grep -c /.local/bin'`, /^1$/],
     [`PATH=/opt/venv/bin:/usr/bin:/bin ${shell} 'echo "$PATH"'`, /^\/opt\/venv\/bin:\/usr\/bin:\/bin(:|$)/],
@@ -176,7 +176,7 @@ suite('the default image, used by the default user', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('the default image is tested with at least 60 commands', () =>
+  test('at least 60 commands are tested in the default image', () =>
     assert.ok(commands.length >= 60, String(commands.length)))
 
   for (const [command, answer] of commands)
@@ -191,7 +191,10 @@ suite('the default image, used by the default user', () => {
 
 const dropbear = '/usr/sbin/dropbear'
 
-/** Starts an SSH server inside the sandbox, as its user; the image itself has only the client. */
+/**
+ * Starts an SSH server inside the sandbox, as the sandbox's user. The server's files are copied from this machine,
+ * because the image has only an SSH client.
+ */
 const serveSsh = async (alcove: Platform, box: Box) => {
   const libraries = [...execFileSync('ldd', [dropbear], { encoding: 'utf8' }).matchAll(/(\/\S+) \(0x/g)]
   const files = [dropbear, '/usr/bin/dropbearkey', ...libraries.map((match) => match[1] as string)]
@@ -214,7 +217,7 @@ const serveSsh = async (alcove: Platform, box: Box) => {
         '~/.ssh/config',
         'Host git-here\n  HostName 127.0.0.1\n  Port 2222\n  StrictHostKeyChecking accept-new\n  LogLevel ERROR',
       ),
-      // dropbear goes into the background once it listens.
+      // dropbear goes into the background when it can accept connections, so this command ends then.
       './dropbear -E -r $PWD/host -p 127.0.0.1:2222 -P $PWD/pid > log 2>&1',
     ].join('\n'),
   )

@@ -1,6 +1,6 @@
-// Tests archive, restore, fork and snapshot, which copy a sandbox's disk, while the copy cannot be made: the runner's pool is
-// full, or the archive store is unreachable, full or damaged. Some tests have two runners under one control, and move a
-// sandbox from one runner to the other. All tests use the API and real sandboxes.
+// Archive, restore, fork and snapshot all copy the disk of a sandbox. These tests make the copy fail: the runner's pool
+// is full, or the archive store is unreachable, full or damaged. Some tests have a second runner on the server, and
+// move a sandbox from one runner to the other.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
@@ -26,12 +26,12 @@ const storeIn = (place: string) => ({ ALCOVE_ARCHIVE_STORE: `file://${place}` })
 let place: string
 let store: string
 let alcove: Platform
-/** The start of the second runner. It starts in the background, because the first tests do not need it. */
+/** Resolves when the second runner is ready. The first tests do not need it, so they need not wait for it. */
 let joining: Promise<JoinedRunner> | undefined
 before(async () => {
   place = mkdtempSync(join(tmpdir(), 'alcove-store-'))
   store = join(place, 'store')
-  // The pool is small. With this overcommit, the test may have more sandboxes than the pool has disk space for.
+  // The pool is small. The overcommit allows more sandboxes than the pool has disk space for.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, image: 'small', env, prepare: prepareSmallPool })
   joining = joinRunner(alcove, 'second', storeIn(store))
@@ -61,11 +61,14 @@ const ask = async (box: Box, verb: string, state: string) => {
   const { status, body } = await alcove.api('POST', `/sandbox/${box.id}/${verb}`)
   assert.equal(status, 200, JSON.stringify(body))
   await becomes(box, state)
-  // For up to a second, the gate may still send calls to the runner where the sandbox was before.
+  // For up to a second, the gate may still send calls to the runner that had the sandbox before.
   if (verb === 'start') await new Promise((resolve) => setTimeout(resolve, 1100))
 }
 
-/** Lists the files in the store. While a file is being written, it has no name, so this list does not contain it. */
+/**
+ * Lists the complete files in the store. A file that is still being written is not in the list, because it has no name
+ * yet.
+ */
 const filesInStore = () =>
   existsSync(store) ? execFileSync('find', [store, '-type', 'f'], { encoding: 'utf8' }).split('\n').filter(Boolean) : []
 const isEmptyStore = () => filesInStore().length === 0
@@ -87,7 +90,7 @@ const hasItsFile = async (box: Box) => {
   assert.equal(await boxOf(alcove, await look(box)).run('sha256sum -c sum && readlink link'), 'big: OK\nbig')
 }
 
-/** Requests a verb that must fail; returns the final state and the reason. */
+/** Calls a verb that must fail. Returns the state in which the sandbox ends up, and the reason. */
 const askInVain = async (box: Box, verb: string, rests: string) => {
   assert.equal((await alcove.api('POST', `/sandbox/${box.id}/${verb}`)).status, 200)
   await until(
@@ -123,7 +126,7 @@ suite('an archive store that fails', () => {
     }
   }
 
-  test('if the archive store is unreachable, an archive leaves the sandbox stopped, with the reason', async () => {
+  test('if the archive store is unreachable, an archive fails, and the sandbox stays stopped, with the reason', async () => {
     await whileAway(async () =>
       assert.match(await askInVain(box, 'archive', 'stopped'), /archive store .* cannot be used/),
     )
@@ -132,7 +135,7 @@ suite('an archive store that fails', () => {
     await hasItsFile(box)
   })
 
-  test('if the archive store is full, an archive leaves the sandbox stopped with the reason; a retry works', async () => {
+  test('if the archive store is full, the sandbox stays stopped, with the reason; a second archive succeeds', async () => {
     mkdirSync(store, { recursive: true })
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', store])
     try {
@@ -156,7 +159,7 @@ suite('an archive store that fails', () => {
     await ask(box, 'archive', 'archived')
   })
 
-  test('a damaged chunk leaves the sandbox archived, without a partial disk; it starts after the repair', async () => {
+  test('if its archive is damaged, a sandbox stays archived without a disk; it starts after the repair', async () => {
     const chunk = filesInStore().find((path) => path.includes('/chunks/')) ?? ''
     const whole = readFileSync(chunk)
     const damaged = Buffer.from(whole)
@@ -177,7 +180,7 @@ suite('a storage pool that is full', () => {
   const templates = () => readdirSync(join(alcove.data, 'runner/pool/templates'))
   const disks = () => readdirSync(join(alcove.data, 'runner/pool/disks'))
 
-  test('fork and snapshot report a full pool, leave nothing partial, and work when there is room again', async () => {
+  test('fork and snapshot fail in a full pool and leave nothing there; they succeed when there is room again', async () => {
     const parent = await createWithFile()
     fillPool(alcove.data)
     const forked = await alcove.api('POST', `/sandbox/${parent.id}/fork`, {})
@@ -208,7 +211,7 @@ suite('a storage pool that is full', () => {
     await remove(parent, child)
   })
 
-  test('with a full pool a sandbox can be archived; a restore is refused with the reason until there is room', async () => {
+  test('with a full pool, a sandbox can be archived; its restore fails with the reason until there is room', async () => {
     const box = await createWithFile()
     fillPool(alcove.data)
     try {
@@ -244,7 +247,7 @@ suite('two runners', () => {
     return box
   }
 
-  test('sandboxes are spread over two runners; each answers, and after a delete nothing is left on its host', async () => {
+  test('new sandboxes are spread over two runners; each answers, and a delete leaves nothing on its host', async () => {
     const boxes = await Promise.all([1, 2, 3, 4].map(() => createBox(alcove)))
     assert.deepEqual([...new Set(boxes.map(({ record }) => record['runnerId']))].sort(), ['local', 'second'])
     for (const box of boxes) assert.equal(await box.run('echo here'), 'here')
@@ -255,7 +258,7 @@ suite('two runners', () => {
     })
   })
 
-  test('a sandbox archived on one runner starts on the other while the first is drained', async () => {
+  test('a sandbox archived on one runner starts on the other if the first runner is drained', async () => {
     const box = await createOn('local')
     await box.run('head -c 5M /dev/urandom > big; sha256sum big > sum; rm -rf ~/.cache; ln -s big link')
     await ask(box, 'archive', 'archived')
@@ -264,14 +267,14 @@ suite('two runners', () => {
     assert.equal((await look(box))['runnerId'], 'second')
     const moved = boxOf(alcove, await look(box))
     assert.equal(await moved.run('sha256sum -c sum && readlink link'), 'big: OK\nbig')
-    // The sandbox now belongs to the second runner: there it is stopped, started and archived again.
+    // The sandbox now belongs to the second runner. There it must be possible to stop, start and archive it.
     await ask(box, 'stop', 'stopped')
     await ask(box, 'start', 'started')
     await ask(box, 'archive', 'archived')
     await drain('local', false)
     await alcove.api('DELETE', `/sandbox/${box.id}`)
-    // Some minutes after the sandbox has moved, the first runner removes the sandbox from its journal. Until then, that
-    // journal still names the sandbox.
+    // The first runner removes the sandbox from its journal some minutes after the sandbox has moved. The test must not
+    // count this entry as left over.
     const journal = `path ${alcove.data}/runner/sandboxes/${box.id}`
     await until('nothing is left of it', async () => {
       const left = [...(await alcove.leftovers()), ...second.leftovers()].filter((line) => line.includes(box.id))
@@ -280,7 +283,7 @@ suite('two runners', () => {
     assert.ok(isEmptyStore(), 'nothing is left in the store')
   })
 
-  test('POST /sandbox answers 503 if the runner with the snapshot is drained; an archived sandbox can move', async () => {
+  test('POST /sandbox answers 503 if the runner with the snapshot is drained; an archived sandbox starts elsewhere', async () => {
     const source = await createOn('local')
     await source.run('echo kept > file')
     const snapshot = `two-runners-${source.id}`
@@ -301,7 +304,7 @@ suite('two runners', () => {
     await alcove.api('DELETE', `/snapshots/${snapshot}`)
   })
 
-  test('if a runner is lost, its archived sandboxes start on another runner; all others are reported as lost', async () => {
+  test('if a runner is lost, its archived sandboxes start on another runner; its others get an error', async () => {
     const archived = await createOn('second')
     await archived.run('echo safe > file')
     await ask(archived, 'archive', 'archived')
@@ -316,7 +319,7 @@ suite('two runners', () => {
     assert.equal(moved['runnerId'], 'local')
     const cat = async () =>
       (await boxOf(alcove, moved).toolbox('POST', '/process/execute', { command: 'cat file' })).body
-    // For up to a second, the gate may still send calls to the runner where the sandbox was before.
+    // For up to a second, the gate may still send calls to the runner that had the sandbox before.
     await until('its file is there', async () => (await cat())['result'] === 'safe\n')
     const { state, recoverable, errorReason } = await look(onDisk)
     assert.deepEqual([state, recoverable, errorReason], ['error', false, 'Its runner was taken out of service.'])

@@ -1,5 +1,5 @@
-// Builds the ten patterns of docs/reference/dockerfiles.md on images of a registry on loopback. The base image is a Debian system
-// that mmdebstrap makes.
+// Builds the ten Dockerfiles of docs/reference/dockerfiles.md. Their base images come from a registry on loopback: a
+// Debian system that mmdebstrap makes, and an image with busybox.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, suite, test } from 'node:test'
@@ -225,7 +225,7 @@ suite('ten patterns of Dockerfiles', { skip: noBusybox }, () => {
     assert.equal(patterns.length, 10)
     const inTable = new Set(definitions.map(({ name }) => name))
     for (const { name } of patterns) assert.ok(inTable.has(name), name)
-    // Build two at a time, as the runner does for one organization.
+    // Build two images at a time: a runner does no more for one organization.
     const builds = new FairQueue({ atOnce: 2 })
     const results = await Promise.all(
       patterns.map(({ name, lines, command }, at) =>

@@ -1,5 +1,5 @@
-// Tests a domain list on a real server, driven by the public SDK. The network namespace has a simulated Internet with its own
-// names and addresses.
+// Tests a sandbox's list of allowed domains on a real server, with the public SDK. The server runs in a network
+// namespace with a simulated Internet, which has its own names and addresses.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -20,7 +20,7 @@ const web = { api: '203.0.113.5', other: '203.0.113.6' }
 const metadata = '169.254.169.254'
 
 if (!isPrivateHost) {
-  test('a domain list is enforced through the life of a sandbox', { skip: needsRoot }, () =>
+  test('a domain list is in force from the create of a sandbox on, also after restarts and kills', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename, 420_000),
   )
 } else {
@@ -55,7 +55,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    /** Whether a program in the sandbox gets the greeting of the server `to`, with normal name resolution. */
+    /** Whether a program in the sandbox can resolve the name `to` and gets the greeting of the server there. */
     const reachesFrom = async (from: Sandbox, to: string, seconds = 5) => {
       const script = `exec 3<>/dev/tcp/${to}/80 && read -r line <&3 && [ "$line" = hello ]`
       const { exitCode } = await from.process.executeCommand(
@@ -81,7 +81,7 @@ if (!isPrivateHost) {
       for (const to of ['other.test', web.other, 'rebind.example.com', metadata]) await isClosed(to)
     })
 
-    test('a domain list holds after stop and start', async () => {
+    test('a domain list stays in force after stop and start', async () => {
       await sandbox.stop()
       await sandbox.start()
       await isClosed(web.api)
@@ -89,7 +89,7 @@ if (!isPrivateHost) {
       await isClosed('other.test')
     })
 
-    test('a domain list can be changed by updateNetworkSettings while the sandbox runs', async () => {
+    test('`updateNetworkSettings` changes the domain list of a running sandbox', async () => {
       await sandbox.updateNetworkSettings({ domainAllowList: '*.nowhere.test,other.test' })
       await reachesSoon('other.test')
       await Promise.all([isClosed('api.example.com'), isClosed(web.api)])
@@ -104,7 +104,7 @@ if (!isPrivateHost) {
       await assert.rejects(sandbox.updateNetworkSettings({ domainAllowList: '*' }), /domainAllowList/)
     })
 
-    test('network rules hold after resume and restore, in a fork, and after kill -9 of the runner', async () => {
+    test('network rules stay in force after resume and restore, in a fork, and after kill -9 of the runner', async () => {
       const name = 'api.example.com'
       const everywhere = [web.other, name, metadata]
       const policies = [
@@ -151,7 +151,7 @@ if (!isPrivateHost) {
       await all((box) => box.delete())
     })
 
-    test('a domain list holds after kill -9 of the runner, and of all programs', async () => {
+    test('a domain list stays in force after kill -9 of the runner, and after kill -9 of all programs', async () => {
       await sandbox.updateNetworkSettings({ networkAllowList: '' })
       await isClosedSoon(web.other)
       for (const kill of [() => alcove.kill('runner'), () => alcove.killAll().then(alcove.start)]) {

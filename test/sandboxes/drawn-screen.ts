@@ -1,13 +1,14 @@
-// The screen of a terminal as a person would see it: the subset of xterm (ECMA-48) that the tested programs use. An
-// unknown sequence fails the test immediately. Otherwise the test would compare a wrong screen.
+// Computes what a terminal shows, from a program's output, so that tests compare what a person would see. It knows only
+// those sequences of xterm (ECMA-48) that the tested programs use. Any other sequence fails the test, because the
+// computed screen would be wrong.
 import assert from 'node:assert/strict'
 
 /**
- * Matches ESC, followed by CSI with parameters and final byte, OSC or DCS up to its end, a character set, or any other single
- * letter.
+ * Matches one escape sequence: ESC, and then a CSI sequence, an OSC or DCS text up to its end, the choice of a
+ * character set, or another single letter.
  */
 const sequence = /^\x1b(?:\[([<=>?]?)([\d;:]*)([ -/]*)([@-~])|[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+#%].|[^[\]P()*+#%])/
-/** Final letters of sequences that do not change the text: modes, colors, queries and cursor shapes. */
+/** Last letters of the sequences that change no text on the screen: modes, colors, queries and cursor shapes. */
 const unseen = new Set('mhlnctqpuxy')
 
 export class DrawnScreen {

@@ -1,5 +1,5 @@
-# A hostile program on the accessibility bus. Each of its nodes has new children, itself and its parent as children, and answers
-# slowly with texts that are too long.
+# A hostile program on the accessibility bus. Every node of its tree has as children the node itself, its parent and new
+# nodes, so the tree never ends. The program also answers slowly, with texts that are too long.
 import time
 
 from gi.repository import Gio, GLib
@@ -41,7 +41,7 @@ def answer(_connection, message, incoming):
     elif member == "GetState":
         reply.set_body(GLib.Variant("(au)", ([2, 0],)))
     else:
-        # A wrong type: interfaces are a list of texts.
+        # The answer has a number, although interfaces should be a list of texts.
         reply.set_body(GLib.Variant("(i)", (7,)))
     bus.send_message(reply, Gio.DBusSendMessageFlags.NONE)
     return None

@@ -1,4 +1,5 @@
-// Mistakes of clients, from a call that breaks off to bytes of no protocol. Each mistake is sent to a real server.
+// Mistakes that a client can make, from a call that breaks off to bytes that belong to no protocol. Tests send each of
+// them to a real server.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -9,10 +10,10 @@ import type { Platform } from './harness.ts'
 
 type Fault = readonly [what: string, commit: () => Promise<unknown>]
 
-/** Waits for the end of a call and ignores its result. */
+/** Waits until the connection has closed, for whatever reason. */
 const closing = (socket: Duplex | WebSocket) => new Promise((resolve) => socket.once('close', resolve))
 
-/** Sends these bytes, waits for the first bytes of the answer or a short silence, and closes or resets the connection. */
+/** Sends these bytes and waits for the first bytes of an answer, but not for long. Then closes or resets the connection. */
 const say = async (port: number, bytes: string | Buffer, how: 'close' | 'reset' = 'close') => {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => undefined)

@@ -1,4 +1,5 @@
-// A short run of the fault ring; `./alcove test --faults --count 500` is a long run.
+// Kills programs of a server at random, for a short time. `./alcove test --faults --count 500` does this for a long
+// time.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { describe, runRing } from '../faults/ring.ts'

@@ -1,5 +1,5 @@
-// Files through the public SDK, and effects that only a real sandbox shows: sizes beyond memory, a full disk, and links that
-// change while the host reads them.
+// Tests the files of a real sandbox through the public SDK: all calls, and what only a real sandbox can show. Examples
+// are files larger than memory, a full disk, and links that change while the host reads them.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { connectTo } from './sdk-client.ts'
 
 const MiB = 1024 * 1024
 
-/** A program that prints the inotify events of the directory `seen`, and the size of the file at each event. */
+/** A program that watches the directory `seen`. It prints each inotify event, and the size of the file at that moment. */
 const watchProgram = `
 import ctypes, os, struct
 kinds = {0x100: "create", 0x8: "close_write", 0x40: "moved_from", 0x80: "moved_to", 0x200: "delete"}
@@ -41,7 +41,7 @@ suite('files', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** Makes a call with a body or an answer that is not JSON. */
+  /** Calls the file endpoints directly, for bodies and answers that are not JSON. */
   const call = (box: Box, method: string, path: string, body?: RequestInit['body'], init: RequestInit = {}) =>
     fetch(`${box.record['toolboxProxyUrl']}/${box.id}/files${path}`, {
       method,
@@ -51,8 +51,8 @@ suite('files', () => {
     } as RequestInit)
 
   /**
-   * Counts files that the agent is still receiving. They have no name, so root finds them among the open descriptors of all
-   * processes. Descriptors of the agent itself do not count.
+   * Counts uploads that are not finished. Their files have no name yet, so they are counted among the open files of all
+   * processes. Files that the agent itself needs do not count.
    */
   const halfFiles = async (box: Box) =>
     (
@@ -193,7 +193,7 @@ suite('files', () => {
     assert.equal(await box.run('ls /moved | wc -l; ls -d /usr/share/doc 2>/dev/null || echo gone'), `${before}\ngone`)
   })
 
-  test('a file of 1 GiB is uploaded and downloaded unchanged, and the runner’s memory does not grow with it', async () => {
+  test('a file of 1 GiB is uploaded and downloaded unchanged, and the runner needs little memory for it', async () => {
     await using box = await createBox(alcove)
     const piece = Buffer.from(Array.from({ length: MiB }, (_, at) => (at * 7 + (at >> 8)) % 256))
     const wanted = createHash('sha256')
@@ -233,7 +233,7 @@ suite('files', () => {
     for (const growth of [up, down]) assert.ok(growth < 150 * MiB, `the runner grew by ${growth / MiB} MiB`)
   })
 
-  test('if an upload breaks off, the old file stays, and no partial file remains', async () => {
+  test('if an upload breaks off, the existing file stays as it was, and no partial file remains', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     await box.run('echo old > file')
     const cut = new AbortController()
@@ -251,7 +251,7 @@ suite('files', () => {
     assert.equal(await box.run('cat file'), 'old')
   })
 
-  test('an upload answers 422 if the disk is full, and the old file stays', async () => {
+  test('an upload answers 422 if the disk is full, and the existing file stays as it was', async () => {
     await using box = await createBox(alcove, { disk: 1, user: 'root' })
     await box.run('echo old > file')
     const tooMuch = async function* () {
@@ -260,7 +260,8 @@ suite('files', () => {
     const reply = await call(box, 'POST', '/upload-v2?path=file', ReadableStream.from(tooMuch()) as never).catch(
       (error) => error as Error,
     )
-    // A caller that is still sending may see the connection end before it has read the reason.
+    // The sandbox answers before it has read everything. A client that is still sending may get an error of its
+    // connection instead of the answer.
     if (!(reply instanceof Error)) {
       const body = (await reply.json()) as { message: string }
       assert.equal(reply.status, 422)
@@ -268,7 +269,7 @@ suite('files', () => {
     }
     await until('the upload removed', async () => (await halfFiles(box)) === '0')
     assert.equal(await box.run('cat file'), 'old')
-    // Retry: Btrfs frees the room only with its next transaction.
+    // This call is repeated, because Btrfs frees the deleted file's space only at its next commit.
     const makeFolder = () => box.toolbox('POST', '/files/folder?path=there-is-room-again')
     await until('room again', async () => (await makeFolder()).status === 201, 120)
   })
@@ -288,7 +289,7 @@ suite('files', () => {
     assert.equal(await box.run('cat there/target; test -L dangling'), 'through')
   })
 
-  test('a directory watcher sees an upload once, complete, and under its own name only', async () => {
+  test('a program that watches a directory sees an upload once, complete, and under its final name', async () => {
     await using box = await createBox(alcove)
     const text = 'x'.repeat(3 * MiB)
     await call(box, 'POST', '/upload-v2?path=watch.py', watchProgram)

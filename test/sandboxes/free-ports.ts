@@ -1,4 +1,4 @@
-// Finds a port for a test server, such that the ports directly above it are free too.
+// Finds a free port for a server of a test, and makes sure that the ports after it are free too.
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
@@ -9,7 +9,7 @@ const isFree = (port: number) =>
     server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 
-/** The ports are below the range of outgoing connections, which could otherwise take them. */
+/** These ports are below the range from which the kernel takes ports for outgoing connections. */
 /** Returns the first of `count` consecutive free ports. */
 export const freePorts = async (count: number): Promise<number> => {
   for (let attempt = 0; attempt < 200; attempt += 1) {

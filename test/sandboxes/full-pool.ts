@@ -1,13 +1,13 @@
-// A storage pool that a test can fill to the last byte within seconds.
+// A small storage pool that a test can fill completely within seconds.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { markAsOurs } from '#src/up/data-directory.ts'
 
-/** Size of the pool: enough for the default image, its sandboxes, and little else. */
+/** Size of the pool. The default image and a few sandboxes fit into it, and not much more. */
 const poolBytes = 1536 * 1024 ** 2
 
-/** Creates the pool in a new data directory; the runner uses a pool that it finds there. */
+/** Makes the pool in a new data directory. The runner uses this pool, because it makes a new one only if there is none. */
 export const prepareSmallPool = (directory: string): void => {
   const runner = join(directory, 'runner')
   mkdirSync(runner, { recursive: true })
@@ -15,13 +15,13 @@ export const prepareSmallPool = (directory: string): void => {
   const image = join(runner, 'pool.img')
   closeSync(openSync(image, 'w', 0o600))
   truncateSync(image, poolBytes)
-  // Mixed mode: data and metadata share their room, so that filling one fills the other.
+  // In mixed mode, data and metadata use the same space. If data fills it, no metadata can be written either.
   execFileSync('mkfs.btrfs', ['--quiet', '--mixed', '--data', 'single', '--metadata', 'single', image])
 }
 
 const MiB = 1024 ** 2
 
-/** Reserves room without writing, which takes no time. Returns false if there is no room. */
+/** Reserves disk space for a file without writing it, which takes no time. Returns false if there is too little space. */
 const setAside = (path: string, bytes: number) =>
   spawnSync('fallocate', ['--length', String(bytes), path], { stdio: 'ignore' }).status === 0
 
@@ -35,10 +35,13 @@ const write = (path: string, bytes: number) => {
   }
 }
 
-/** Fills the pool completely. A reservation takes more space than the file then uses, so filling takes several rounds. */
+/**
+ * Fills the pool completely. Each reservation needs more space than its file uses afterwards, so several rounds are
+ * necessary.
+ */
 export const fillPool = (directory: string): void => {
   const pool = join(directory, 'runner/pool')
-  // Wait for the end of deletes: otherwise recently deleted files would free room later, unnoticed.
+  // Wait until earlier deletes are complete. Otherwise they would free space later, and the pool would not stay full.
   execFileSync('btrfs', ['subvolume', 'sync', pool])
   const filler = join(pool, 'ballast')
   mkdirSync(filler, { recursive: true })

@@ -1,5 +1,5 @@
-// Full-screen programs directly after a resize. The programs are real: `top` of the sandbox's own image, and this machine's Vim
-// with its libraries, because the image has no Vim.
+// Checks what full-screen programs show directly after a resize of their terminal. The programs are `top` of the
+// sandbox's image, and the Vim of this machine, which is copied into the sandbox because the image has none.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { realpathSync } from 'node:fs'
@@ -17,7 +17,7 @@ const sizes = [
   { cols: 100, rows: 30 },
 ]
 
-/** Files of Vim, with its libraries and its dynamic linker. This Vim uses no library of the image. */
+/** Returns the files of this machine's Vim, with all libraries that it needs, so that it uses nothing of the image. */
 const vimOfThisMachine = () => {
   const vim = realpathSync(execFileSync('sh', ['-c', 'command -v vi'], { encoding: 'utf8' }).trim())
   assert.match(basename(vim), /^vim\./, 'vi of this machine is Vim')
@@ -50,7 +50,10 @@ suite('programs that draw on the whole screen', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** Opens a terminal that clears its screen record at a resize, so that everything on the record was drawn for the new size. */
+  /**
+   * Opens a terminal. At each resize, what was drawn before is forgotten. Everything that `state.screen` has was
+   * therefore drawn for the present size.
+   */
   const open = async (id: string) => {
     const state = { screen: new DrawnScreen(80, 24) }
     const pty = await sandbox.process.createPty({ id, cols: 80, rows: 24, onData: (data) => state.screen.take(data) })
@@ -60,15 +63,18 @@ suite('programs that draw on the whole screen', () => {
       })
     }
     const resize = async ({ cols, rows }: (typeof sizes)[number]) => {
-      // Output that arrives during the resize was drawn for the old size. The program overwrites this output, as on a real
-      // terminal.
+      // Output that comes before the end of the resize was drawn for the old size. As on a real terminal, the program
+      // then draws over it.
       state.screen = new DrawnScreen(cols, rows)
       await pty.resize(cols, rows)
     }
     return { pty, shows, resize }
   }
 
-  /** Whether the prompt is shown. Tests wait for it, because a full-screen program that ends may discard unread typed text. */
+  /**
+   * Whether the shell shows its prompt. Tests wait for it before they type, because a full-screen program that ends may
+   * discard typed text.
+   */
   const isPrompt = (lines: string[]) => lines.some((line) => line.endsWith(':~$'))
 
   const endsWith0 = async (pty: PtyHandle) => {
@@ -76,7 +82,7 @@ suite('programs that draw on the whole screen', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   }
 
-  /** Whether every row except the last is a line of the text, as long as the screen is wide. */
+  /** Whether each row except the last shows a line of the opened file and is as wide as the screen. */
   const isText =
     ({ cols, rows }: (typeof sizes)[number]) =>
     (lines: string[]) =>
@@ -96,7 +102,7 @@ suite('programs that draw on the whole screen', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   })
 
-  test('vim that starts directly after a resize of the terminal uses the new size immediately', async () => {
+  test('vim that starts directly after a resize of its terminal draws for the new size from the start', async () => {
     const { pty, shows, resize } = await open('vim-behind')
     for (const size of sizes) {
       await resize(size)
@@ -108,7 +114,7 @@ suite('programs that draw on the whole screen', () => {
     await endsWith0(pty)
   })
 
-  test('top fills the screen with full-width lines after each resize of the terminal', async () => {
+  test('top fills the screen with lines of full width after each resize of the terminal', async () => {
     await sandbox.process.executeCommand(
       'for n in $(seq 80); do setsid bash -c "exec -a $(printf "%0300d" 7 | tr 0 x) sleep 1000" >/dev/null 2>&1 & done',
     )
@@ -123,11 +129,12 @@ suite('programs that draw on the whole screen', () => {
           head > 0 &&
           processes.length === rows - head - 1 &&
           processes.every((line) => /^ *\d+ \w/.test(line)) &&
-          // `top` leaves the last column free, and marks cut text with +.
+          // `top` ends a line that it had to cut with +, and leaves the last column empty.
           processes.filter((line) => /x+\+$/.test(line) && line.length === cols - 1).length > 5
         )
       }
-    // With this delay `top` draws again only at a resize. Otherwise the test might see a later refresh.
+    // With this delay, `top` draws again only because of a resize. With the usual delay, a test could not tell the
+    // reason.
     await pty.sendInput('top -c -d 3600\n')
     await shows('80x24', isTop({ cols: 80, rows: 24 }))
     for (const size of sizes) {

@@ -1,4 +1,4 @@
-// A real platform for a test: `./alcove up` on its own data directory, which is purged afterwards.
+// A real server for a test: `./alcove up` with a data directory of its own, which is removed after the test.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -32,31 +32,35 @@ export type Platform = {
   start: () => Promise<void>
   stop: () => Promise<void>
   pidOf: (program: Program) => Promise<number>
-  /** Returns the resident memory of a program, in bytes. */
+  /** Returns how much memory a program has resident, in bytes. */
   memoryOf: (program: Program) => Promise<number>
-  /** Finds the host pid of a process in a sandbox of this instance whose command line contains this text. */
+  /** Finds a process in a sandbox of this server by a part of its command line. Returns the pid that it has on the host. */
   hostPid: (commandLine: string) => Promise<number | undefined>
   /**
-   * Lists everything that is left of this instance's sandboxes on the host, one line each: processes, cgroups, mounts except the
-   * pool's, directories, subvolumes, and used network namespaces (spare ones of the pool do not count).
+   * Lists what the host still has of this server's sandboxes, one line each: processes, cgroups, mounts, directories,
+   * subvolumes and used network namespaces. The mount of the pool does not count, and neither do networks that the
+   * server keeps for later sandboxes.
    */
   leftovers: () => Promise<string[]>
   [Symbol.asyncDispose]: () => Promise<void>
 }
 
 const launcher = resolve(import.meta.dirname, '../../alcove')
-/** Time limit of a start. The first start on a machine takes longer, because it builds the default image. */
+/**
+ * How many seconds a server may take to start. The first start on a machine takes longest, because it builds the
+ * default image.
+ */
 const startSeconds = 900
 const maxOutput = 64 * 1024
 
-/** A started `up`, and its output for the message of a failing test. */
+/** A running `./alcove up`, and a function that returns what it has printed, for the message of a failing test. */
 type Up = { child: ChildProcess; output: () => string }
 
-/** Starts `./alcove up`, and returns when it reports that it is ready. */
+/** Starts `./alcove up`. Returns when it has reported that it is ready. */
 export const startUp = async (data: string, port: number, env: Record<string, string> = {}): Promise<Up> => {
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    // No warm sandboxes by default, because some tests count the sandboxes on the host.
+    // By default, the server starts no warm sandboxes, because some tests count the sandboxes on the host.
     env: { ALCOVE_MOST_WARM: '0', ...process.env, ...env },
   })
   let text = ''
@@ -109,12 +113,12 @@ const caller =
       signal: AbortSignal.timeout(120_000),
     })
     const text = await reply.text()
-    // An answer whose content type is not JSON becomes a string.
+    // If the content type of an answer is not JSON, `body` is its text.
     const isJson = reply.headers.get('content-type')?.includes('json') ?? false
     return { status: reply.status, body: text === '' ? {} : isJson ? JSON.parse(text) : text }
   }
 
-/** The functions that work for any running server, whoever started it. */
+/** Functions that tests can use for any running server, even if another process has started it. */
 const viewOf = (directory: string) => {
   const { up, key, data } = readPlatform(directory)
   const url = `http://127.0.0.1:${up.port}`
@@ -146,7 +150,10 @@ const sharedPlatform = (directory: string): Platform => {
   }
 }
 
-/** Starts a server for one test. Disposing removes it from the host, whatever the test did, and fails if that is impossible. */
+/**
+ * Starts a server for one test. At the end of the test, the server and everything that it has on the host are removed.
+ * If this is impossible, the test fails.
+ */
 const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
   const servers = process.env['ALCOVE_TEST_SERVERS']
   const directory = mkdtempSync(join(servers ?? tmpdir(), 'alcove-test-'))
@@ -175,7 +182,7 @@ const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
     killAll: async () => {
       const { up: state } = readPlatform(directory)
       const running = [state, ...state.programs.filter(({ pid }) => pid > 0)].map(({ pid }) => identityOf(pid))
-      // Kill `up` first, so that it does not restart the other programs.
+      // Kill `up` first. Otherwise it would start the other programs again.
       for (const identity of running) signalProcess(identity, 'SIGKILL')
       for (const identity of running) assert.ok(await waitUntilGone(identity, 10_000))
     },
@@ -192,15 +199,18 @@ const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
 
 type OwnOptions = {
   env?: Record<string, string>
-  /** `small`: the default image has only a shell and a few programs (small-default.ts). Default: the real default image. */
+  /**
+   * `small`: the default image has only a shell and a few programs (small-default.ts). Absent: the server uses the real
+   * default image.
+   */
   image?: 'small'
-  /** Prepares the data directory before the start. */
+  /** Called before the server starts, to put files into its data directory. */
   prepare?: (directory: string) => void
 }
 
 /**
- * Returns a running platform: the shared platform of `ALCOVE_TEST_SERVER` if that is set. Otherwise, or with `own`, it is a new
- * platform whose `up` gets the variables `env`.
+ * Returns a running server. This is the server that ALCOVE_TEST_SERVER names, which several test files share. If the
+ * variable is not set, or with `own`, it is a new server, which gets the variables `env`.
  */
 export const platform = async (options: { own?: boolean } & OwnOptions = {}): Promise<Platform> => {
   const shared = process.env['ALCOVE_TEST_SERVER']
