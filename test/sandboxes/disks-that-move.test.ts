@@ -126,7 +126,7 @@ suite('an archive store that fails', () => {
     }
   }
 
-  test('if the archive store is unreachable, an archive fails, and the sandbox stays stopped, with the reason', async () => {
+  test('if the archive store is unreachable, an archive fails with the reason, and the sandbox stays stopped', async () => {
     await whileAway(async () =>
       assert.match(await askInVain(box, 'archive', 'stopped'), /archive store .* cannot be used/),
     )

@@ -1,5 +1,5 @@
-// Finds everything on the host that belongs to the sandboxes of one server. It reads the kernel's files and calls no code of
-// Alcove.
+// Finds everything on the host that belongs to the sandboxes of one server. It only reads files of the kernel and runs
+// system commands, so it does not depend on the code of Alcove that it checks.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,7 +28,10 @@ export const findHostPid = (data: DataDirectory, commandLine: string): number | 
   return pid === undefined ? undefined : Number(pid)
 }
 
-/** Lists every entry that is named after a sandbox, without its contents. */
+/**
+ * Lists the files and directories below `directory` that are named after a sandbox. What such a directory contains is
+ * not listed.
+ */
 const namedAfterSandboxes = (directory: string, depth: number): string[] => {
   if (depth === 0 || !existsSync(directory)) return []
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
@@ -38,14 +41,17 @@ const namedAfterSandboxes = (directory: string, depth: number): string[] => {
   })
 }
 
-/** Lists the network namespaces of the server's pool in which a process runs. */
+/**
+ * Lists those network namespaces of this server in which a process runs. The server keeps other namespaces ready for
+ * later sandboxes.
+ */
 const usedNetworks = ({ instance }: DataDirectory): string[] => {
   const inUse = new Set<string>()
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       inUse.add(readlinkSync(`/proc/${pid}/ns/net`))
     } catch {
-      // The process has already ended, so it uses no network.
+      // The process has ended while this loop ran, so it uses no network.
     }
   }
   if (inUse.size === 0) return []
@@ -68,7 +74,10 @@ const processNamespaces = (instance: string) => {
     .map((name) => ({ name, id: inodes.get(join(directory, name)) ?? '' }))
 }
 
-/** Lists what sandboxes have left on the host, one line per finding. A line about a sandbox contains its id. */
+/**
+ * Lists what sandboxes have left on the host, one line per finding. A line about one sandbox contains the id of that
+ * sandbox.
+ */
 export const listSandboxTraces = (data: DataDirectory): string[] => [
   ...sandboxCgroups(data).flatMap((path) => [
     `cgroup ${path}`,
@@ -86,8 +95,8 @@ export const listSandboxTraces = (data: DataDirectory): string[] => [
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' })
 
 /**
- * Lists things that have no sandbox's name and must be the same before and after a test: disk limits, subvolumes, and firewall
- * rules for single sandboxes.
+ * Lists things on the host that are not named after a sandbox: disk limits, subvolumes and firewall rules for single
+ * sandboxes. A test compares the lists from before and after it.
  */
 export const listUnnamedTraces = (data: DataDirectory): string[] => {
   const pool = join(data.runner, 'pool')

@@ -1,5 +1,5 @@
-// Tests sandboxes from images, their entrypoints, and images of registries that demand an account, through the public clients.
-// Registries on loopback serve an image with one static program.
+// Tests sandboxes from images, the entrypoints of images, and images whose registry requires an account, through the
+// public SDK. Two registries on loopback have an image with only busybox.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ const account = { username: 'team', password: 'hidden-from-everybody' }
 let alcove: Platform
 let daytona: Daytona
 let registry: TestRegistry
-/** Registries that demand an account. */
+/** Registries that give images only to callers with an account. */
 const guarded: GuardedRegistry[] = []
 before(async () => {
   registry = await TestRegistry.start()
@@ -45,7 +45,7 @@ after(async () => {
 
 suite('sandboxes from images', { skip: noBusybox }, () => {
   let reference: string
-  /** A directory on the caller's machine. */
+  /** A directory on the machine of the SDK, with files for images. */
   const files = mkdtempSync(join(tmpdir(), 'alcove-files-'))
   before(async () => {
     reference = registry.put('team/tool:1', makeBusyboxImage())
@@ -73,7 +73,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.equal(registry.asked.filter((path) => path.includes('/manifests/')).length < 8, true)
   })
 
-  test('a sandbox can be created from a definition, whose commands have run; a failed build says why', async () => {
+  test('a sandbox can be created from a Dockerfile whose commands then have run; a failed build says why', async () => {
     const image = Image.base(reference).env({ COLOR: 'red' }).runCommands('echo $COLOR > /made').workdir('/srv/app')
     const sandbox = await daytona.create({ image })
     const said = await sandbox.process.executeCommand('cat /made; echo $COLOR; ls -d /srv/app')
@@ -85,7 +85,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
       { onLogs: (chunk) => logs.push(chunk) },
     )
     assert.match(logs.join('\n'), /Line 2: echo once; [^\n]*\nonce\n23/)
-    // From the state "image is being built" on, the SDK follows the log.
+    // While the image is being built, the SDK prints the build's log.
     const states: Promise<unknown>[] = []
     const live = await daytona.create(
       { name: 'live', image: Image.base(reference).runCommands('echo begun; sleep 5; echo done') },
@@ -100,7 +100,8 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.deepEqual(await Promise.all(states), ['building_snapshot'])
     await live.delete()
     const failing = Image.base(reference).runCommands('echo never again >&2; exit 4')
-    // The SDK learns of the failure from an event, and takes only the state from the event.
+    // The SDK hears of the failure by an event. It reads only the state from the event, so its error does not say why
+    // the build failed. The API does.
     await assert.rejects(daytona.create({ name: 'failing', image: failing }), /build_failed/)
     const { body } = await alcove.api('GET', '/sandbox/failing')
     assert.deepEqual([body['state'], body['errorReason']], ['build_failed', 'Line 2: exit code 4\nnever again'])
@@ -112,7 +113,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     )
   })
 
-  test('a definition may have several stages, and may start FROM the built-in snapshot', async () => {
+  test('a Dockerfile may have several stages, and its FROM may name the built-in snapshot', async () => {
     const buildInfo = [
       `FROM ${reference} AS other`,
       'FROM default',
@@ -146,7 +147,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await Promise.all([first.delete(), second.delete()])
   })
 
-  test('local files get into the image through addLocalFile and addLocalDir', async () => {
+  test('addLocalFile and addLocalDir of the SDK put local files into an image', async () => {
     const big = randomBytes(7 * 1024 * 1024)
     mkdirSync(join(files, 'tree/deep'), { recursive: true })
     writeFileSync(join(files, 'note.txt'), 'a note\n')
@@ -165,7 +166,8 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     const md5 = createHash('md5').update(big).digest('hex')
     assert.equal(said.result, `a note\nit works\ndeep/tool.sh\n${md5}  /srv/tree/big.bin\n755 0\n`)
     await sandbox.delete()
-    // The image depends on the files' contents: changed files make a new image, equal files use the existing one.
+    // An image depends on the contents of its files. If they change, a new image is built; otherwise the existing image
+    // is used.
     writeFileSync(join(files, 'note.txt'), 'another note\n')
     const other = await daytona.create({ image: image() })
     assert.equal((await other.process.executeCommand('cat /made')).result, 'another note\n')
@@ -197,7 +199,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('a build fails with the reason if its files are missing; uploaded files survive a crash of the server', async () => {
+  test('a build without its files fails with the reason; uploaded files survive a crash of the server', async () => {
     const hash = 'c'.repeat(32)
     const wanted = async (name: string) => {
       const buildInfo = { dockerfileContent: `FROM ${reference}\nCOPY hello /hello\n`, contextHashes: [hash] }
@@ -233,7 +235,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
   })
 })
 
-/** A program that counts, and reports on stderr that it got SIGTERM. */
+/** A program that counts once a second, and writes to stderr when it gets SIGTERM. */
 const counting = `trap 'echo asked >&2; exit 3' TERM; echo $$ > /pid; echo "$OWN $FROM_IMAGE $PWD"; n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done`
 
 suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
@@ -250,7 +252,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
   const linesOf = async ({ process }: Sandbox) =>
     ((await process.getEntrypointLogs()).stdout ?? '').split('\n').filter(Boolean)
 
-  test('the entrypoint has a session, its output can be followed, and it survives kill -9 of our programs', async () => {
+  test('an entrypoint has a session whose output can be followed, and survives kill -9 of our programs', async () => {
     await daytona.snapshot.create({ name: 'server', image: reference })
     const sandbox = await daytona.create({ snapshot: 'server', envVars: { OWN: 'mine' } })
     const { id, command, exitCode } = await commandOf(sandbox)
@@ -269,9 +271,10 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await until('what comes is followed', () => /\n20\n/.test(followed))
     const before = (await linesOf(sandbox)).length
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
-    // For a call that is already admitted, the gate reads the log from the agent, and needs neither control nor runner.
+    // The gate still serves this call, although control and runner were killed: it reads the log from the agent in the
+    // sandbox.
     await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
-    // The gate may admit calls by a cached answer of control, so call control itself.
+    // The gate could let this call pass with a cached answer, so only a call to control shows that control runs again.
     const isControlBack = () => daytona.get(sandbox.id).then(Boolean, () => false)
     await until('control is back', isControlBack, 60)
     await until('it went on', async () => (await linesOf(sandbox).catch(() => [])).length > before + 10, 60)
@@ -284,7 +287,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     assert.deepEqual(await commandOf(sandbox), { id, command })
     assert.deepEqual(await sandbox.process.listSessions(), [])
 
-    // The sandbox continues after the end of its entrypoint, and the log can still be read.
+    // After the end of its entrypoint, the sandbox keeps running and the entrypoint's log can still be read.
     await sandbox.process.executeCommand('kill -TERM $(cat /pid)')
     await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)
     await following
@@ -298,7 +301,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('a definition’s entrypoint is ENTRYPOINT followed by CMD; a snapshot’s own entrypoint replaces both', async () => {
+  test('the entrypoint is the image’s ENTRYPOINT with its CMD; the entrypoint of a snapshot replaces both', async () => {
     const image = () => Image.base(reference).entrypoint(['echo', 'of the definition'])
     const sandbox = await daytona.create({ image: image().cmd(['and more']) })
     await until('its end', async () => (await commandOf(sandbox)).exitCode === 0)
@@ -325,7 +328,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('if an entrypoint must be process 1, it fails, and its log suggests tini or dumb-init', async () => {
+  test('an entrypoint that must be process 1 fails, and its log suggests tini or dumb-init', async () => {
     const image = registry.put('team/init:1', makeBusyboxImage({ Entrypoint: ['/bin/busybox', 'init'] }))
     const sandbox = await daytona.create({ image })
     await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)
@@ -363,7 +366,7 @@ suite('private images', { skip: noBusybox }, () => {
     return stateOf(name)
   }
 
-  test('snapshots and builds pull images with their organization’s registry account and its newest password', async () => {
+  test('snapshots and builds pull images with the organization’s registry account and its newest password', async () => {
     const [basic, token] = guarded as [GuardedRegistry, GuardedRegistry]
     const tool = basic.registry.put('team/tool:1', makeBusyboxImage())
     const other = token.registry.put('team/other:1', makeBusyboxImage())
@@ -393,7 +396,8 @@ suite('private images', { skip: noBusybox }, () => {
     await sandbox.delete()
     assert.doesNotMatch(logs.join(''), /hidden-from/)
 
-    // The registry changes the password: the old one fails, and the new one works for the same snapshot.
+    // The registry changes the password. Pulling fails with the password that the organization has stored, and works
+    // after the organization has stored the new one.
     basic.accounts.set('team', 'hidden-from-everybody-2')
     await alcove.api('POST', '/snapshots/early/activate')
     assert.match(String((await settled('early'))['errorReason']), /does not show it to the account/)
@@ -408,7 +412,7 @@ suite('private images', { skip: noBusybox }, () => {
     await alcove.api('POST', '/snapshots', { name: 'late', imageName: tool })
     assert.match(String((await settled('late'))['errorReason']), /wants credentials/)
 
-    // The password is in no log, record or layer, and not in the database.
+    // The password is in no log, record or image layer on the disk, and not readable in the database.
     const found = await runCommand(['sh', '-c', `grep -rlF hidden-from ${alcove.data} || true`], { timeoutMs: 60_000 })
     assert.equal(String(found).trim(), '')
   })

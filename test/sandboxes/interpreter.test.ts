@@ -1,4 +1,5 @@
-// Interpreter contexts in real sandboxes, driven through the public SDK.
+// Tests the code interpreter in real sandboxes with the public SDK. An interpreter context is one Python process with
+// its own variables.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Daytona, DaytonaTimeoutError, type Sandbox } from '@daytona/sdk'
@@ -20,7 +21,7 @@ suite('the interpreter of the SDK', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('the interpreter runs code, keeps its state, and streams its output', async () => {
+  test('the SDK’s interpreter runs code, keeps variables between runs, and streams output', async () => {
     const pieces: string[] = []
     const { stdout, stderr, error } = await sandbox.codeInterpreter.runCode(
       'import sys, os\nx = 20\nprint("out", os.environ["A"])\nprint("err", file=sys.stderr)',
@@ -31,13 +32,13 @@ suite('the interpreter of the SDK', () => {
     assert.equal(next.stdout, '21 None\n')
   })
 
-  test('an exception of the code is part of the result, with its name, value and traceback', async () => {
+  test('an exception of interpreted code is in the result, with its name, value and traceback', async () => {
     const { stdout, error } = await sandbox.codeInterpreter.runCode('print("before")\n1 / 0')
     assert.deepEqual([stdout, error?.name, error?.value], ['before\n', 'ZeroDivisionError', 'division by zero'])
     assert.match(error!.traceback!, /line 2, in <module>\n {4}1 \/ 0/)
   })
 
-  test('contexts are isolated from each other, and can be listed and deleted', async () => {
+  test('interpreter contexts share no variables, and can be listed and deleted', async () => {
     const interpreter = sandbox.codeInterpreter
     const one = await interpreter.createContext('/tmp')
     const other = await interpreter.createContext()
@@ -61,13 +62,13 @@ suite('the interpreter of the SDK', () => {
     await interpreter.deleteContext(other)
   })
 
-  test('if code exceeds its timeout, the SDK throws its timeout error, and the context keeps its variables', async () => {
+  test('if interpreted code exceeds its timeout, the SDK throws an error; the context keeps its variables', async () => {
     const endless = 'kept = 1\nimport time\nwhile True: time.sleep(0.01)'
     await assert.rejects(sandbox.codeInterpreter.runCode(endless, { timeout: 1 }), DaytonaTimeoutError)
     assert.equal((await sandbox.codeInterpreter.runCode('print(kept)')).stdout, '1\n')
   })
 
-  test('if code ends its Python process, the SDK throws an error, and the next run works', async () => {
+  test('if interpreted code ends its Python process, the SDK throws an error; the next run works', async () => {
     await assert.rejects(sandbox.codeInterpreter.runCode('import os; os._exit(3)'), /exit code 3/)
     assert.equal((await sandbox.codeInterpreter.runCode('print("fresh")')).stdout, 'fresh\n')
   })

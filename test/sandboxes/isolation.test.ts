@@ -1,5 +1,5 @@
-// Hostile code inside a sandbox finds nothing of the host and nothing of other sandboxes, and the limits hold. Each test of a
-// refusal also checks that it would notice if the attempt succeeded.
+// Hostile code in a sandbox can see nothing of the host and of other sandboxes, and cannot exceed its limits. Each test
+// of a refusal also shows that the test would notice if the attempt succeeded.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -11,8 +11,8 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
 /**
- * Reason to skip the test of socket buffers. In cgroup v2 their memory counts for the sandbox, so the test would repeat that of
- * the memory bomb.
+ * A reason to skip the test of socket buffers. In cgroup v2, buffers count as memory of the sandbox, so the test of the
+ * memory limit covers them.
  */
 const countsBuffers = readLayout().version === 2 && 'cgroup v2 counts buffers as memory'
 
@@ -39,7 +39,7 @@ suite('inside a sandbox', () => {
     const [inside, outside, size] = (await root.run('cat /proc/self/uid_map')).trim().split(/\s+/).map(Number)
     assert.deepEqual([inside, size], [0, 65536])
     assert.ok(outside! >= 100_000, `uid 0 is ${outside} outside`)
-    // Find this process of the sandbox as the host sees it.
+    // Find out which pid and uid this process has on the host.
     await root.run('setsid sleep 4711 >/dev/null 2>&1 & sleep 0.1')
     const pid = await alcove.hostPid('sleep 4711')
     assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), new RegExp(`^Uid:\\s+${outside}\\s`, 'm'))
@@ -56,15 +56,15 @@ suite('inside a sandbox', () => {
     assert.match(await box.run('cat /proc/self/status'), /^CapEff:\t0{16}$/m)
   })
 
-  test('a command has no open file descriptors except stdin, stdout and stderr', async () => {
+  test('a command gets no open file descriptors except stdin, stdout and stderr', async () => {
     const listing = await root.run('ls -l /proc/self/fd | tail -n +2')
     const numbers = [...listing.matchAll(/ (\d+) -> /g)].map((match) => Number(match[1]))
-    // The fourth descriptor is the directory that `ls` itself reads.
+    // `ls` opens the directory that it lists, which is a fourth descriptor.
     assert.deepEqual(numbers.filter((number) => number > 2).length <= 1, true, listing)
     assert.doesNotMatch(listing, /agent|alcove/)
   })
 
-  test('PID 1 is the agent, and root inside can neither trace, read nor signal it', async () => {
+  test('PID 1 of a sandbox is the agent, and root in the sandbox can neither trace, read nor signal it', async () => {
     assert.match(await root.run('cat /proc/1/comm'), /alcove|agent/)
     for (const attempt of [
       'cat /proc/1/environ',
@@ -92,13 +92,14 @@ suite('inside a sandbox', () => {
     const mounts = await root.run('cat /proc/self/mountinfo')
     for (const path of [alcove.data, '/work/main', '/root/.npm']) {
       assert.notEqual((await root.try(`test -e ${path}`)).exitCode, 0, path)
-      // The root of a mount may name its source, but nothing below it may be reachable.
+      // The list of mounts may name the directory that is the source of the sandbox's root. Other paths of the host
+      // must not be in the list.
       assert.ok(!mounts.split('\n').some((line) => line.split(' ')[4] === path), path)
     }
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)
   })
 
-  test('mounts, new namespaces, tracing of other processes, and other privileged operations are refused', async () => {
+  test('in a sandbox, mounts, new namespaces, tracing and other privileged operations are refused', async () => {
     const refused = [
       'mount -t tmpfs none /mnt',
       'mount -o remount,rw /proc/sys',
@@ -147,7 +148,7 @@ suite('inside a sandbox', () => {
         "awk '$2==\"00000000\"{print $3}' /proc/net/route | head -1 | sed 's/../0x& /g' | awk '{printf \"%d.%d.%d.%d\", $4, $3, $2, $1}'",
       )
       assert.match(gateway, /^\d+\.\d+\.\d+\.\d+$/)
-      // Positive control: the listener answers a call from the host, where the call is allowed.
+      // This shows that the server answers at all: from the host, it can be called.
       const reached = await fetch(`http://127.0.0.1:${port}`).then(
         () => true,
         (error) => `${error.cause}`.includes('HTTP'),
@@ -175,7 +176,7 @@ suite('inside a sandbox', () => {
     }
   })
 
-  test('a memory bomb is killed inside the sandbox, and no other process is killed', async () => {
+  test('a process that uses too much memory is killed; its sandbox and other sandboxes go on', async () => {
     await using small = await createBox(alcove)
     const { exitCode } = await small.try('python3 -c "x=[bytearray(1<<20) for _ in range(1<<20)]"', { timeout: 120 })
     assert.notEqual(exitCode, 0)
@@ -183,7 +184,7 @@ suite('inside a sandbox', () => {
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('2,500 threads run in 1 GiB; the limit is visible inside, and the timeline says when it was reached', async () => {
+  test('2,500 threads run in 1 GiB; their limit is visible inside, and the timeline says when it is reached', async () => {
     await using small = await createBox(alcove, { memory: 1 })
     const threads = `
 import threading, resource
@@ -205,7 +206,7 @@ done.set()`
     assert.match(await said(), sentence)
   })
 
-  test('a fork bomb reaches the process limit, and the sandbox can still be deleted', async () => {
+  test('a fork bomb gets no further than the process limit, and its sandbox can still be deleted', async () => {
     const bombed = await createBox(alcove)
     await bombed.toolbox('POST', '/process/execute', { command: ':(){ :|:& };:', timeout: 3 })
     assert.equal(await box.run('echo alive'), 'alive')
@@ -234,7 +235,7 @@ print(sent >> 20)`
     assert.ok(mebibytes > 10 && mebibytes < 200, `${mebibytes} MiB`)
   })
 
-  test('packets to every address of a sandbox’s subnet make no neighbour entries on the host', async () => {
+  test('a sandbox that sends packets to all addresses of its subnet makes no neighbour entries on the host', async () => {
     const send = `
 import socket
 for n in range(3000):
@@ -243,7 +244,7 @@ for n in range(3000):
   one.sendto(b'x', socket.MSG_DONTROUTE, ('203.%d.%d.1' % (n // 256, n % 256), 9))
 print('sent')`
     assert.equal(await box.run(`python3 -c "${send}"`), 'sent')
-    // `ip neigh` does not list entries without ARP, which the kernel evicts as soon as there are too many.
+    // `ip neigh` leaves out entries that have never used ARP. The kernel removes such entries when there are too many.
     await box.run('setsid sleep 4713 >/dev/null 2>&1 & sleep 0.1')
     const inItsNetwork = ['--net', '--target', String(await alcove.hostPid('sleep 4713')), 'ip', 'neigh', 'show']
     const held = execFileSync('nsenter', inItsNetwork, { encoding: 'utf8' }).trim().split('\n')

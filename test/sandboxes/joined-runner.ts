@@ -1,4 +1,5 @@
-// A second runner on this machine for a test's server: `./alcove runner --join`, with its own data directory.
+// Starts a second runner on this machine and joins it to the server of a test. It is `./alcove runner --join` with a
+// data directory of its own.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,13 +16,13 @@ const launcher = resolve(import.meta.dirname, '../../alcove')
 const joinSeconds = 270
 
 export type JoinedRunner = AsyncDisposable & {
-  /** Lists leftovers of this runner's sandboxes, as `Platform` does. */
+  /** Lists what the host still has of this runner's sandboxes, in the form that `Platform.leftovers` has. */
   leftovers: () => string[]
-  /** Stops the runner in an orderly way; sandboxes keep running. */
+  /** Stops the runner as an operator would. Its sandboxes keep running. */
   stop: () => Promise<void>
 }
 
-/** Starts a runner in the state drained, so that it gets no sandboxes until the test allows it. */
+/** Starts a runner that is drained from the start, so that it gets no sandboxes until the test enables it. */
 export const joinRunner = async (alcove: Platform, id: string, env: Record<string, string>): Promise<JoinedRunner> => {
   const added = await alcove.api('POST', '/runners', { name: id })
   assert.equal(added.status, 201, JSON.stringify(added.body))

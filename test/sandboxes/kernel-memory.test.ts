@@ -1,6 +1,6 @@
-// A sandbox can fill the kernel's memory with objects that are neither charged nor limited. The runner notices and ends that
-// sandbox, and no other. The memory of the whole host is measured, so this file runs alone. Tests of all other objects are in
-// kernel-objects.test.ts.
+// A sandbox can fill the host's memory with objects of the kernel that are neither counted for the sandbox nor limited.
+// The runner must notice this and end only that sandbox. These tests measure the memory of the whole host, so no other
+// test may run at the same time. kernel-objects.test.ts tests all other objects.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,13 +30,14 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
 
   suite('the watch on kernel memory', () => {
     for (const { name, object } of watchedAttacks)
-      test(`a sandbox that fills kernel memory is ended, and its busy neighbours continue: ${object}`, {
+      test(`a sandbox that fills kernel memory is ended, and busy sandboxes beside it keep running: ${object}`, {
         timeout: 60_000,
       }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         const ended = new Promise<[string, Cause]>((resolve) => box.host.onExit((...end) => resolve(end)))
-        // The neighbours create processes, files and pages, which need mostly kernel memory.
+        // The sandboxes beside it create processes, files and pages. This work needs mostly kernel memory, and must not
+        // be taken for an attack.
         const busy = 'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 50)); /bin/true; n=$((n+1)); done'
         for (const neighbour of neighbours) await box.run(neighbour, `(${busy}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 30`).catch(() => {})
@@ -58,7 +59,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
       }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
-        // These neighbours use processes, many files with their pages, and sockets.
+        // Work of the two sandboxes that do not attack: processes, many files with their pages, and sockets.
         const busy = [
           'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 500)); /bin/true; n=$((n+1)); done',
           'while :; do dd if=/dev/zero of=/tmp/pages bs=1M count=30 2> /dev/null; attacks time-waits 0.3 & sleep 1; kill $!; done',
@@ -67,8 +68,8 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
           await box.run(neighbour, `(${busy[index]}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 120`).catch(() => {})
         const found = Promise.withResolvers<string>()
-        // The watch of the server's runner has limits that no test reaches in its short time. The test therefore uses a
-        // watch with lower limits.
+        // The runner's own watch has high limits, which a short test cannot reach. This test has a watch with lower
+        // limits.
         const watch = new KernelMemoryWatch({
           layout: readLayout(),
           bounds: { grownBytes: 6 * 1024 ** 2, pauseMs: 200, runMs: 400 },

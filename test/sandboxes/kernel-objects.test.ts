@@ -1,6 +1,6 @@
-// Every object that a sandbox can create in the kernel is charged to the sandbox or limited. Each attack runs for about a second
-// in a real sandbox, and is measured by the memory of the real host. Objects that the runner can only watch are in
-// kernel-memory.test.ts.
+// Every object that a sandbox can create in the kernel is counted as the sandbox's memory, or limited. Each test
+// creates one kind of object for about a second in a real sandbox, and measures the memory of the host.
+// kernel-memory.test.ts tests the objects that no limit counts, so that the runner must watch them.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,8 +10,8 @@ import { attacks, buildAttacks, holds, type Measured, measureAttack } from '#tes
 import { needsRoot } from '#test/needs-root.ts'
 
 /**
- * Maximum number of measurements per attack. A measurement that is too large is repeated, because it includes other
- * activity on the host.
+ * Maximum number of measurements of one attack. If a result is too large, the measurement is repeated, because
+ * something else on the host may have needed the memory.
  */
 const mostMeasurements = 3
 

@@ -1,5 +1,6 @@
-// Language servers in real sandboxes, through the unmodified public SDK. pylsp is in the default image. TypeScript is installed
-// into the sandbox as a user would do it, but from our node_modules.
+// Language servers in real sandboxes, used through the public SDK. The default image contains pylsp, for Python. The
+// test for TypeScript installs TypeScript into the sandbox, as a user would do, but from the node_modules of this
+// checkout.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { resolve } from 'node:path'
@@ -33,7 +34,7 @@ suite('createLspServer of the SDK', () => {
   }
   const upload = (path: string, text: string) => sandbox.fs.uploadFile(Buffer.from(text), path)
 
-  /** Installs TypeScript for the user, with the program for this kind of processor. */
+  /** Installs TypeScript in the sandbox, as the default user, with the native program for this machine's processor. */
   const installTypeScript = async () => {
     const native = `@typescript/typescript-linux-${process.arch}`
     const tar = execFileSync('tar', ['-C', nodeModules, '-cz', 'typescript', native], { maxBuffer: 256 * 1024 * 1024 })
@@ -42,7 +43,7 @@ suite('createLspServer of the SDK', () => {
     await run('ln -s ../lib/node_modules/typescript/bin/tsc .local/bin/tsc')
   }
 
-  test('the Python language server completes code and lists symbols, with relative and absolute paths', async () => {
+  test('the Python language server completes code and lists symbols in files with relative or absolute paths', async () => {
     await run('mkdir -p "my project"')
     await upload('my project/shapes.py', 'class Shape:\n    def area(self): return 1\n\nShape().ar\n')
     const lsp = await sandbox.createLspServer('python', 'my project')
@@ -71,7 +72,7 @@ suite('createLspServer of the SDK', () => {
     await until('the server has ended', async () => (await run('pgrep -c pylsp || true')) === '0')
   })
 
-  test('a missing TypeScript language server is an error with an install command, and that command works', async () => {
+  test('a missing TypeScript server is an error that names an install command; after the install, it starts', async () => {
     await run('mkdir -p web')
     await upload('web/app.ts', 'export class Greeter { greet() { return 1 } }\nconst g = new Greeter()\ng.gr\n')
     await upload('web/app.js', 'const list = [1]\nlist.ma\n')
@@ -93,7 +94,7 @@ suite('createLspServer of the SDK', () => {
     await javascript.stop()
   })
 
-  test('a language server ends when its sandbox stops, and can be started again in the restarted sandbox', async () => {
+  test('a language server ends when its sandbox stops, and can be started again when the sandbox runs again', async () => {
     const lsp = await sandbox.createLspServer('typescript', 'web')
     await lsp.start()
     await sandbox.stop()

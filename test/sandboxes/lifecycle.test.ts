@@ -1,4 +1,4 @@
-// The life of a real sandbox through HTTP: the effect of each verb on its files and processes.
+// The life of a real sandbox through HTTP: what each verb (stop, start, delete, …) does to its files and processes.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'
@@ -30,7 +30,7 @@ suite('the life of a sandbox', () => {
     assert.equal((await alcove.api('POST', `/sandbox/${box.id}/start`)).body['state'], 'started')
   })
 
-  test('stop sends SIGTERM first; a forced stop does not', async () => {
+  test('stop sends SIGTERM to the processes before SIGKILL; a forced stop sends only SIGKILL', async () => {
     await using box = await createBox(alcove)
     const program = 'trap "echo asked > ~/asked; exit 0" TERM; touch ~/traps; while :; do sleep 0.1; done'
     const trap = `rm -f ~/traps; setsid bash -c '${program}' >/dev/null 2>&1 & until [ -e ~/traps ]; do sleep 0.05; done`
@@ -48,7 +48,7 @@ suite('the life of a sandbox', () => {
     assert.notEqual((await box.try('cat ~/asked')).exitCode, 0)
   })
 
-  test('a deleted sandbox answers 404, its name is free, and nothing of it is left on the host', async () => {
+  test('a deleted sandbox answers 404, its name can be used again, and nothing of it is left on the host', async () => {
     const box = await createBox(alcove, { name: 'short-lived' })
     const deleted = await alcove.api('DELETE', `/sandbox/${box.id}`)
     assert.equal(deleted.status, 200)
@@ -68,7 +68,7 @@ suite('the life of a sandbox', () => {
     await until('it is gone', async () => (await alcove.api('GET', `/sandbox/${box.id}`)).status === 404)
   })
 
-  test('two sandboxes differ in hostname, machine id and address', async () => {
+  test('two sandboxes have different hostnames, machine ids and addresses', async () => {
     await using one = await createBox(alcove)
     await using two = await createBox(alcove)
     const facts = 'hostname; cat /etc/machine-id; cat /proc/sys/kernel/random/uuid; grep -c . /proc/net/dev'
@@ -76,7 +76,7 @@ suite('the life of a sandbox', () => {
     for (const line of [0, 1, 2]) assert.notEqual(a[line], b[line])
   })
 
-  test('the environment, labels and user of the create call are in effect', async () => {
+  test('a sandbox has the environment, labels and user that its create call names', async () => {
     await using box = await createBox(alcove, { env: { COLOUR: 'green' }, labels: { team: 'a' }, user: 'root' })
     assert.equal(await box.run('echo $COLOUR; id -un'), 'green\nroot')
     assert.deepEqual(box.record['labels'], { team: 'a' })

@@ -1,5 +1,5 @@
-// Links in a sandbox never let a toolbox call read or write on the host. The tests combine every kind of link with every call
-// that takes a path, also while the links change all the time.
+// A link in a sandbox must never make a toolbox call read or write a file of the host. The tests try each kind of link
+// with each call that takes a path, also while the link is replaced all the time.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,10 @@ const secret = 'of the host'
 
 suite('links', () => {
   let alcove: Platform
-  /** A directory of this host that everybody may write to. In the sandbox the same path means nothing, or another directory. */
+  /**
+   * A directory of the host that everybody may write to. Inside a sandbox, its path leads to nothing, or to a directory
+   * of the sandbox.
+   */
   let host: string
   before(async () => {
     alcove = await platform()
@@ -53,7 +56,7 @@ suite('links', () => {
     return form
   }
 
-  /** Every call that takes a path, for a file in a directory; destructive calls come last. */
+  /** All calls that take a path, for the file `name` in `directory`. Calls that delete or move something come last. */
   const callsOn = (box: Box, directory: string, name: string): [string, () => Promise<Response>][] => {
     const file = `${directory}/${name}`
     const [at, below] = [`path=${encodeURIComponent(file)}`, `path=${encodeURIComponent(directory)}`]
@@ -94,8 +97,8 @@ suite('links', () => {
   }
 
   /**
-   * Commands that make a link named `way` in the sandbox. If a program of the host followed the link, it would reach the
-   * canary's directory.
+   * Each kind of link, with the commands that make it in the sandbox under the name `way`. If a program of the host
+   * followed it, the program would reach the directory of the canary file.
    */
   const ways: Record<string, (target: string) => string> = {
     'an absolute one': (target) => `ln -s ${target} way`,
@@ -121,11 +124,13 @@ suite('links', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // In the following calls, the last part of the path is the link itself, not a file below the link.
+        // In these calls, the last part of the path is the link itself. In the calls before, it was a file below the
+        // link.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)
-        // If the link has a target in the sandbox, check that no call was refused for another reason.
+        // If the link has a target in the sandbox, calls must succeed. Otherwise they would be refused for another
+        // reason, and the test would prove nothing.
         if (isThere && what === 'an absolute one')
           assert.deepEqual(
             [statuses['list'], statuses['download'], statuses['upload'], statuses['move out']],
@@ -134,7 +139,7 @@ suite('links', () => {
         if (!isThere && what === 'an absolute one') assert.equal(statuses['download'], 404)
       })
 
-  test('a symbolic link that is replaced all the time never leads a toolbox call to the host', async () => {
+  test('a symbolic link that is replaced all the time never leads a toolbox call to a file of the host', async () => {
     await using box = await createBox(alcove)
     const before = onHost()
     await box.run(

@@ -1,5 +1,5 @@
-// The PATH of an image or a sandbox also applies in login shells: terminals use them, and coding agents run everything by `bash
-// -lc`.
+// A PATH that an image or a sandbox sets must also hold in login shells. Terminals start login shells, and coding
+// agents run all commands with `bash -lc`.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -31,14 +31,14 @@ suite('a PATH of the sandbox’s own', () => {
     })
   }
 
-  test('the PATH of one call applies to that call’s login shell', async () => {
+  test('a PATH that one call sets holds in the login shell of that call', async () => {
     const { result } = await sandbox.process.executeCommand("bash -lc 'echo $PATH'", undefined, {
       PATH: `/own:${path}`,
     })
     assert.match(result, /^\/own:\/opt\/venv\/bin:/)
   })
 
-  test('the sandbox’s PATH comes first in login shells that `su -` starts or that have no environment', async () => {
+  test('the sandbox’s PATH comes first in login shells of `su -`, and in those without any environment', async () => {
     const root = await daytona.create({ user: 'root', envVars: { PATH: path } })
     try {
       const first = async (command: string) =>
@@ -48,7 +48,7 @@ suite('a PATH of the sandbox’s own', () => {
       await first(`su - -c 'echo $PATH'`)
       await first(`env -i bash -lc 'echo $PATH'`)
       await first(`env -i sh -lc 'echo $PATH'`)
-      // A login shell without any environment, as sshd starts it.
+      // sshd starts a login shell like this, without any variable of the sandbox.
       await first(`env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/games bash -lc 'echo $PATH'`)
       assert.match((await root.process.executeCommand('env -i sh -c "command -v node"')).result, /node\n$/)
     } finally {

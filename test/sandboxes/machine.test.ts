@@ -1,4 +1,4 @@
-// The machine as programs inside a sandbox see it, and the timeline of a sandbox that ran out of resources.
+// What programs in a sandbox see of its machine, and what the timeline says about a sandbox that lacked memory.
 import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
 import { after, before, suite, test } from 'node:test'
@@ -37,7 +37,7 @@ suite('the machine of a sandbox', () => {
     return [...new Set(said)]
   }
 
-  test('programs see the sandbox’s CPUs and memory, including programs that start later', async () => {
+  test('programs see the CPUs and the memory of the sandbox, not of the host, whenever they start', async () => {
     await using box = await createBox(alcove, { cpu: 1, memory: 1 })
     assert.deepEqual([await seen(box, 'cpus'), await seen(box, 'memory')], [[1], [1024]])
     assert.equal((await alcove.api('POST', `/sandbox/${box.id}/resize`, { cpu: 2, memory: 2 })).status, 200)
@@ -48,10 +48,10 @@ suite('the machine of a sandbox', () => {
     )
   })
 
-  test('a program file with forbidden capabilities runs without them, for root and for the default user', async () => {
+  test('a program file with capabilities that sandboxes lack runs without them, as root and as default user', async () => {
     await using box = await createBox(alcove)
     await using asRoot = await createBox(alcove, { user: 'root' })
-    // The extended attribute of Debian's ping: CAP_NET_RAW, permitted and effective (version 2; capabilities(7)).
+    // Gives the file the attribute that Debian's `ping` has: CAP_NET_RAW, permitted and effective (version 2; capabilities(7)).
     const give = "os.setxattr('p', 'security.capability', struct.pack('<5I', 0x02000001, 1 << 13, 0, 0, 0))"
     const prepare = `cp /bin/echo p && python3 -c "import os, struct; ${give}"`
     const use = 'cd /tmp && ./p ran'
@@ -61,9 +61,9 @@ suite('the machine of a sandbox', () => {
     assert.equal(await box.run('grep -c " / overlay [^ ]*nosuid" /proc/mounts || grep " / " /proc/mounts'), '1')
   })
 
-  test('Landlock works, a new user namespace is refused immediately, and a variable marks the sandbox', async () => {
+  test('Landlock works, a new user namespace is refused immediately, and a variable shows it is a sandbox', async () => {
     await using box = await createBox(alcove)
-    // A Landlock ruleset that handles writing to files and allows none (landlock(7)).
+    // Makes a Landlock ruleset that forbids all writing to files (landlock(7)).
     const landlock = `
 import ctypes, struct
 call = ctypes.CDLL(None, use_errno=True).syscall
@@ -80,7 +80,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     assert.equal(await box.run('echo $IS_SANDBOX'), '1')
   })
 
-  test('ping works through a socket that needs no capability, for root and the user', async () => {
+  test('ping works for root and the default user, by a socket that needs no capability', async () => {
     const ping =
       'import socket, struct\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP); s.settimeout(10)\n' +
       's.sendto(struct.pack("!BBHHH", 8, 0, 0, 0, 1) + b"hello", ("127.0.0.1", 0)); print(s.recv(100)[-5:].decode())'
@@ -90,7 +90,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     }
   })
 
-  test('a sandbox’s disk is no faster than its limit, and programs inside see that limit', async (t) => {
+  test('a sandbox’s disk is no faster than its limit, and programs inside can read that limit', async (t) => {
     await using box = await createBox(alcove)
     const files = '/sys/fs/cgroup/blkio/blkio.throttle.*_bps_device /sys/fs/cgroup/io.max'
     const limits = (await box.try(`cat ${files} 2>/dev/null | grep -o '[0-9]*:[0-9]* .*'`)).result.trim()
@@ -102,7 +102,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     )
   })
 
-  test('the timeline reports a sandbox that ran out of memory and survived', async () => {
+  test('the timeline says that a process was killed for lack of memory although the sandbox goes on', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
     const isTold = async () => (await eventsOf(box)).some(({ from, to }) => from === to)
@@ -113,10 +113,10 @@ except PermissionError: print("held", open("/tmp/f").read())
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('the timeline says who killed PID 1, and does not blame an earlier shortage of memory', async () => {
+  test('the timeline says who killed PID 1, and does not name an earlier lack of memory as the cause', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
-    // Only a process of the host can kill PID 1. The kernel drops a signal from inside the sandbox.
+    // Only a process of the host can kill PID 1 of a sandbox: the kernel ignores a signal from inside.
     await box.run('sudo kill -9 1 || kill -9 1 || true')
     assert.equal(await box.run('echo alive'), 'alive')
     const pid = (await alcove.leftovers())
@@ -134,7 +134,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     assert.deepEqual(end?.cause, { detail: end?.reason })
   })
 
-  test('the timeline names who stopped, started and deleted the sandbox, even after the delete', async () => {
+  test('the timeline says who stopped, started and deleted a sandbox, and can be read after the delete', async () => {
     const box = await createBox(alcove)
     await alcove.api('POST', `/sandbox/${box.id}/stop`)
     await becomes(box, 'stopped')

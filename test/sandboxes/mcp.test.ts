@@ -1,4 +1,4 @@
-// Uses the tools of `/mcp` with the official clients of both protocol lines: 2.x and 1.x.
+// Uses the tools of `/mcp` with the official MCP clients, in their versions 2.x and 1.x.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -42,7 +42,7 @@ suite('POST /mcp with the official clients', () => {
     return text
   }
 
-  test('a model creates a sandbox, works in it, gets a preview link and deletes the sandbox', async () => {
+  test('an MCP client creates a sandbox, works in it, gets a preview link and deletes the sandbox', async () => {
     const made = JSON.parse(await done('create_sandbox', { env: { GREETING: 'hello' } })) as {
       id: string
       state: string
@@ -74,7 +74,7 @@ suite('POST /mcp with the official clients', () => {
     }
   })
 
-  test('a long output is cut in the middle, and a long file is read in parts', async () => {
+  test('a long output of an MCP tool is cut in the middle, and a long file is read in parts', async () => {
     const { id: sandbox } = JSON.parse(await done('create_sandbox')) as { id: string }
     try {
       const output = await done('run_command', { sandbox, command: 'seq 1 50000 | tee numbers.txt' })
@@ -91,19 +91,19 @@ suite('POST /mcp with the official clients', () => {
     }
   })
 
-  test('a refused call is an error that says what to do; an invalid input does not reach a sandbox', async () => {
+  test('a refused MCP call is an error that says what to do; an invalid input does not reach a sandbox', async () => {
     const missing = await use('run_command', { sandbox: 'no-such-sandbox', command: 'true' })
     assert.deepEqual([missing.isError, /not found.*\(404 NOT_FOUND\)$/i.test(missing.text)], [true, true])
     const invalid = await use('run_command', { sandbox: 'x', command: 'true', timeoutSeconds: 0 }).catch(String)
     assert.match(JSON.stringify(invalid), /timeoutSeconds/)
   })
 
-  test('a client of the 1.x line lists and calls the tools', async () => {
+  test('an MCP client of version 1.x lists and calls the tools', async () => {
     const former = new FormerClient({ name: 'former', version: '1' })
     const transport = new FormerTransport(new URL(`${alcove.url}/api/mcp`), {
       requestInit: { headers: { authorization: `Bearer ${alcove.key}` } },
     })
-    // The 1.x packages are not written for `exactOptionalPropertyTypes`.
+    // The cast is needed, because the types of the 1.x packages do not allow for `exactOptionalPropertyTypes`.
     await former.connect(transport as Parameters<FormerClient['connect']>[0])
     try {
       const { tools } = await former.listTools()
@@ -116,7 +116,7 @@ suite('POST /mcp with the official clients', () => {
     }
   })
 
-  test('POST without a credential gets 401; GET and DELETE get 405, because there are no sessions', async () => {
+  test('POST /mcp answers 401 without a credential; GET and DELETE answer 405, because there are no sessions', async () => {
     const ask = (method: string, headers = {}) => fetch(`${alcove.url}/mcp`, { method, headers })
     assert.equal((await ask('POST', { 'content-type': 'application/json' })).status, 401)
     const caller = { accept: 'text/event-stream', authorization: `Bearer ${alcove.key}` }

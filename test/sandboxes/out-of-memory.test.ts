@@ -1,5 +1,5 @@
-// Tests the answer to a caller when the kernel kills a process for lack of memory, for each way to run a program in a real
-// sandbox.
+// The kernel kills a process in a sandbox for lack of memory. These tests check what the caller gets then, for each way
+// to run a program.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, createBox, until } from './box.ts'
@@ -36,7 +36,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(String(body['result']), line)
   })
 
-  test('a session’s command that runs out of memory has exit code 137, `oom`, and the limit on stderr', async () => {
+  test('a session’s command that runs out of memory has exit code 137, `oom`, and the limit in stderr', async () => {
     await box.toolbox('POST', '/process/session', { sessionId: 's' })
     const { body } = await box.toolbox('POST', '/process/session/s/exec', { command })
     assert.deepEqual([body['exitCode'], body['oom'], body['stdout']], [137, true, 'before\n'])
@@ -77,7 +77,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(await logsOf(id, { 'x-daytona-sdk-version': '0.143.0' }), line)
   })
 
-  test('in a followed log, the line about lack of memory comes last; an earlier command has no such line', async () => {
+  test('a followed log ends with the line about lack of memory; a command that ended before has no such line', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const { cmdId: before } = await process.executeSessionCommand('s', { command: 'sleep 0.1; (exit 5)' })
@@ -103,7 +103,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.equal(JSON.parse(await logsOf(before!)).oom, undefined)
   })
 
-  test('if a child is killed for lack of memory but its command succeeds, only `oom` says so, not the output', async () => {
+  test('if a child process runs out of memory but its command succeeds, only `oom` says so, not the output', async () => {
     const lived = `python3 -c '${fill}' 2>/dev/null; echo lived`
     const { body } = await box.toolbox('POST', '/process/execute', { command: lived, timeout: 60 })
     assert.deepEqual([body['exitCode'], body['oom']], [0, true])
@@ -119,7 +119,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(stderr, line)
   })
 
-  test('if a terminal’s shell is killed for lack of memory, the SDK gets the reason', async () => {
+  test('if the shell of a terminal is killed for lack of memory, the SDK’s result says why', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const pty = await process.createPty({ id: 'memory', onData: () => {} })
@@ -128,7 +128,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.deepEqual([exitCode, error], [137, 'out of memory: the limit is 1 GiB'])
   })
 
-  test('a command that fails for another reason does not mention memory', async () => {
+  test('the answer to a command that fails for another reason does not mention memory', async () => {
     const { body } = await box.toolbox('POST', '/process/execute', { command: 'kill -9 $$' })
     assert.deepEqual([body['exitCode'], body['oom'], body['result']], [137, undefined, ''])
   })

@@ -1,5 +1,5 @@
-// Tests previews in a real browser, below a real domain name, over TLS. A page of one sandbox cannot use its visitor's cookie to
-// reach another sandbox's preview. A frame of another site shows the visitor everything that it should.
+// Previews in a real browser, below a real domain name, over TLS. A page of one sandbox must not use its visitor's
+// cookies to reach the preview of another sandbox. A frame in a page of another site must show a preview completely.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { BrowserContext, Page } from 'playwright-core'
@@ -7,7 +7,7 @@ import { type Box, createBox } from './box.ts'
 import { domain, foreign, openBrowser } from './browser.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** A server that names itself, counts its calls, accepts WebSockets and has a service worker. */
+/** A server for a preview. Its pages say its name; it counts calls, accepts WebSockets and has a service worker. */
 const server = `
 import base64, hashlib, http.server, sys
 name, calls = sys.argv[1], []
@@ -101,7 +101,7 @@ suite('previews in Chromium', () => {
     }
   }
 
-  /** Runs a test with a visitor who has opened both previews, and now looks at the attacker's page. */
+  /** Runs a test as a visitor who has opened the previews of both sandboxes, and now looks at the attacker's page. */
   const visitBoth = (see: (page: Page, context: BrowserContext) => Promise<void>) =>
     surf(async (page, context) => {
       await page.goto(await addressOf(victim))
@@ -112,7 +112,7 @@ suite('previews in Chromium', () => {
       await see(page, context)
     })
 
-  /** Runs a fetch in this page; returns its answer, or that it failed. */
+  /** Calls fetch in this page. Returns the answer, or that the browser refused the call. */
   const fetched = (page: Page, url: string, more: object = {}) =>
     page.evaluate(
       ([at, options]) =>
@@ -123,7 +123,7 @@ suite('previews in Chromium', () => {
       [url, { credentials: 'include', ...more }] as const,
     )
 
-  test('a preview’s page can fetch with the visitor’s access; another sandbox’s page cannot', async () => {
+  test('a page of a preview can fetch from it as its visitor; a page of another sandbox cannot', async () => {
     await visitBoth(async (page) => {
       for (const more of [{}, { mode: 'no-cors' }, { method: 'POST', mode: 'no-cors', body: 'x' }]) {
         assert.doesNotMatch(await fetched(page, `${originOf(victim.id)}/fetched`, more), /secret/)
@@ -133,7 +133,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /fetched/)
   })
 
-  test('a form on another sandbox’s page cannot post to a preview with the visitor’s access', async () => {
+  test('a form on a page of another sandbox cannot post to a preview as the visitor', async () => {
     await visitBoth(async (page) => {
       await Promise.all([
         page.waitForNavigation(),
@@ -149,7 +149,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /formed/)
   })
 
-  test('a preview’s page can open a WebSocket with the visitor’s access; another sandbox’s page cannot', async () => {
+  test('a page of a preview opens its WebSocket as its visitor; a page of another sandbox cannot', async () => {
     const hear = (page: Page, url: string) =>
       page.evaluate(
         (at) =>
@@ -168,7 +168,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /socket/)
   })
 
-  test('a service worker controls its own origin only, not another sandbox’s host or /preview path', async () => {
+  test('a service worker controls only its own origin, and no other sandbox’s host or /preview path', async () => {
     await visitBoth(async (page, context) => {
       const install = (script: string) =>
         page.evaluate(
@@ -180,7 +180,7 @@ suite('previews in Chromium', () => {
       assert.equal(await page.textContent('#said'), 'secret of victim')
       await page.goto(`${originOf(attacker.id)}/other`)
       assert.equal(await page.textContent('body'), 'taken by attacker')
-      // Try a host that resembles the victim's, and a path of the attacker's.
+      // Two attempts: a host name that looks like the victim's, and a path on the attacker's host.
       const other = await context.newPage()
       const path = `/preview/${attacker.id}/3000/?DAYTONA_SANDBOX_AUTH_KEY=${await tokenOf(attacker)}`
       for (const origin of [`https://${victim.id}.${domain}:${surfing.port}`, originOf(victim.id)]) {
@@ -190,7 +190,7 @@ suite('previews in Chromium', () => {
     })
   })
 
-  test('a frame in another sandbox’s page shows no private preview', async () => {
+  test('a frame in a page of another sandbox does not show a private preview', async () => {
     await visitBoth(async (page) => {
       await page.evaluate(`new Promise((resolve) => {
         const frame = document.createElement('iframe')
@@ -202,21 +202,21 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /framed/)
   })
 
-  test('a frame of another site shows a private preview by its token, with all calls of its page', async () => {
+  test('a frame on another site shows a private preview by its token, and calls of the preview’s page work', async () => {
     await surf(async (page) => {
       await page.goto(foreignPage(await addressOf(victim)))
       const frame = page.frameLocator('#preview')
       assert.equal(await frame.locator('#said').textContent(), 'secret of victim')
       const own = page.frames().find((one) => one.url().startsWith(originOf(victim.id)))!
       assert.match(await own.evaluate(() => fetch('/own').then((answer) => answer.text())), /secret of victim/)
-      // The browser sends this cookie only in frames of the foreign page. Opened directly, the preview does not know
-      // the visitor.
+      // The browser sends this cookie only in frames of that other site. If the preview is opened directly, it gets no
+      // cookie and answers 401.
       await page.goto(originOf(victim.id))
       assert.match((await page.textContent('body')) ?? '', /401/)
     })
   })
 
-  test('a frame of another site shows a private preview by its signed URL', async () => {
+  test('a frame on another site shows a private preview by a signed URL', async () => {
     const signed = await alcove.api('GET', `/sandbox/${victim.id}/ports/3000/signed-preview-url?expiresInSeconds=300`)
     await surf(async (page) => {
       await page.goto(foreignPage(`${originOf(String(signed.body['token']))}/`))
@@ -224,7 +224,7 @@ suite('previews in Chromium', () => {
     })
   })
 
-  test('a frame of another site shows a public preview after its warning', async () => {
+  test('a frame on another site shows a public preview after the preview’s warning page', async () => {
     const warn = (previewWarningEnabled: boolean) =>
       alcove.api('POST', `/organizations/${organizationId}/preview-warning`, { previewWarningEnabled })
     assert.equal((await warn(true)).status, 204)
@@ -242,7 +242,7 @@ suite('previews in Chromium', () => {
     }
   })
 
-  test('the gate’s waiting page shows the server of the sandbox as soon as that server listens', async () => {
+  test('the gate’s waiting page shows a preview as soon as the server in the sandbox listens', async () => {
     await using late = await createBox(alcove)
     await surf(async (page) => {
       await page.goto(await addressOf(late))

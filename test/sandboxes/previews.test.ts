@@ -1,4 +1,4 @@
-// Previews and signed file URLs on the real platform: a server bound to 127.0.0.1 inside a sandbox, seen from outside.
+// Previews and signed file URLs on a real server. The previewed program listens on 127.0.0.1 inside a sandbox.
 import assert from 'node:assert/strict'
 import { createHash, createHmac } from 'node:crypto'
 import { once } from 'node:events'
@@ -9,7 +9,10 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
-/** A server that returns the request it received, counts its calls, answers slowly, and echoes WebSocket frames. */
+/**
+ * A server for a preview. It answers with the request that it has received, counts calls, can answer slowly, and sends
+ * WebSocket frames back.
+ */
 const server = `
 import base64, hashlib, http.server, json, os, threading
 
@@ -102,7 +105,10 @@ suite('previews', () => {
   const open = (path: string, headers: Record<string, string>, method = 'GET') =>
     request({ host: proxy.hostname, port: proxy.port, path, method, headers, agent: false })
 
-  /** Calls `path` of the preview by its host name or, if `host` is undefined, of the gate itself. */
+  /**
+   * Calls a path of the preview by the preview's host name. If `host` is undefined, calls the gate by its own address
+   * instead.
+   */
   const ask = async (
     path: string,
     headers: Record<string, string> = {},
@@ -121,7 +127,7 @@ suite('previews', () => {
   const withToken = () => ({ 'x-daytona-preview-token': token })
   const seenBy = (answer: Answer) => JSON.parse(answer.text) as { path: string; headers: Record<string, string> }
 
-  test('a preview reaches a server on 127.0.0.1 by host name and by path, without forwarding the credential', async () => {
+  test('a preview can be called by host name and by path, and the server inside never gets the credential', async () => {
     for (const headers of [bearer(), withToken()] as Record<string, string>[]) {
       const named = await ask('/a?b=c', headers)
       assert.equal(named.status, 200, named.text)
@@ -134,7 +140,7 @@ suite('previews', () => {
     }
   })
 
-  test('a preview under the sandbox’s name redirects to the sandbox’s id, for callers who have access', async () => {
+  test('a preview under the sandbox’s name redirects callers with access to the sandbox’s id', async () => {
     await using other = await createBox(alcove, { name: `shop-${Date.now()}` })
     const host = hostOf(String(other.record['name']))
     const { status, headers } = await ask('/a?b=c', bearer(), { host })
@@ -143,7 +149,7 @@ suite('previews', () => {
     assert.equal((await ask('/a', {}, { host })).status, 401)
   })
 
-  test('no sandbox can be named like another sandbox’s id or token, and no name leads to another sandbox', async () => {
+  test('no sandbox can have another sandbox’s id or token as its name, and no name leads to another sandbox', async () => {
     for (const name of [box.id, box.id.toUpperCase(), box.id.replaceAll('-', ''), 'abcdefghijklmn01']) {
       assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, name)
     }
@@ -153,11 +159,11 @@ suite('previews', () => {
     )
   })
 
-  test('with the label preview-host, servers get the Host localhost, which many dev servers require', async () => {
+  test('with the label preview-host, servers get the header Host: localhost, which many dev servers require', async () => {
     await alcove.api('PUT', `/sandbox/${box.id}/labels`, { labels: { 'preview-host': 'localhost' } })
     try {
       const called = async () => seenBy(await ask('/', bearer())).headers
-      // The gate may cache the answer about a sandbox for a second.
+      // The gate may use a cached answer about the sandbox for a second, so the call is repeated.
       for (let tries = 0; tries < 50 && (await called())['host'] !== 'localhost:3000'; tries++)
         await new Promise((resolve) => setTimeout(resolve, 100))
       const { host, 'x-forwarded-host': real } = await called()
@@ -167,7 +173,7 @@ suite('previews', () => {
     }
   })
 
-  test('the preview of port 2280 is the toolbox, and its preview token opens HTTP calls and WebSockets', async () => {
+  test('the preview of port 2280 is the toolbox; its preview token is accepted for calls and WebSockets', async () => {
     const { body } = await alcove.api('GET', `/sandbox/${box.id}/ports/2280/preview-url`)
     const { host } = new URL(String(body['url']))
     const given = { 'x-daytona-preview-token': String(body['token']) }
@@ -184,7 +190,7 @@ suite('previews', () => {
     assert.match(said, /42/)
   })
 
-  test('links made with a key that expires open preview and toolbox, and stop working with the key', async () => {
+  test('preview links made with a key that expires stop working when that key is deleted', async () => {
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
     const made = await alcove.api('POST', '/api-keys', { name: 'for-an-hour', permissions: [], expiresAt })
     await using daytona = connectTo({ url: alcove.url, key: String(made.body['value']) })
@@ -201,13 +207,13 @@ suite('previews', () => {
     ]
     assert.deepEqual(await statuses(), [200, 200, 200, 200])
     await alcove.api('DELETE', '/api-keys/for-an-hour')
-    // The gate may cache the answer about a caller for a second.
+    // The gate may use a cached answer about the caller for a second, so the calls are repeated.
     for (let tries = 0; tries < 50 && (await statuses()).slice(0, 3).some((status) => status === 200); tries++)
       await new Promise((resolve) => setTimeout(resolve, 100))
     assert.deepEqual(await statuses(), [401, 401, 401, 200])
   })
 
-  test('a signed preview URL of port 2280 opens the toolbox without another credential, until it is revoked', async () => {
+  test('a signed preview URL of port 2280 opens the toolbox without a credential, until the URL is revoked', async () => {
     const path = `/sandbox/${box.id}/ports/2280/signed-preview-url`
     const { body } = await alcove.api('GET', path)
     const { host } = new URL(String(body['url']))
@@ -221,7 +227,7 @@ suite('previews', () => {
     assert.equal((await ask('/work-dir', {}, { host })).status, 401)
   })
 
-  test('the preview URL that the API returns works, and equals the one that the template in /config gives', async () => {
+  test('the preview URL that the API returns works, and equals the URL made from the template of GET /config', async () => {
     const { body } = await alcove.api('GET', `/sandbox/${box.id}/ports/3000/preview-url`)
     const { host, pathname } = new URL(String(body['url']))
     assert.equal((await ask(pathname, withToken(), { host })).status, 200)
@@ -241,7 +247,7 @@ suite('previews', () => {
     assert.equal((await ask('/', bearer(), { host: hostOf('no-such-sandbox') })).status, 404)
   })
 
-  test('a public sandbox is open to everybody, its toolbox is not', async () => {
+  test('everybody may call the previews of a public sandbox, but not its toolbox', async () => {
     await using open = await createBox(alcove, { public: true })
     assert.equal((await ask('/', {}, { host: hostOf(open.id) })).status, 502)
     await open.run(
@@ -254,7 +260,7 @@ suite('previews', () => {
     assert.equal((await ask(`/toolbox/${open.id}/work-dir`, {}, asProxy())).status, 401)
   })
 
-  test('a preview token in the query becomes a cookie, and browsers are redirected to the URL without it', async () => {
+  test('a preview token in the query becomes a cookie, and the browser is redirected to the URL without it', async () => {
     const { status, headers } = await ask(`/page?a=b&DAYTONA_SANDBOX_AUTH_KEY=${token}`, { accept: 'text/html' })
     assert.deepEqual([status, headers.location], [303, '/page?a=b'])
     const [cookie = ''] = headers['set-cookie'] ?? []
@@ -266,7 +272,7 @@ suite('previews', () => {
     assert.deepEqual([direct.status, seenBy(direct).path], [200, '/'])
   })
 
-  test('a signed preview URL opens its port without a credential, until it is revoked or expires', async () => {
+  test('a signed preview URL opens the preview of one port without a credential, until revoked or expired', async () => {
     const sign = async (seconds: number) =>
       (await alcove.api('GET', `/sandbox/${box.id}/ports/3000/signed-preview-url?expiresInSeconds=${seconds}`)).body
     const signed = await sign(600)
@@ -282,7 +288,7 @@ suite('previews', () => {
     for (const ended of [host, short]) await untilStatus(() => ask('/x', {}, { host: ended }), 401)
   })
 
-  test('a WebSocket works by host name with a key, and by path with the token of a browser', async () => {
+  test('a WebSocket of a preview opens by host name with a key, and by path with a preview token', async () => {
     const url = `ws://${proxy.host}`
     for (const open of [
       () => new WebSocket(`${url}/ws`, { headers: { host: hostOf(box.id), ...bearer() } }),
@@ -300,7 +306,7 @@ suite('previews', () => {
     assert.match(String(error), /401/)
   })
 
-  test('an upload of 50 MiB through a preview arrives complete', async () => {
+  test('an upload of 50 MiB to a server in a sandbox, through its preview, arrives complete', async () => {
     const body = Buffer.alloc(50 * 1024 * 1024)
     for (let at = 0; at < body.length; at += 4) body.writeUInt32LE((at * 2654435761) >>> 0, at)
     const { text } = await ask('/', bearer(), { method: 'POST', body })
@@ -312,13 +318,14 @@ suite('previews', () => {
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
     const pieces = answer.setEncoding('utf8')[Symbol.asyncIterator]()
     assert.equal((await pieces.next()).value, 'data: first\n\n')
-    // The server continues only now, so no part of the platform can have waited for the whole answer.
+    // Only now may the server send the next part. The first part has arrived before that, so nothing has waited for the
+    // whole answer.
     assert.equal((await ask('/go', bearer())).text, 'went')
     assert.equal((await pieces.next()).value, 'data: last\n\n')
     assert.equal((await pieces.next()).done, true)
   })
 
-  test('every start makes a new preview token', async () => {
+  test('at every start, a sandbox gets a new preview token', async () => {
     await using other = await createBox(alcove)
     const tokenNow = async () =>
       String((await alcove.api('GET', `/sandbox/${other.id}/ports/80/preview-url`)).body['token'])
@@ -350,7 +357,7 @@ suite('previews', () => {
     assert.equal((await ask(sign(await keyNow(), '/tmp/signed', 0), {}, asProxy())).status, 200)
   })
 
-  /** Calls until the status is as expected: the gate may admit a caller for one more second. */
+  /** Repeats a call until its status is as expected, because the gate may still admit a caller for a second. */
   const untilStatus = async (call: () => Promise<Answer>, status: number) => {
     for (let tries = 0; tries < 100; tries++) {
       if ((await call()).status === status) return

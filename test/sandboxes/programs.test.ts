@@ -1,4 +1,5 @@
-// Tests that an attacker who takes over one of our unprivileged programs gets its own files and connections, and no more.
+// If an attacker takes over one of the unprivileged programs of a server, the attacker gets that program's files and
+// connections and nothing else.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -23,7 +24,7 @@ const uidOf = (pid: number) => {
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
 
-/** Runs a script with the program's view of files and networks: as its unprivileged user, or as root. */
+/** Runs a script that sees the files and networks that the program sees, as the program's own user or as root. */
 const runInside = ({ pid }: Running, uid: number, script: string): string => {
   const there = ['nsenter', '-t', `${pid}`, '--mount', '--net', '--root', '--wd=/', '--']
   const asIt = [
@@ -45,7 +46,7 @@ suite('the programs of a running server', () => {
 
   before(async () => {
     alcove = await platform()
-    // A domain list makes the runner start the resolver.
+    // A sandbox with a domain list makes the runner start the resolver program.
     box = await createBox(alcove, { domainAllowList: 'example.com' })
     const names = ['postgres', 'control', 'gate', 'ssh-gateway'] as const
     running = await Promise.all(names.map(async (name) => ({ name, pid: await alcove.pidOf(name) })))
@@ -61,7 +62,7 @@ suite('the programs of a running server', () => {
 
   const uid = ({ name }: Running) => users[name as keyof typeof users]
 
-  test('each program has its own user, no capabilities, no way to gain any, and a system call filter', () => {
+  test('each program of a server has its own user, no capabilities or way to gain any, and a call filter', () => {
     assert.equal(new Set(Object.values(users)).size, Object.keys(users).length)
     for (const each of running) {
       const status = statusOf(each.pid)
@@ -75,7 +76,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('no program sees secrets, logs, disks of sandboxes, homes or the cgroups of the host', () => {
+  test('no program of a server sees secrets, logs, disks of sandboxes, homes or cgroups of the host', () => {
     const { secrets, log, runner, stateFile } = dataDirectoryAt(alcove.data)
     const places = [secrets, log, runner, stateFile, '/root', '/home', '/var/lib', '/var/log', '/sys', '/mnt', '/boot']
     for (const each of running) {
@@ -85,12 +86,12 @@ suite('the programs of a running server', () => {
         `for path in ${places.join(' ')}; do test ! -e $path || echo $path; done`,
       )
       assert.equal(found, '', each.name)
-      // Positive control: the script runs inside, and sees the things that must be visible.
+      // This shows that the script does run there: it sees what the program must see.
       assert.equal(runInside(each, uid(each), 'test -e /usr/bin && id -u'), `${uid(each)}`, each.name)
     }
   })
 
-  test('no program sees a socket of another program, except the sockets that are meant for it', () => {
+  test('no program of a server sees the socket of another program, except the sockets that it needs', () => {
     const sockets = 'find / -type s 2>/dev/null'
     const seen = (name: string) => {
       const program = running.find((each) => each.name === name)!
@@ -101,7 +102,7 @@ suite('the programs of a running server', () => {
     assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('resolver'), [])
     assert.deepEqual(seen('ssh-gateway'), [])
-    // The directory also has the sockets of runners of other servers on this host.
+    // In this directory there may also be sockets of the runners of other servers.
     const ofRunners = seen('gate')
     assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
     const places = [dirname(runnerSocket), dirname(agentSockets)]
@@ -113,7 +114,7 @@ suite('the programs of a running server', () => {
     assert.match(runInside(gate, uid(gate), `ls ${agentSockets} || echo no`), /no$/)
   })
 
-  test('no program sees a process of another program, and programs cannot signal each other', () => {
+  test('no program of a server sees a process of another program, or can send it a signal', () => {
     for (const each of running) {
       const others = runInside(each, uid(each), 'ls /proc')
         .split('\n')

@@ -1,4 +1,4 @@
-// Terminals in real sandboxes, driven through the public SDK.
+// Terminals in real sandboxes, used through the public SDK.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, PtyHandle, Sandbox } from '@daytona/sdk'
@@ -39,7 +39,7 @@ suite('terminals of the SDK', () => {
     assert.deepEqual(await sandbox.process.listPtySessions(), [])
   })
 
-  test('Ctrl-C, a resize and a clean exit work through the SDK', async () => {
+  test('Ctrl-C, a resize and an `exit` in a terminal work through the SDK', async () => {
     const { pty, screen } = await create({ id: 'b' })
     await pty.sendInput('echo run$((1)); sleep 3600\n')
     await screen.shows(/run1/)
@@ -52,7 +52,7 @@ suite('terminals of the SDK', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   })
 
-  test('two clients can share a terminal; it survives if one client leaves, and a kill ends it for both', async () => {
+  test('two clients can share a terminal; it goes on if one leaves, and a kill ends it for both', async () => {
     const first = await create({ id: 'c' })
     await first.pty.sendInput('echo first$((1))\n')
     await first.screen.shows(/first1/)
@@ -71,7 +71,7 @@ suite('terminals of the SDK', () => {
     await assert.rejects(sandbox.process.connectPty('c', { onData: screen.take }), /no PTY session/)
   })
 
-  test('an id that is in use and a missing directory are errors of the SDK', async () => {
+  test('the SDK throws an error if a new terminal has the id of an existing one, or a missing directory', async () => {
     const { pty } = await create({ id: 'd' })
     await assert.rejects(create({ id: 'd' }))
     await assert.rejects(create({ id: 'e', cwd: '/nowhere' }), /cannot be used/)

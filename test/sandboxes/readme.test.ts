@@ -1,4 +1,4 @@
-// Runs the examples of the README and the user's guide exactly as they are printed.
+// Runs the examples of the README and of the guides exactly as they are printed there.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -34,10 +34,7 @@ const run = async (command: string, args: string[], options: { cwd: string; env:
 
 suite('the README', () => {
   let server: Platform
-  /**
-   * A directory like that of a reader who follows the guide: the SDK is installed in it, and no file of Alcove is
-   * there.
-   */
+  /** A directory like that of a reader of the guide: it has the SDK, and no file of Alcove. */
   const desk = mkdtempSync(join(tmpdir(), 'alcove-readme-'))
   before(async () => {
     server = await platform()
@@ -49,7 +46,7 @@ suite('the README', () => {
     await server?.[Symbol.asyncDispose]()
   })
 
-  /** Replaces only the server's address in the text, because the test's server is not at the default address. */
+  /** Replaces only the address of the server in an example, because the server of this test has another address. */
   const here = (text: string) =>
     text
       .replaceAll('http://127.0.0.1:4600', server.url)
@@ -77,7 +74,7 @@ suite('the README', () => {
     await server.api('DELETE', `/sandbox/${sandbox.id}`)
   })
 
-  test('the README’s SDK script runs unchanged with the README’s line that sets the key, and ends by itself', async () => {
+  test('the SDK script of the README runs unchanged, with the README’s line that sets the key, and ends', async () => {
     const [script] = blocks('js')
     assert.ok(script)
     const [setKey] = /(?<=`)export [^`]+(?=`)/.exec(readme) ?? []
@@ -92,7 +89,8 @@ suite('the README', () => {
 
   test('the code of the first-agent guide, joined to one file, prints the output that the guide shows', async () => {
     const file = join(desk, 'agent.mjs')
-    // The server shows no build log of an image that it has already: a second run of this test builds another image.
+    // A server shows a build log only if it builds. A second run of this test would use the image of the first one, so
+    // the text in the image differs each time.
     const words = `made once, ${randomUUID()}`
     writeFileSync(file, blocks('js', guide).join('\n').replace('made once', words))
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
