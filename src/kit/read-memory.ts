@@ -1,23 +1,28 @@
-// The read buffer of one connection. It starts small and grows while the consumer of the bytes keeps up. All connections of
-// a program share a budget for large buffers, so that many slow consumers cannot hold much memory.
+// The read buffer of one connection. It starts small, and grows while the consumer processes bytes as fast as they
+// come. All connections of a program share a budget for large buffers, so that many slow consumers together cannot hold
+// much memory.
 
-/** Bytes before each piece that the consumer may overwrite, to put a header there without a copy. */
+/** Free bytes before each piece. The consumer may put a header there, and then sends header and piece without a copy. */
 const headroomBytes = 16
 
 const leastBytes = 16 * 1024
 
 /**
- * Bytes of the large buffers of all connections of this program. The small buffer of each connection is not counted.
+ * Maximum number of bytes of all large buffers of this program together. The small buffer that each connection has is
+ * not counted.
  */
 const budgetBytes = 8 * 1024 * 1024
-/** A connection gets at most this fraction of the free budget, an eighth, so that later connections get memory too. */
+/**
+ * A connection gets at most an eighth of the free budget for its large buffer. Connections that come later therefore
+ * get some too.
+ */
 const shareOfRest = 8
 
 let lentBytes = 0
 
 const memoryOf = (bytes: number): Buffer => Buffer.allocUnsafeSlow(headroomBytes + bytes).subarray(headroomBytes)
 
-/** Number of consecutive reads that fit into the small buffer, after which the large buffer is freed. */
+/** The large buffer is freed after this many reads in a row whose bytes fit into the small buffer. */
 const littleReads = 8
 
 export class ReadMemory {
@@ -31,8 +36,8 @@ export class ReadMemory {
   }
 
   /**
-   * Adapts the buffer after a read of `size` bytes, up to `mostBytes`. The caller must no longer use the bytes of that
-   * read.
+   * Adapts the size of the buffer after a read of `size` bytes. The buffer never exceeds `mostBytes`. The caller must
+   * no longer use the bytes that were read, because the buffer may be replaced.
    */
   fit(size: number, mostBytes: number): void {
     this.#littleReads = size > leastBytes ? 0 : this.#littleReads + 1

@@ -1,4 +1,4 @@
-/** Reads a whole body into memory. Throws the error that `tooLarge` makes once the body has more than `mostBytes`. */
+/** Reads a whole body into memory. If it has more than `mostBytes`, throws the error that `tooLarge` returns. */
 export const readWhole = async (
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   mostBytes: number,

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { accountFor, readRegistryAddress } from './registry-address.ts'
 
 suite('the address of a registry', () => {
-  test('`readRegistryAddress` returns the host as in image names, for every spelling of an address', () => {
+  test('`readRegistryAddress` returns the host in the form that image names have, for each spelling', () => {
     const hosts = {
       'ghcr.io': 'ghcr.io',
       ' https://GHCR.io/ ': 'ghcr.io',
@@ -20,12 +20,12 @@ suite('the address of a registry', () => {
     assert.deepEqual(readRegistryAddress('HTTP://a.example:80'), { host: 'a.example:80', isPlain: true })
   })
 
-  test('`readRegistryAddress` returns docker.io for all names of Docker Hub', () => {
+  test('`readRegistryAddress` returns docker.io for each of Docker Hub’s host names', () => {
     for (const given of ['docker.io', 'https://index.docker.io/v1/', 'registry-1.docker.io', 'Registry.Hub.Docker.com'])
       assert.deepEqual(readRegistryAddress(given), { host: 'docker.io', isPlain: false }, given)
   })
 
-  test('`readRegistryAddress` refuses an unusable address with the reason', () => {
+  test('`readRegistryAddress` refuses an address that cannot be used, and says why', () => {
     const wrong = {
       '': /must be the host/,
       'file:///etc/passwd': /must begin with https/,
@@ -58,7 +58,7 @@ suite('the registry credentials that are used for an image', () => {
   const account = (host: string, project = '') => ({ host, project })
   const named = (registry: string, repository: string) => ({ registry, repository })
 
-  test('an image gets the credentials with the longest matching project, or else those without a project', () => {
+  test('an image gets the credentials with the longest project that fits, or else those without a project', () => {
     const accounts = [account('a.example', 'team'), account('a.example'), account('a.example', 'team/tools')]
     const found = (repository: string) => accountFor(named('a.example', repository), accounts)?.project
     assert.deepEqual(['team/tools/x', 'team/app', 'teams/app', 'team', 'other'].map(found), [

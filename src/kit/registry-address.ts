@@ -1,15 +1,15 @@
-// Reads the names of registries, and chooses which of an organization's accounts is used for an image. Control and the
-// runner share these rules.
+// Reads addresses of registries, and chooses an organization's account for the registry of an image. Control and the
+// runner both use this file, so that they make the same choice.
 
-/** Names of Docker Hub. Images are named by the first one. */
+/** Host names of Docker Hub. Image names use the first one. */
 const dockerHub = ['docker.io', 'index.docker.io', 'registry-1.docker.io', 'registry.hub.docker.com', 'hub.docker.com']
 
 const hostShape = /^(?:[a-z\d](?:[a-z\d-]*[a-z\d])?)(?:\.[a-z\d](?:[a-z\d-]*[a-z\d])?)*(?::[1-9]\d{0,4})?$/
 const longest = 255
 
 /**
- * The host (and port) by which images of a registry are named. Docker Hub has several names, and one of them is
- * always used. The port 443 is left out, because it is the usual port.
+ * Returns the host, and perhaps port, that image names use for a registry. For Docker Hub this is `docker.io`,
+ * whichever of its names is given. The port 443 is left out, because it is the default.
  */
 export const canonicalRegistry = (host: string): string => {
   const name = host.toLowerCase().replace(/:443$/, '')
@@ -17,8 +17,8 @@ export const canonicalRegistry = (host: string): string => {
 }
 
 /**
- * Reads the address of a registry, with or without a scheme, and returns its host. Returns a string that begins with "must" if the
- * address cannot be used: it completes a sentence about the field.
+ * Reads the address of a registry, with or without a scheme, and returns its host. If the address cannot be used,
+ * returns a text that begins with "must". The caller puts it after the name of the field.
  */
 export const readRegistryAddress = (given: string): { host: string; isPlain: boolean } | string => {
   const text = given.trim()
@@ -27,20 +27,25 @@ export const readRegistryAddress = (given: string): { host: string; isPlain: boo
   if (rest.includes('@')) return 'must hold no credentials; they have fields of their own'
   if (/[?#\\\s]/.test(rest)) return 'must be only the host of a registry, such as ghcr.io or registry.example:5000'
   const [, name = '', path = ''] = /^([^/]*)(.*)$/s.exec(rest) ?? []
-  // Docker's own files name Docker Hub as https://index.docker.io/v1/.
+  // Docker's own configuration files have https://index.docker.io/v1/ as the address of Docker Hub, so this path is
+  // allowed.
   if (!/^(?:\/|\/v[12]\/?)?$/.test(path)) return 'must have no path; the part before the repository is the project'
   const host = name.toLowerCase()
   const url = `https://${host}/`
   const isSound = host.length <= longest && hostShape.test(host) && URL.canParse(url)
-  // An address in another notation, for example 0x7f.1, would mean another host than it seems to name.
+  // Refuses an IP address in an unusual notation, such as 0x7f.1. It would mean another host than it seems to name.
   if (!isSound || new URL(url).hostname !== host.replace(/:\d+$/, ''))
     return 'must be the host of a registry, such as ghcr.io or registry.example:5000'
-  // Without a dot, a colon or `localhost`, the first part of an image's name is a repository and not a registry.
+  // The first part of an image's name counts as a registry only if it has a dot or a colon, or is `localhost`.
+  // Otherwise it belongs to the repository.
   if (!/[.:]/.test(host) && host !== 'localhost') return 'must be a host with a dot or a port in its name'
   return { host: canonicalRegistry(host), isPlain: /^http$/i.test(scheme) }
 }
 
-/** An account of an organization at a registry. `project`: the beginning of its repositories' names; may be empty. */
+/**
+ * An organization's account at a registry. `project`: the account is for repositories whose name begins with this text.
+ * Empty: it is for all repositories.
+ */
 export type RegistryAccount = { host: string; project: string }
 
 type Named = { registry: string; repository: string }
@@ -48,8 +53,9 @@ type Named = { registry: string; repository: string }
 const isBelow = (repository: string, project: string) => repository === project || repository.startsWith(`${project}/`)
 
 /**
- * Finds the account for an image, among those at the image's registry. First choice: the longest project to which the
- * repository belongs. Otherwise: an account without a project, or else the first account.
+ * Returns the account that is used for an image, from those for the image's registry. The account whose project is the
+ * longest beginning of the repository's name is preferred. Otherwise the result is an account without a project, or
+ * else the first account.
  */
 export const accountFor = <Account extends RegistryAccount>(
   { registry, repository }: Named,

@@ -1,7 +1,8 @@
-// The setting that names mirrors of registries.
+// Reads the setting that names mirrors of image registries.
 
 /**
- * A mirror: images of `registry` are pulled from `location`. The location is a host, perhaps with a port and a path.
+ * A mirror: images of `registry` are pulled from `location` instead. The location is a host, perhaps with a port and a
+ * path.
  */
 export type Mirror = { registry: string; location: string }
 
@@ -9,7 +10,7 @@ const shape = /^[a-zA-Z0-9.-]+(?::\d{1,5})?=[a-zA-Z0-9.-]+(?::\d{1,5})?(?:\/[a-z
 
 export const mirrorsMeaning = 'mirrors of registries, such as docker.io=mirror.corp:5000/hub, separated by commas'
 
-/** Reads the mirrors from the setting. Returns `undefined` if one of them is invalid. */
+/** Returns the mirrors that the setting names. Returns `undefined` if one of them has the wrong form. */
 export const readMirrors = (names: readonly string[]): Mirror[] | undefined => {
   if (!names.every((name) => shape.test(name))) return undefined
   return names.map((name) => {

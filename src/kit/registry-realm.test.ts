@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { readChallenges, trustedRealm } from './registry-realm.ts'
 
 suite('challenges in the answers of a registry', () => {
-  test('`readChallenges` reads all challenges of a `WWW-Authenticate` header, quoted or not', () => {
+  test('`readChallenges` reads all challenges of a `WWW-Authenticate` header, with or without quotes', () => {
     const read = readChallenges('Basic realm="a, \\"b\\"", Bearer Realm="https://a.example/token",service=tokens')
     assert.deepEqual(
       read.map(({ scheme, parameters }) => [scheme, { ...parameters }]),
@@ -21,7 +21,7 @@ suite('where a registry’s password may be sent', () => {
   const trusted = (registry: string, realm: string, isPlain = false) =>
     trustedRealm(registry, realm, isPlain) !== undefined
 
-  test('a registry’s password may be sent to an encrypted token address on its host or in its domain', () => {
+  test('a registry’s password may go to an encrypted token address on the registry’s host or in its domain', () => {
     for (const [registry, realm] of [
       ['ghcr.io', 'https://ghcr.io/token'],
       ['docker.io', 'https://auth.docker.io/token'],
@@ -33,7 +33,7 @@ suite('where a registry’s password may be sent', () => {
       assert.ok(trusted(registry, realm), realm)
   })
 
-  test('a registry’s password is sent to no other host, and to no token address without encryption', () => {
+  test('a registry’s password goes to no other host, and to no token address without encryption', () => {
     for (const [registry, realm] of [
       ['ghcr.io', 'https://evil.example/token'],
       ['ghcr.io', 'https://ghcr.io.evil.example/token'],
@@ -50,7 +50,7 @@ suite('where a registry’s password may be sent', () => {
       assert.ok(!trusted(registry, realm), realm)
   })
 
-  test('a registry without encryption may have a token address without encryption, on its own host only', () => {
+  test('a registry without encryption may have an unencrypted token address, but only on its own host', () => {
     assert.ok(trusted('127.0.0.1:5000', 'http://127.0.0.1:5001/token', true))
     assert.ok(!trusted('127.0.0.1:5000', 'http://127.0.0.2:5001/token', true))
     assert.ok(!trusted('a.example:5000', 'http://b.example:5000/token', true))

@@ -1,6 +1,6 @@
-// Decides to which hosts a registry's password may be sent. A registry that uses tokens names another address, its
-// realm, from which clients get tokens for the password. The password is sent only to a realm that plausibly has the
-// owner of the registry.
+// Decides to which addresses a registry's password may be sent. Many registries name another address, the realm, where
+// clients exchange the password for a token. A hostile registry could name any address. The password is therefore sent
+// only to a realm that probably has the same owner as the registry.
 import { isIP } from 'node:net'
 
 export type Challenge = { scheme: string; parameters: Readonly<Record<string, string>> }
@@ -8,7 +8,7 @@ export type Challenge = { scheme: string; parameters: Readonly<Record<string, st
 const longestHeader = 16 * 1024
 const piece = /([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))|([\w-]+)/g
 
-/** Reads the challenges of a `WWW-Authenticate` header (RFC 9110 §11.6.1). Names are in lower case. */
+/** Reads the challenges of a `WWW-Authenticate` header (RFC 9110 §11.6.1). The returned names are in lower case. */
 export const readChallenges = (header: string): Challenge[] => {
   const challenges: { scheme: string; parameters: Record<string, string> }[] = []
   for (const [, name, quoted, plain, scheme] of header.slice(0, longestHeader).matchAll(piece)) {
@@ -24,12 +24,12 @@ export const readChallenges = (header: string): Challenge[] => {
 
 const hostnameOf = (host: string) => host.replace(/:\d+$/, '')
 
-/** Known realms that are in another domain than their registry. */
+/** Realms in another domain than their registry, which are known to have the registry's owner. */
 const knownRealms: Readonly<Record<string, string>> = { 'docker.io': 'auth.docker.io' }
 
 /**
- * The domain of a host's owner, guessed without a list of public suffixes: the last two labels of the host, or three
- * labels below a short suffix such as co.uk.
+ * Returns the domain that probably belongs to the owner of a host: the last two labels of the host name. If the suffix
+ * is short, such as co.uk, it is the last three. This is a guess, without a list of public suffixes.
  */
 const domainOf = (hostname: string): string => {
   if (isIP(hostname) !== 0) return hostname
@@ -39,8 +39,9 @@ const domainOf = (hostname: string): string => {
 }
 
 /**
- * Returns the realm's URL if the registry's password may be sent there: the realm is encrypted, and on the registry's
- * host or in its domain. A registry without encryption may have a realm without encryption, on its own host.
+ * Returns the URL of a realm to which the registry's password may be sent; otherwise undefined. The realm must be
+ * encrypted, and be on the registry's host or in its domain. If the registry itself is not encrypted (`isPlain`), an
+ * unencrypted realm on its own host is accepted too.
  */
 export const trustedRealm = (registry: string, realm: string, isPlain: boolean): URL | undefined => {
   const url = URL.canParse(realm) ? new URL(realm) : undefined

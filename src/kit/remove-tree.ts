@@ -1,5 +1,5 @@
-// Removes a tree that others have written. A path in it may be longer than PATH_MAX, so a call with the whole path fails
-// (ENAMETOOLONG). rm(1) works because it walks directory by directory.
+// Removes a directory tree that untrusted programs have written. Its paths may be longer than PATH_MAX, so that a call
+// with such a path fails (ENAMETOOLONG). rm(1) can remove the tree, because it enters one directory after the other.
 import { setTimeout as delay } from 'node:timers/promises'
 import { runCommand } from './run-command.ts'
 
@@ -7,8 +7,8 @@ const timeoutMs = 10 * 60_000
 const patienceMs = 100
 
 /**
- * Removes the tree. Succeeds if the path does not exist. `tries`: number of attempts, with growing pauses, for files
- * that a process still uses while it ends.
+ * Removes the tree. Does nothing if the path does not exist. `tries`: number of attempts, with longer and longer
+ * pauses. Several are needed if a process that is ending still uses files in the tree.
  */
 export const removeTree = async (path: string, { tries = 1 }: { tries?: number } = {}): Promise<void> => {
   for (let tried = 1; ; tried++) {

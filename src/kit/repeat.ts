@@ -1,6 +1,6 @@
 /**
- * Repeats `work`, each time `seconds` after the previous run has ended. With 0 seconds, `work` is never run. Returns a
- * function that stops the repetition; it does not wait for a running `work`.
+ * Runs `work` repeatedly: each run begins `seconds` after the end of the run before. If `seconds` is 0, `work` never
+ * runs. Returns a function that stops the repetition without waiting for a run that has begun.
  */
 export const repeat = (
   seconds: number,

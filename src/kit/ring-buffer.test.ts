@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { RingBuffer } from './ring-buffer.ts'
 
 suite('a ring buffer', () => {
-  test('`RingBuffer` keeps the last bytes, for all sizes of the pieces', () => {
+  test('`RingBuffer` keeps the last bytes of its input, whatever the sizes of the pieces are', () => {
     for (const sizes of [[1], [3], [7], [2, 5, 1, 11, 4], [20], [4, 4, 4]]) {
       const ring = new RingBuffer(4)
       let given = ''

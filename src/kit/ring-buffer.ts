@@ -1,4 +1,4 @@
-/** Keeps the last `capacity` bytes of its input. The capacity is at least 1. */
+/** Keeps the last `capacity` bytes of what is added to it. `capacity` is at least 1. */
 export class RingBuffer {
   readonly #block: Buffer
   #total = 0
@@ -11,7 +11,7 @@ export class RingBuffer {
     return Math.min(this.#total, this.#block.length)
   }
 
-  /** Number of all bytes that were ever added to the buffer. */
+  /** Number of bytes that were ever added, including those that are no longer kept. */
   get totalBytes(): number {
     return this.#total
   }

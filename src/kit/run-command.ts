@@ -1,5 +1,5 @@
-// Runs one program of the host until it exits. No shell is used. Output and time are limited, and errors quote the
-// output.
+// Runs one program of the host, without a shell, and waits for its end. Output and time are limited. The error of a
+// failed program contains what the program has printed.
 import { spawn } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { constants as osConstants } from 'node:os'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { CommandServer, type Question } from './command-server.ts'
 
 type CommandOptions = {
-  /** Text that is written to standard input. Absent: standard input is empty. */
+  /** Text for the program's standard input. Absent: standard input is empty. */
   input?: string
   /** Milliseconds after which the program is killed. */
   timeoutMs?: number
@@ -33,7 +33,7 @@ const outputLimitBytes = 32 * 1024 * 1024
 const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const systemEnvironment = { PATH: systemPath, LC_ALL: 'C.UTF-8' }
 
-/** The full path of the program that `runCommand` would start for a name. */
+/** Returns the full path of the program that `runCommand` starts for this name. */
 export const pathOfProgram = async (name: string): Promise<string> => {
   for (const directory of systemPath.split(':')) {
     const path = join(directory, name)
@@ -49,8 +49,8 @@ export const pathOfProgram = async (name: string): Promise<string> => {
 let server: CommandServer | undefined
 
 /**
- * After this call, a small process starts the commands (`argv`, which runs `native/serve.c`). Starting a program copies
- * its parent process, and a small process is copied faster.
+ * After this call, a small process (`argv`, which runs `native/serve.c`) starts all commands. Starting a program copies
+ * the process that starts it, and a small process is copied faster.
  */
 export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Disposable => {
   const mine = new CommandServer(argv, systemEnvironment)
@@ -63,16 +63,13 @@ export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Dis
   }
 }
 
-/** Tells the command server to prepare for a command that moves a process between cgroups. */
+/** Tells the small process to prepare for a command that will move a process between cgroups. */
 export const expectMove = (): void => server?.expectMove()
 
-/** Largest question to the command server, in bytes. */
+/** Maximum size of a question to the small process, in bytes. */
 const questionLimitBytes = 1024 * 1024
 
-/**
- * Runs a command through the command server. Returns undefined if there is no server, or if the input is too long for
- * the server.
- */
+/** Lets the small process run a command. Returns undefined if there is none, or if the input is too long for it. */
 export const runByServer = async (question: Question): Promise<string | undefined> => {
   const { argv, input = '', timeoutMs } = question
   if (server === undefined || input.length > questionLimitBytes) return undefined
@@ -89,7 +86,7 @@ export const runByServer = async (question: Question): Promise<string | undefine
 const nameOfSignal = (signal: number) =>
   Object.entries(osConstants.signals).find(([, number]) => number === signal)?.[0] ?? signal
 
-/** Resolves with the standard output. Throws `CommandFailed` unless the program exits with 0. */
+/** Runs a command and resolves with its standard output. Throws `CommandFailed` if the exit code is not 0. */
 export const runCommand = async (argv: readonly string[], options: CommandOptions = {}): Promise<string> => {
   const { input, timeoutMs = 30_000, background = false, env } = options
   const words = background ? ['nice', '-n', '19', ...argv] : argv
@@ -124,8 +121,8 @@ const runOurselves = (argv: readonly string[], options: CommandOptions & { timeo
     }
     child.stdout.on('data', keep(out))
     child.stderr.on('data', keep(err))
-    // A program may end before it has read all its input. Errors of the write are ignored, because the exit code alone
-    // tells whether the program succeeded.
+    // A program may end before it has read all of its input. Writing then fails. This is no error, because only the
+    // exit code tells whether the program succeeded.
     child.stdin.on('error', () => {})
     child.stdin.end(input ?? '')
 

@@ -1,25 +1,26 @@
-// Ranges of uids and gids on the host that belong to sandboxes. No other program may allocate them.
+// Ranges of uids and gids of the host that are only for sandboxes. No other program of the host may use them.
 
 /**
- * Uids and gids that own files on disks and in images. The first id is uid 0 of a sandbox. `up` reserves the range in
- * /etc/subuid.
+ * Uids and gids that own the files of sandboxes, on disks and in images. The first one stands for uid 0 of a sandbox.
+ * `up` reserves the range in /etc/subuid, so that no other program allocates it.
  */
 export const diskIds = { first: 165536, count: 65536 } as const
 
 /**
- * Users of running sandboxes, in ranges of 65536. They begin above the ids that useradd (to 600100000) and LXD (to 1001000000)
- * allocate, and end below 2^31, because some programs of the host read ids as signed.
+ * Uids and gids of the processes of running sandboxes, 65536 for each sandbox. They begin above the ids that useradd
+ * (up to 600100000) and LXD (up to 1001000000) allocate. They end below 2^31, because some programs of the host read
+ * ids as signed numbers.
  */
 const firstRange = diskIds.first + 15_273 * diskIds.count
 export const runningIds = { first: firstRange, ranges: Math.floor((2 ** 31 - firstRange) / diskIds.count) } as const
 
 /**
- * Users of running sandboxes whose uid in the sandbox is above 65535. They are the upper half of all ids, which no
- * convention for users or containers uses. Running sandboxes from before an upgrade have no ids there. -1 and -2 are in
- * no range.
+ * Ids for processes whose uid in the sandbox is above 65535. They are in the upper half of all ids, which no convention
+ * for users or containers uses. The ids -1 and -2 are in no range. A sandbox that has run since before an upgrade may
+ * have no such ids.
  *
- * The kernel keeps 330 bytes for each user, which are counted for no sandbox. A sandbox has 204,800 users, so at most
- * 64 MiB.
+ * The kernel keeps 330 bytes for each user, and no limit of a sandbox counts them. A sandbox has 204,800 users at most,
+ * and therefore causes at most 64 MiB.
  */
 const moreIds = 2 ** 17 + 2 ** 13
 export const moreRunningIds = { first: 2 ** 31, count: moreIds, ranges: Math.floor((2 ** 31 - 2) / moreIds) } as const

@@ -1,7 +1,7 @@
-// Reads the settings of a program from its environment and reports all errors at once.
+// Reads the settings of a program from its environment variables. All errors are reported together.
 
 export type Settings = {
-  /** Reads a text. A missing value is a complaint. */
+  /** Reads a text. If the variable is absent, this is reported as an error. */
   text: (name: string, meaning: string) => string
   optional: (name: string) => string | undefined
   url: (name: string, meaning: string) => URL
@@ -9,13 +9,16 @@ export type Settings = {
   address: (name: string, meaning: string) => { host: string; port: number }
   /** Reads a whole number that is not negative. */
   whole: (name: string, meaning: string) => number
-  /** Adds a complaint about a setting that only the caller can check. */
+  /** Adds an error about a setting, for a check that only the calling program can make. */
   complain: (sentence: string) => void
 }
 
 const unset = { url: new URL('http://unset.invalid'), address: { host: '', port: 0 } }
 
-/** Reads all settings. Throws one Error with a line per complaint. An empty value counts as absent. */
+/**
+ * Reads all settings of a program with the function `read`. If there are errors, throws one Error with a line for each.
+ * An empty variable counts as absent.
+ */
 export const readSettings = <T>(environment: NodeJS.ProcessEnv, read: (settings: Settings) => T): T => {
   const complaints: string[] = []
   const optional = (name: string) => environment[name] || undefined
@@ -44,5 +47,5 @@ export const readSettings = <T>(environment: NodeJS.ProcessEnv, read: (settings:
   return result
 }
 
-/** Reads a list of names, separated by commas or spaces. */
+/** Reads names from a text, in which commas or spaces separate them. */
 export const namesIn = (list = ''): string[] => list.split(/[\s,]+/).filter((name) => name !== '')

@@ -1,4 +1,7 @@
-/** Whether the promise resolves within `ms`. False also if it rejects, or if `hurry` aborts first. */
+/**
+ * Returns whether the promise resolves within `ms`. The result is false if it rejects, takes longer, or if `hurry`
+ * aborts before it resolves.
+ */
 export const settlesWithin = (promise: Promise<unknown>, ms: number, hurry?: AbortSignal): Promise<boolean> =>
   new Promise((resolve) => {
     const giveUp = () => settle(false)

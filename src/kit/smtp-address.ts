@@ -3,9 +3,12 @@
 export type SmtpAddress = {
   host: string
   port: number
-  /** True: TLS from the first byte of the connection. False: STARTTLS if the server offers it. */
+  /** True: the connection uses TLS from its first byte. False: it uses STARTTLS if the server offers that. */
   isTls: boolean
-  /** True if TLS is required: a password is sent without encryption only to this machine. */
+  /**
+   * True if mail may be sent only over TLS. This is so if there is a password, unless the mail server is on this
+   * machine.
+   */
   needsTls: boolean
   credentials: { user: string; pass: string } | undefined
   from: string
@@ -22,13 +25,16 @@ const decode = (text: string): string | undefined => {
 }
 
 /**
- * The form of a sender: an address, optionally after a name. Other characters are refused, because the text goes into a
- * mail header.
+ * The form of a sender: an address, perhaps after a name. Other characters are refused, because the text becomes part
+ * of a mail header.
  */
 const sender =
   /^(?:[\p{L}\p{N} .'_-]{0,100}<[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190}>|[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190})$/iu
 
-/** Returns the address, or an error text that follows the name of the setting and shows no password. */
+/**
+ * Returns the address of the mail server. If a setting is wrong, returns a text that the caller puts after the name of
+ * the setting. The text shows no password.
+ */
 export const readSmtpAddress = (url: string, from: string | undefined): SmtpAddress | string => {
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (parsed === undefined || !/^smtps?:$/.test(parsed.protocol)) return 'must begin with smtp:// or smtps://'

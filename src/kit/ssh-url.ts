@@ -1,8 +1,11 @@
-// Reads where clients reach an SSH gateway: `ssh://host` or `ssh://host:port`.
+// Reads the URL at which clients reach an SSH gateway: `ssh://host` or `ssh://host:port`.
 
 export const sshUrlMeaning = 'where clients reach the SSH gateway, such as ssh://alcove.example.com:2222'
 
-/** The host may be a name or an address. Returns `undefined` for anything else than such a URL. */
+/**
+ * Returns the host, which may be a name or an IP address, and the port. Returns `undefined` if the text does not have
+ * the form of such a URL.
+ */
 export const readSshUrl = (text: string): { host: string; port: number } | undefined => {
   const [, bracketed, plain, port = '22'] =
     /^ssh:\/\/(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_][A-Za-z0-9_.-]*))(?::(\d{1,5}))?\/?$/.exec(text) ?? []

@@ -7,12 +7,12 @@ const read = (address: string, accessKey: string | undefined = 'key', secret: st
   readStoreAddress({ address, accessKey, secret })
 
 suite('the address of an object store', () => {
-  test('a store address with file: is read as an absolute path', () => {
+  test('a store address with file: is read as an absolute path without escapes and `..`', () => {
     assert.deepEqual(read('file:///srv/a%20b/../c'), { kind: 'directory', path: '/srv/c' })
     assert.deepEqual(read('file:///srv/a%20b', undefined, undefined), { kind: 'directory', path: '/srv/a b' })
   })
 
-  test('a store address with s3: has a bucket, and optionally a prefix, an endpoint and a region', () => {
+  test('a store address with s3: has a bucket and, if they are given, a prefix, an endpoint and a region', () => {
     assert.deepEqual(read('s3://box'), {
       kind: 's3',
       endpoint: new URL('https://s3.us-east-1.amazonaws.com'),
@@ -58,7 +58,7 @@ suite('the address of an object store', () => {
     })
   }
 
-  test('an S3 store address without its key or secret is refused, naming both settings and no value', () => {
+  test('an S3 store address without key or secret is refused; the error names both settings and no value', () => {
     for (const [key, secret] of [
       ['', 'secret'],
       ['key', ''],
@@ -71,7 +71,7 @@ suite('the address of an object store', () => {
     }
   })
 
-  test('reading any text as a store address returns an address or an error message', () => {
+  test('`readStoreAddress` returns an address or an error text for any text, and never throws', () => {
     fc.assert(
       fc.property(
         fc.oneof(

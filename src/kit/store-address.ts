@@ -1,4 +1,5 @@
-// The address of an object store, as one setting: `file:///absolute/path` or `s3://bucket/prefix?endpoint=URL&region=NAME`.
+// Reads the address of an object store from one setting: `file:///absolute/path` or
+// `s3://bucket/prefix?endpoint=URL&region=NAME`.
 import { isAbsolute, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -46,7 +47,7 @@ const readPath = (url: URL): string | undefined => {
   }
 }
 
-/** Returns the address, or an error text that follows the name of the setting in a sentence. */
+/** Returns the address of the store. If it is wrong, returns a text that the caller puts after the name of the setting. */
 export const readStoreAddress = ({ address, accessKey, secret }: StoreSettings): StoreAddress | string => {
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (url?.protocol === 'file:') {
@@ -54,7 +55,7 @@ export const readStoreAddress = ({ address, accessKey, secret }: StoreSettings):
     return path === undefined ? 'must be file:///absolute/path' : { kind: 'directory', path }
   }
   if (url?.protocol !== 's3:') return 'must begin with file:/// or s3://'
-  // A key inside the address would be visible wherever the address is shown.
+  // A key in the address would be visible wherever the address is logged or shown.
   if (url.username !== '' || url.password !== '') return 'must not hold a key: it has settings of its own'
   const s3 = readS3(url)
   if (typeof s3 === 'string') return s3

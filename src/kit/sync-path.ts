@@ -1,4 +1,4 @@
-// Waits until a file, or the entries of a directory, are on the disk (fsync).
+// Waits until a file, or the entries of a directory, have been written to the disk (fsync).
 import { closeSync, fsyncSync, openSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 

@@ -1,7 +1,8 @@
-// Shares the only thread fairly: expensive work for one caller lets other work run in between.
+// Lets callers share the program's only thread fairly: after expensive work for one caller, other work runs before this
+// caller goes on.
 import { setImmediate } from 'node:timers/promises'
 
-/** Milliseconds. Work that takes at least this long has to wait afterwards. Ordinary work takes a tenth of this. */
+/** Work that takes at least this many milliseconds has to wait afterwards. Usual work takes a tenth of this time. */
 export const longMs = 2
 
 const waiting: { tookMs: number; goOn: () => void }[] = []
@@ -17,9 +18,9 @@ const letOn = () => {
 }
 
 /**
- * Yields after work that cannot be interrupted, such as parsing, whose cost is known only afterwards. A caller whose
- * work took t ms waits t ms before `goOn` is called, and all such callers wait one after the other. So together they
- * use at most half of the thread's time. A caller must not queue again before its `goOn` was called.
+ * Makes a caller wait after work that cannot be interrupted, such as parsing, and whose duration is known only
+ * afterwards. If the work took t ms, `goOn` is called after t ms. Such callers wait one after the other, so together
+ * they use at most half of the thread's time. A caller must not call this again before its `goOn` was called.
  */
 export const goOnInTurn = (tookMs: number, goOn: () => void): void => {
   waiting.push({ tookMs, goOn })
@@ -28,7 +29,7 @@ export const goOnInTurn = (tookMs: number, goOn: () => void): void => {
 
 const turnMs = 10
 
-/** Yields in work that has steps: every 10 ms, long work lets other work run. */
+/** Lets other work run during long work that consists of short steps: after every 10 ms. */
 export class EventLoopTurns {
   readonly #signal: AbortSignal
   #over = performance.now() + turnMs
@@ -37,7 +38,10 @@ export class EventLoopTurns {
     this.#signal = signal
   }
 
-  /** Lets other work run if it is time. Call this between short steps. Throws the signal's reason. */
+  /**
+   * Lets other work run if 10 ms have passed. Must be called between short steps. If the signal has aborted, throws its
+   * reason.
+   */
   async next(): Promise<void> {
     if (performance.now() < this.#over) return
     await setImmediate()

@@ -1,6 +1,6 @@
-// Sends telemetry over OTLP/HTTP. The exporters read the standard variables themselves: endpoints, headers, certificates,
-// compression, timeouts and temporality. The log says once that a receiver refuses our data, and once that it accepts it
-// again.
+// Sends telemetry over OTLP/HTTP. The exporters of OpenTelemetry read the standard variables for endpoints, headers,
+// certificates, compression, timeouts and temporality. When a receiver begins to refuse the telemetry, one log line
+// says so; when it accepts it again, another line does.
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core'
 import type { LogRecordExporter } from '@opentelemetry/sdk-logs'
 import type { PushMetricExporter } from '@opentelemetry/sdk-metrics'
@@ -19,7 +19,8 @@ const watched = <S extends Sender>(sender: S, signal: Signal, log: Logger): S =>
     const isTakenNow = code === ExportResultCode.SUCCESS
     if (isTaken === isTakenNow) return
     isTaken = isTakenNow
-    // Only the name of the error is logged. Its message comes from another program and may quote the data that we sent.
+    // Only the name of the error is logged. Its message comes from the receiver and may repeat data that was sent to
+    // it.
     if (isTaken) log.info({ signal }, 'telemetry is sent again')
     else log.warn({ signal, why: reasonOf(error) }, 'telemetry cannot be sent; it is dropped until it can')
   }

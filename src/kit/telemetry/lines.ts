@@ -1,4 +1,5 @@
-// Log lines as OpenTelemetry's log records. A record is emitted when its line is written, so it belongs to the current trace.
+// Turns log lines into log records of OpenTelemetry. Each record is made when its line is written, so it belongs to the
+// trace that is current at that moment.
 import { type Logger, SeverityNumber } from '@opentelemetry/api-logs'
 
 const severities: Record<number, readonly [SeverityNumber, string]> = {
@@ -11,8 +12,8 @@ const severities: Record<number, readonly [SeverityNumber, string]> = {
 }
 
 /**
- * Fields of a log line that do not become attributes. OpenTelemetry's record has its own fields for them, or
- * receivers do not need them.
+ * Fields of a log line that do not become attributes of the record. The record has other fields for some of them; no
+ * receiver needs the rest.
  */
 const elsewhere = new Set(['level', 'time', 'msg', 'err', 'program', 'trace_id', 'span_id', 'pid', 'hostname'])
 
@@ -33,7 +34,8 @@ const attributeOf = (value: unknown): string | number | boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : JSON.stringify(value)
 
 /**
- * The known fields of an error, as attributes. Other fields may hold user data, such as a row that a database refused.
+ * Returns the known fields of an error as attributes. Its other fields may contain data of users, such as a row that a
+ * database refused.
  */
 const exceptionOf = ({ err }: Line): Record<string, string> => {
   if (err === undefined || err === null) return {}
@@ -46,8 +48,8 @@ const exceptionOf = ({ err }: Line): Record<string, string> => {
 }
 
 /**
- * Passes log lines to OpenTelemetry's logger. Lines marked `isPrivate` are left out, because they must stay on this
- * machine.
+ * Returns a function that passes log lines to OpenTelemetry. It leaves out lines with `isPrivate`, because these must
+ * stay on this machine.
  */
 export const takeLinesInto =
   (logger: Logger) =>

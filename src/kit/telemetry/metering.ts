@@ -1,4 +1,4 @@
-// Measurements, made by OpenTelemetry's meter.
+// Records measurements with the meter of OpenTelemetry.
 import type { Meter } from '@opentelemetry/api'
 import type { AdoptedMetrics } from './printed-metrics.ts'
 import type { Attributes, Metering } from './telemetry.ts'
@@ -8,7 +8,10 @@ const given = (attributes: Attributes) =>
     Object.entries(attributes).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   )
 
-/** Measures this process. The metrics have the names of OpenTelemetry's conventions. */
+/**
+ * Measures CPU time, memory and more of this process. The metrics have the names that OpenTelemetry's conventions
+ * define.
+ */
 const observeProcess = (metering: Metering) => {
   const sum = (name: string, unit: string, description: string, read: Parameters<Metering['observe']>[1]) =>
     metering.observe({ name, unit, description, isSum: true }, read)

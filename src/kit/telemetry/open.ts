@@ -1,9 +1,10 @@
-// Opens the telemetry of a program if its operator has configured any. Otherwise no OpenTelemetry package is loaded.
+// Opens the telemetry of a program if the operator has configured it. Otherwise no package of OpenTelemetry is loaded,
+// which saves memory and time.
 import type { Logger } from '#src/kit/log.ts'
 import type { TelemetrySettings } from './settings.ts'
 
 export type OpenTelemetry = {
-  /** Sends the queued data in less than a second. After that, the program can end. */
+  /** Sends the data that is still queued, which takes less than a second. The program may end after that. */
   close: () => Promise<void>
 }
 

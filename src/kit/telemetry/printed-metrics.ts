@@ -1,5 +1,5 @@
-// Converts prom-client's metrics to OpenTelemetry's form. So a metric is defined once for both Prometheus and
-// OpenTelemetry.
+// Converts metrics of prom-client to the form of OpenTelemetry. A metric that the code defines once can therefore be
+// read by Prometheus and sent by OpenTelemetry.
 import { type HrTime, ValueType } from '@opentelemetry/api'
 import { hrTime, type InstrumentationScope, millisToHrTime } from '@opentelemetry/core'
 import { emptyResource } from '@opentelemetry/resources'
@@ -21,11 +21,14 @@ const textOf = (labels: Readonly<Record<string, unknown>>, without?: string): La
     Object.entries(labels).flatMap(([name, value]) => (name === without ? [] : [[name, String(value)]])),
   )
 
-/** The UCUM unit of a metric. In Prometheus the unit is part of the metric's name. */
+/** Returns the unit of a metric (UCUM). prom-client has the unit only as a part of the metric's name. */
 const unitOf = (name: string): string =>
   /_seconds(?:_total)?$/.test(name) ? 's' : /_bytes(?:_total)?$/.test(name) ? 'By' : ''
 
-/** Converts histograms. Buckets of Prometheus are cumulative; buckets of OpenTelemetry count only their own range. */
+/**
+ * Converts histograms. A bucket of Prometheus counts all smaller values too; a bucket of OpenTelemetry counts only
+ * values of its own range.
+ */
 const histogramsOf = ({ name, values }: PrintedMetric, times: Times): DataPoint<Histogram>[] => {
   type Series = { labels: Labels; sum: number; count: number; buckets: [boundary: number, upTo: number][] }
   const all = new Map<string, Series>()

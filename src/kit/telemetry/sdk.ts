@@ -1,5 +1,6 @@
-// Assembles the parts of OpenTelemetry's SDK that we use. No other part is loaded, and no library is patched. A slow or
-// failing receiver neither delays a program nor lets its memory grow: queues are bounded, and what does not fit is dropped.
+// Puts together those parts of OpenTelemetry's SDK that programs of Alcove use. No other part is loaded, and no library
+// is patched. A receiver that is slow or fails does not delay a program. Memory does not grow either: queues are
+// limited, and data that does not fit is dropped.
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DiagLogLevel, diag } from '@opentelemetry/api'
@@ -27,8 +28,8 @@ import { setTelemetry } from './telemetry.ts'
 import { createTracing, samplerOf } from './tracing.ts'
 
 /**
- * Longest time of the last export in milliseconds. The time is short, because a program has only three seconds in total
- * to end.
+ * Maximum time for the last export, in milliseconds. It is short, because a program that is told to end has three
+ * seconds for everything.
  */
 const flushMs = 750
 
@@ -72,7 +73,10 @@ const openLines = (settings: TelemetrySettings, exporter: Exporters['logs'], res
   })
 }
 
-/** Logs messages of the OpenTelemetry packages: warnings at the start, about settings; debug later, about failed exports. */
+/**
+ * Writes messages of OpenTelemetry's packages to the log. At the start they are about settings and become warnings.
+ * Later they are about failed exports and become debug lines.
+ */
 const hearPackages = (log: Logger) => {
   const say = { warn: (text: string) => log.warn(text), later: (text: string) => log.debug(text) }
   let word: keyof typeof say = 'warn'

@@ -11,7 +11,7 @@ suite('settings of telemetry', () => {
     assert.deepEqual([send, warnings, serviceName], [{}, [], 'alcove-test'])
   })
 
-  test('with only an endpoint set, traces, metrics and logs are sent as protobuf', () => {
+  test('if only an endpoint is set, traces, metrics and logs are sent to it as protobuf', () => {
     assert.deepEqual(read(endpoint).send, { traces: 'http/protobuf', metrics: 'http/protobuf', logs: 'http/protobuf' })
   })
 
@@ -27,7 +27,7 @@ suite('settings of telemetry', () => {
     assert.deepEqual(send, { traces: 'http/protobuf', logs: 'http/json' })
   })
 
-  test('all samplers of OpenTelemetry’s specification are supported', () => {
+  test('every sampler in OpenTelemetry’s specification is supported', () => {
     const sampler = (name: string, argument = '') =>
       read({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: argument }).sampler
     assert.deepEqual(read({}).sampler, { isParentBased: true, ratio: 1 })
@@ -68,7 +68,7 @@ suite('settings of telemetry', () => {
     assert.deepEqual([send, warnings], [{}, []])
   })
 
-  test('the largest batch of spans is not larger than their queue', () => {
+  test('the batch size of spans is never larger than the queue for spans', () => {
     assert.deepEqual(read({ OTEL_BSP_MAX_QUEUE_SIZE: '16' }).spans, {
       scheduledDelayMillis: 5000,
       exportTimeoutMillis: 30_000,

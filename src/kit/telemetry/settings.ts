@@ -1,8 +1,9 @@
 // The environment variables of OpenTelemetry that our programs read themselves (specification: Environment Variable
-// Specification, OTLP Exporter Configuration). The exporters read the rest from the same environment: endpoints, headers,
+// Specification, OTLP Exporter Configuration). OpenTelemetry's exporters read the variables for endpoints, headers,
 // certificates, compression and timeouts.
 //
-// An unusable value is a warning and has no effect, as the specification asks. A program must start without telemetry.
+// If a value cannot be used, it has no effect and causes a warning, as the specification asks. Wrong telemetry settings
+// must not keep a program from starting.
 
 export const signals = ['traces', 'metrics', 'logs'] as const
 export type Signal = (typeof signals)[number]
@@ -19,16 +20,16 @@ type Batching = {
 
 export type TelemetrySettings = {
   serviceName: string
-  /** The protocol of each signal that is sent. A missing signal is not sent. */
+  /** The protocol of each kind of telemetry that is sent. A kind that is absent is not sent. */
   send: Partial<Record<Signal, Protocol>>
-  /** True if spans continue the trace of the caller. */
+  /** True if a program continues the trace that a call's headers name. */
   propagates: boolean
   sampler: Sampler
   spans: Batching
   lines: Batching
   metricsEveryMs: number
   metricsTimeoutMs: number
-  /** Longest attribute value in characters. Longer values are cut. */
+  /** Maximum number of characters of an attribute's value. Longer values are cut. */
   longestValue: number
   warnings: readonly string[]
 }
@@ -61,13 +62,16 @@ export const readTelemetry = (environment: NodeJS.ProcessEnv, serviceName: strin
     return fallback
   }
 
-  /** Reads the variable of one signal, or else the variable for all signals. */
+  /**
+   * Returns the name of the variable for one kind of telemetry, if it is set. Otherwise returns the name of the
+   * variable for all kinds.
+   */
   const ofSignal = (signal: Signal, what: string): string | undefined => {
     const own = `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${what}`
     return text(own) === undefined ? `OTEL_EXPORTER_OTLP_${what}` : own
   }
 
-  /** The protocol of a signal. Absent: the signal is not sent. */
+  /** Returns the protocol for a kind of telemetry. Undefined: it is not sent. */
   const protocolOf = (signal: Signal): Protocol | undefined => {
     const exporterName = `OTEL_${signal.toUpperCase()}_EXPORTER`
     const endpointName = ofSignal(signal, 'ENDPOINT')!

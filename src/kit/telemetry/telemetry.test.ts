@@ -9,14 +9,14 @@ const program = resolve(import.meta.dirname, 'testing/program.ts')
 
 type Ended = { code: number | null; outgoing: Record<string, string>; loaded: number; lines: Record<string, unknown>[] }
 
-/** Settings that export often, so that no test depends on the last export before the program ends. */
+/** Settings with short export intervals, so that tests do not have to wait for the export at the end of the program. */
 const often = {
   OTEL_BSP_SCHEDULE_DELAY: '50',
   OTEL_BLRP_SCHEDULE_DELAY: '50',
   OTEL_METRIC_EXPORT_INTERVAL: '300',
 }
 
-/** Runs the program. When `arrived` resolves, the program is asked to end. */
+/** Runs testing/program.ts. The program is told to end when `arrived` resolves or, without `arrived`, immediately. */
 const run = async (env: Record<string, string>, arrived?: Promise<void>): Promise<Ended> => {
   const child = spawn(process.execPath, [program], { env: { ...often, ...env } })
   if (arrived === undefined) child.stdin.end()
@@ -54,7 +54,7 @@ const parent = '0af7651916cd43dd8448eb211c80319c'
 const traceparent = `00-${parent}-b7ad6b7169203331-01`
 
 suite('telemetry of a program', () => {
-  test('without telemetry settings no OpenTelemetry package is loaded, and log lines have no trace id', async () => {
+  test('without telemetry settings, no OpenTelemetry package is loaded, and log lines have no trace id', async () => {
     const { loaded, outgoing, lines } = await run({ TEST_TRACEPARENT: traceparent })
     assert.deepEqual([loaded, outgoing], [0, {}])
     assert.deepEqual(
@@ -67,7 +67,7 @@ suite('telemetry of a program', () => {
     )
   })
 
-  test('spans, log lines and metrics arrive with the service’s name, and in the caller’s trace', async () => {
+  test('spans, log lines and metrics arrive with the name of the service, and spans in the caller’s trace', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, {
       OTEL_EXPORTER_OTLP_HEADERS: 'x-token=of-the-operator',
@@ -133,7 +133,7 @@ suite('telemetry of a program', () => {
     }
   })
 
-  test('traces go to their own endpoint if it is set, and logs that are switched off are not sent', async () => {
+  test('traces go to the endpoint that is set for them, and logs whose exporter is `none` are not sent', async () => {
     await using receiver = await startReceiver()
     const env = {
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/elsewhere`,
@@ -144,7 +144,7 @@ suite('telemetry of a program', () => {
     assert.deepEqual([...pathsOf(receiver)].sort(), ['/elsewhere', '/v1/metrics'])
   })
 
-  test('a traceparent that is invalid or far too long begins a new trace', async () => {
+  test('an invalid or far too long traceparent is ignored, and a new trace begins', async () => {
     await using receiver = await startReceiver()
     const given = [
       'nonsense',
@@ -161,10 +161,10 @@ suite('telemetry of a program', () => {
     assert.ok(begun.every(({ parentSpanId, traceId }) => parentSpanId === '' && traceId !== parent))
   })
 
-  test('a trace that its caller does not sample is passed on to the next program, and not exported', async () => {
+  test('a trace that its caller does not sample is passed on to the next program, but not exported', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), ...onlyTraces })
-    // Waits for a span that begins after the unsampled span and that is sent.
+    // Waits for a later span that is sampled. If the unsampled span were exported, it would have arrived before.
     const later = receiver.until('a later span', () => receiver.spans().some(({ name }) => name === 'more'))
     const { outgoing } = await run({ ...env, TEST_MORE_PARENTS: traceparent }, later)
     assert.deepEqual(new Set(receiver.spans().map(({ name }) => name)), new Set(['more']))

@@ -1,25 +1,31 @@
-// Spans and measurements of a program. Until open.ts opens telemetry, each function here only checks one variable, and no
+// Functions for spans and measurements. Until open.ts opens telemetry, each function only checks a variable, and no
 // package of OpenTelemetry is loaded.
 
-/** Attributes leave this machine: they must never hold a credential, a token or the output of a user's program. */
+/**
+ * Attributes of spans and metrics. They leave this machine, so they must never contain a credential, a token or output
+ * of a user's program.
+ */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 
-/** A place in a trace, in the form of headers and messages (W3C Trace Context). */
+/** A position in a trace, as headers and messages carry it (W3C Trace Context). */
 export type TracePlace = { traceparent?: string | undefined; tracestate?: string | undefined }
 
 export type Kind = 'internal' | 'server' | 'client' | 'consumer'
 
-/** A piece of work in progress, to which attributes can be added. */
+/** Work that is in progress and is recorded. Attributes can be added to the record. */
 export type Span = {
   set: (attributes: Attributes) => void
-  /** Marks the work as failed. `type` is a word such as the code of an error, and never its message. */
+  /**
+   * Marks the work as failed. `type`: a word such as an error code. It must not be an error's message, which may
+   * contain data of users.
+   */
   fail: (type: string) => void
 }
 
-/** A span that its caller must end by `end`. */
+/** A span that stays open until its caller calls `end`. */
 export type OpenSpan = Span & {
   rename: (name: string) => void
-  /** Runs work whose spans are children of this span. */
+  /** Runs work. Spans that begin in this work become children of this span. */
   during: <T>(work: () => T) => T
   end: () => void
 }
@@ -29,7 +35,7 @@ type SpanOptions = { kind?: Kind; attributes?: Attributes }
 export type Tracing = {
   begin: (name: string, options: SpanOptions, place?: TracePlace) => OpenSpan
   below: <T>(place: TracePlace, work: () => T) => T
-  /** The current place in the trace; empty outside a trace. */
+  /** The current position in a trace. Empty if there is no current trace. */
   place: () => TracePlace
   /** Trace id and span id of the current span, for log lines. */
   ids: () => { trace_id: string; span_id: string } | undefined
@@ -41,11 +47,11 @@ type Measurement = readonly [value: number, attributes: Attributes]
 export type Metering = {
   recorder: (instrument: Instrument, buckets: readonly number[]) => (value: number, attributes: Attributes) => void
   observe: (instrument: Instrument & { isSum?: boolean }, read: () => readonly Measurement[]) => void
-  /** Adds metrics that another library keeps. Telemetry reads them at every export. */
+  /** Adds metrics that prom-client keeps. They are read and sent at each export. */
   adopt: (source: MetricSource) => void
 }
 
-/** A metric in the JSON of prom-client. Telemetry knows prom-client only by this type. */
+/** A metric as prom-client returns it in JSON. With this type, the code of telemetry need not import prom-client. */
 export type PrintedMetric = {
   name: string
   help: string
@@ -57,13 +63,13 @@ export type MetricSource = () => Promise<readonly PrintedMetric[]>
 type Telemetry = {
   tracing?: Tracing | undefined
   metering?: Metering | undefined
-  /** Receives each line of the log at the moment when it is written. */
+  /** Called with each line of the log when the line is written. */
   takeLine?: ((line: string) => void) | undefined
 }
 
 let open: Telemetry = {}
 
-/** Sets the telemetry of this program. Only open.ts and tests call this. */
+/** Sets the functions behind the telemetry of this program. Only open.ts and tests call this. */
 export const setTelemetry = (telemetry: Telemetry): void => {
   open = telemetry
 }
@@ -78,7 +84,7 @@ const errorType = (error: unknown): string => {
 
 const nothing: Span = { set: () => {}, fail: () => {} }
 
-/** Runs work inside a span. The span records the duration of the work and whether it threw. */
+/** Runs work and records it as a span: how long the work took, and whether it threw an error. */
 export const span = <T>(name: string, options: SpanOptions, work: (span: Span) => Promise<T>): Promise<T> => {
   const { tracing } = open
   if (tracing === undefined) return work(nothing)
@@ -95,18 +101,21 @@ export const span = <T>(name: string, options: SpanOptions, work: (span: Span) =
   })
 }
 
-/** Begins a span that the caller must end. An absent or invalid `place` begins a new trace. */
+/**
+ * Begins a span that the caller must end. The span continues the trace at `place`. If `place` is absent or invalid, a
+ * new trace begins.
+ */
 export const beginSpan = (name: string, options: SpanOptions, place?: TracePlace): OpenSpan | undefined =>
   open.tracing?.begin(name, options, place)
 
-/** Runs work whose spans belong to the trace of another program. */
+/** Runs work that belongs to the trace of another program. `place`: the position in that trace. */
 export const belowPlace = <T>(place: TracePlace, work: () => T): T =>
   open.tracing === undefined ? work() : open.tracing.below(place, work)
 
-/** The current place in the trace, for the headers of a call or for a message to another program. */
+/** Returns the current position in the trace, which a call or a message to another program carries. */
 export const placeNow = (): TracePlace => open.tracing?.place() ?? {}
 
-/** The current place in the trace, as a plain record of headers. */
+/** Returns the current position in the trace as headers. */
 export const placeHeaders = (): Record<string, string> => placeNow() as Record<string, string>
 
 /** The fields that every log line gets while there is a current trace. */
@@ -114,7 +123,7 @@ export const traceIds = (): Record<string, string> => open.tracing?.ids() ?? {}
 
 export const takeLine = (line: string): void => open.takeLine?.(line)
 
-/** Makes a histogram of durations in seconds, to which values can be added. */
+/** Makes a histogram of durations in seconds. The caller adds values to it. */
 export const duration = (name: string, description: string, buckets: readonly number[]) => {
   let known: { metering: Metering; record: ReturnType<Metering['recorder']> } | undefined
   return {
@@ -129,7 +138,7 @@ export const duration = (name: string, description: string, buckets: readonly nu
   }
 }
 
-/** Adds a value that is read at every export. */
+/** Adds a metric whose value is read from `read` at each export. */
 export const observe: Metering['observe'] = (instrument, read) => open.metering?.observe(instrument, read)
 
 export const adoptMetrics: Metering['adopt'] = (source) => open.metering?.adopt(source)

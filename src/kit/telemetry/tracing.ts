@@ -1,4 +1,4 @@
-// Spans, made by OpenTelemetry's tracer. AsyncLocalStorage carries the current span through asynchronous work.
+// Makes spans with the tracer of OpenTelemetry. AsyncLocalStorage remembers the current span during asynchronous work.
 import {
   context,
   defaultTextMapGetter,
@@ -36,7 +36,10 @@ export const samplerOf = ({ isParentBased, ratio }: TelemetrySettings['sampler']
   return isParentBased ? new ParentBasedSampler({ root }) : root
 }
 
-/** Most characters of each header. A longer value is not valid, or would burden every program that passes it on. */
+/**
+ * Maximum number of characters of each trace header. A longer value is either invalid, or a burden for every program
+ * that passes it on.
+ */
 const longest = { traceparent: 128, tracestate: 512 }
 
 const sound = (place: TracePlace): TracePlace => {
@@ -54,7 +57,10 @@ export const createTracing = (tracer: Tracer, { propagates }: { propagates: bool
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
   const propagator = new W3CTraceContextPropagator()
 
-  /** The context for a place in a trace. A malformed place is ignored, and its span begins a new trace. */
+  /**
+   * Returns the context for a position in a trace. If the position is malformed, a span in this context begins a new
+   * trace.
+   */
   const contextAt = (place: TracePlace) =>
     propagates ? propagator.extract(ROOT_CONTEXT, sound(place), defaultTextMapGetter) : ROOT_CONTEXT
 

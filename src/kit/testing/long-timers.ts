@@ -1,12 +1,12 @@
-// For tests: timers of a second or more wait until the test advances the time. Shorter timers run normally, because streams
-// and libraries need them: with all timers mocked, a test on a busy machine could wait for ever.
+// Controls time in a test: a timer of a second or more runs only when the test advances the time. Shorter timers run as
+// usual. Streams and libraries need them: if they were controlled too, a test on a busy machine could wait for ever.
 import { mock } from 'node:test'
 
 const longMs = 1000
 
 export type LongTimers = Disposable & {
   pass: (milliseconds: number) => void
-  /** How many timers with exactly this delay are waiting. */
+  /** Returns how many timers with exactly this delay are waiting. */
   waiting: (milliseconds: number) => number
 }
 

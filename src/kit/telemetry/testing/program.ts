@@ -1,4 +1,5 @@
-// A small program with telemetry, for tests. It works like our programs, prints what it saw to standard output, and ends.
+// A small program with telemetry, which telemetry.test.ts starts. It makes spans, log lines and metrics, prints what it
+// has seen, and ends.
 import { createRequire } from 'node:module'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { createLog } from '#src/kit/log.ts'
@@ -41,7 +42,7 @@ for (const traceparent of (process.env['TEST_MORE_PARENTS'] ?? '').split(' ').fi
 const many = Number(process.env['TEST_SPANS'] ?? 0)
 for (let count = 0; count < many; count++) beginSpan('one of many', {})?.end()
 
-// prom-client itself loads @opentelemetry/api, which holds only interfaces, so that package is not counted.
+// prom-client loads @opentelemetry/api even without telemetry. That package has only interfaces, so it is not counted.
 const loaded = Object.keys(createRequire(import.meta.url).cache).filter((file) =>
   /@opentelemetry\/(?!api\/)/.test(file),
 )
