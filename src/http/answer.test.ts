@@ -55,7 +55,7 @@ suite('an answer before the whole body was read', () => {
   ] as const
 
   for (const [name, postTwice] of Object.entries(realClients)) {
-    test(`a refusal before the body was read reaches ${name}, and the connection stays usable`, async () => {
+    test(`the refusal of a call whose body was not read reaches ${name}, and the connection stays usable`, async () => {
       await using server = await serving()
       const refused = [30, 700_000, 5 * MiB].flatMap((bytes) =>
         refusals.map(([path, status]) => ({ path, status, bytes, headers: { 'content-type': 'text/plain' } })),
@@ -70,7 +70,7 @@ suite('an answer before the whole body was read', () => {
     })
   }
 
-  test('thirty clients that post small forms at the same time all get their refusal', async () => {
+  test('thirty clients that post small forms to a server that refuses them all get the refusal', async () => {
     await using server = await serving()
     const statuses = await Promise.all(
       Array.from({ length: 30 }, async () => {
@@ -117,7 +117,7 @@ suite('the unread rest of a body', () => {
   const bounds: ReadAwayBounds = { mostBytes: MiB, longestMs: 60_000, silentMs: 60_000 }
   const head = (length: number, more = '') => `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${length}\r\n${more}\r\n`
 
-  test('the unread rest of a refused body is discarded, and the next call on the connection is answered', async () => {
+  test('the unread part of a refused body is discarded, and the next call on the connection is answered', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(MiB)}x`)
     await one.answered()
@@ -127,7 +127,7 @@ suite('the unread rest of a body', () => {
     while (one.heard().split('403 Forbidden').length < 3) await once(one.socket, 'data')
   })
 
-  test('if the rest of a refused body is too long to discard, the answer has `Connection: close`', async () => {
+  test('if the unread part of a refused body is too long to discard, the answer has `Connection: close`', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(4 * MiB)}x`)
     await one.answered()
@@ -137,7 +137,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('after `Connection: close`, the rest of the body is read, so that the connection is not reset', async () => {
+  test('after `Connection: close`, the server still reads the body, so that the connection is not reset', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(MiB, 'connection: close\r\n')}x`)
     await one.answered()
@@ -147,7 +147,7 @@ suite('the unread rest of a body', () => {
     assert.deepEqual(one.errors, [])
   })
 
-  test('if the rest of a refused body does not arrive in time, the connection is destroyed', async () => {
+  test('if the unread part of a refused body does not arrive in time, the connection is destroyed', async () => {
     await using one = await open({ ...bounds, silentMs: 50 })
     const closed = once(one.socket, 'close')
     one.socket.write(`${head(MiB)}x`)
@@ -155,7 +155,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('an endless chunked body is discarded only up to the limit', async () => {
+  test('an endless chunked body is discarded only up to the limit, and then its connection is closed', async () => {
     await using one = await open(bounds)
     const closed = new Promise((resolve) => one.socket.once('close', resolve))
     one.socket.write('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n')
@@ -175,7 +175,7 @@ suite('the unread rest of a body', () => {
       try {
         for await (const _ of request.iterator({ destroyOnReturn: false })) request.emit('error', new Error('too slow'))
       } catch {
-        // Node has removed the socket from a request whose iteration failed.
+        // Node takes the socket away from a request if reading it with `for await` fails.
         assert.equal(request.socket, null)
         response.writeHead(408, { connection: 'close' }).end('too slow')
       }
@@ -188,7 +188,8 @@ suite('the unread rest of a body', () => {
       let heard = ''
       for await (const piece of socket) heard += piece
       assert.match(heard, /^HTTP\/1\.1 408 [\s\S]*too slow/)
-      // Waits longer than `silentMs`, after which an unread body destroys its connection.
+      // Waits longer than `silentMs`. If the body were left unread, the server would have destroyed the connection by
+      // now.
       await new Promise((resolve) => setTimeout(resolve, 100))
     } finally {
       socket.destroy()
@@ -196,7 +197,7 @@ suite('the unread rest of a body', () => {
     }
   })
 
-  test('if a refused client waits for 100 Continue, the connection is closed, as its body may never come', async () => {
+  test('a refused client that waits for 100 Continue loses its connection, because its body may never come', async () => {
     const server = createHttpServer({ ServerResponse: answersWithin(bounds) })
     server.on('checkContinue', (_request, response) => response.writeHead(403).end('no'))
     server.listen(0, '127.0.0.1')

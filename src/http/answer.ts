@@ -1,11 +1,12 @@
-// Answers that are sent before the whole body has been read. Many clients send all of a body before they read an
-// answer. A connection that is closed with unread bytes is reset, and the answer is lost. So the rest of the body is
-// read and discarded, up to a limit. A connection that must close is closed for writing first (RFC 9112 §9.6).
+// Answers that the server sends before it has read the whole body. Many clients send the whole body before they read an
+// answer. If the server closed the connection with unread bytes, the kernel would reset it and the client would lose
+// the answer. The server therefore reads the rest of the body and discards it, up to a limit. A connection that must
+// close is first closed only for writing (RFC 9112 §9.6).
 import { type IncomingMessage, ServerResponse } from 'node:http'
 
 /**
- * Limits for discarding the rest of a body. `mostBytes`: most bytes. `longestMs`: longest time. `silentMs`: longest
- * time without a byte; then the connection is destroyed.
+ * Limits for discarding the rest of a body. `mostBytes`: maximum number of bytes. `longestMs`: maximum time.
+ * `silentMs`: maximum time without a byte. After this time, the connection is destroyed.
  */
 export type ReadAwayBounds = { mostBytes: number; longestMs: number; silentMs: number }
 
@@ -16,7 +17,7 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 
 const isUnread = (request: IncomingMessage): boolean => !request.complete && hasBody(request)
 
-/** Reads and discards the rest of a body. The connection must stay open until that is done. */
+/** Reads the rest of a body and discards it. The connection stays open until this is done. */
 const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: ReadAwayBounds): void => {
   const { socket } = request
   const endsAt = performance.now() + longestMs
@@ -29,8 +30,8 @@ const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: 
     if (left < 0 || performance.now() > endsAt) cutOff()
     else timer.refresh()
   }
-  // Node calls `destroySoon` as soon as the answer is written. Until the whole body has arrived, only the writing side
-  // is closed.
+  // Node calls `destroySoon` when the answer is written. Until the whole body has arrived, this version closes the
+  // connection only for writing.
   socket.destroySoon = () => {
     isClosing = true
     if (request.complete) stop()
@@ -47,7 +48,7 @@ const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: 
   request.once('end', stop).on('data', onData).resume()
 }
 
-/** Returns the class of answers for all our servers, for Node's option `ServerResponse`. */
+/** Returns the class that all of our servers use for answers (Node's option `ServerResponse`). */
 export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof ServerResponse<IncomingMessage> =>
   class Answer extends ServerResponse<IncomingMessage> {
     #isContinued = false
@@ -57,22 +58,22 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
       super.writeContinue(callback)
     }
 
-    // writeHead has two forms of arguments, and both are passed on unchanged.
+    // Node's `writeHead` accepts its arguments in two forms. Both are passed on unchanged.
     override writeHead(...head: unknown[]): this {
       if (isUnread(this.req) && !this.#canReadAll()) this.shouldKeepAlive = false
       return super.writeHead(...(head as Parameters<ServerResponse['writeHead']>)) as this
     }
 
     override end(...last: unknown[]): this {
-      // After a request failed while it was read, nothing can be discarded: the request is destroyed, and Node has
-      // removed its socket.
+      // If reading the request has failed, Node has destroyed the request and taken its socket away, so nothing can be
+      // discarded.
       if (!this.writableEnded && isUnread(this.req) && !this.req.destroyed) readAway(this.req, bounds)
       return super.end(...(last as [])) as this
     }
 
     /**
-     * Whether the rest of the body can be read. False if it is too long, or if its sender waits for `100 Continue` and
-     * may never send it.
+     * Whether the server can read the rest of the body. It cannot if the rest is too long, or if the client waits for
+     * `100 Continue` before it sends the body.
      */
     #canReadAll(): boolean {
       const { headers } = this.req

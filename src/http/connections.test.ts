@@ -19,12 +19,15 @@ type Context = { owner?: string }
 const route = routesOf<Context, Needs>()
 const credential = { authorization: 'Bearer key' }
 
-/** Code for another process: sends a whole call and resets the connection before a busy server accepts it. */
+/**
+ * Program of a process that sends a whole call and resets its connection. The server under test is busy, so it has not
+ * accepted the connection yet.
+ */
 const sendAndReset = `const socket = require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
 const call = 'GET /mine HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer key\\r\\n\\r\\n'
 socket.on('connect', () => socket.write(call, () => socket.resetAndDestroy()))`
 
-/** The number of open sockets of this process. Files are not counted: the test runner opens and closes its own. */
+/** Counts the open sockets of this process. Open files are left out, because the test runner opens and closes some. */
 const countSockets = async (): Promise<number> => {
   const descriptors = await readdir('/proc/self/fd')
   const targets = await Promise.all(descriptors.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => '')))
@@ -32,8 +35,8 @@ const countSockets = async (): Promise<number> => {
 }
 
 /**
- * Starts a server with small bounds. It answers `/held` when the test says so. The header `for` names the owner of a
- * call.
+ * Starts a server with low limits. A call to `/held` gets its answer when the test calls `release`. The header `for`
+ * names the owner of a call.
  */
 const start = async (bounds: ConnectionBounds) => {
   let calls = 0
@@ -93,7 +96,7 @@ const start = async (bounds: ConnectionBounds) => {
   const clients = new Set<Socket>()
   return {
     port,
-    /** The number of calls that have reached the guard. */
+    /** Number of calls whose head has reached the server's guard. */
     calls: () => calls,
     lines,
     release: () => released.resolve(),
@@ -158,7 +161,7 @@ const closed = async (socket: Socket) => {
 }
 
 suite('connections', () => {
-  test('600 idle connections of one IP address block no other address, and no caller with a credential', async () => {
+  test('if one IP address has 600 idle connections, other addresses and callers with a key get through', async () => {
     const before = await countSockets()
     {
       await using server = await start({ most: 64, mostUnknownOfOne: 32 })
@@ -169,14 +172,14 @@ suite('connections', () => {
         assert.equal((await call(server, '/mine')).status, 200)
         assert.equal((await call(server, '/mine', { localAddress: '127.0.0.2' })).status, 200)
       }
-      // The latest connections are still open. All earlier connections have been closed.
+      // The newest connections are still open, and the server has closed all others.
       await Promise.all(idle.slice(0, -32).map(closed))
       assert.ok((await server.openSockets()) <= 33)
     }
     assert.equal(await countSockets(), before)
   })
 
-  test('if strangers’ connections reach their limit, the one that was silent longest is closed first', async () => {
+  test('if connections without a credential reach their limit, the one that was silent longest is closed', async () => {
     await using server = await start({ most: 8, mostUnknownOfOne: 4 })
     const sockets: Socket[] = []
     for (let index = 2; index < 10; index++) sockets.push(await server.open(`127.0.0.${index}`))
@@ -190,7 +193,7 @@ suite('connections', () => {
     assert.ok(await isOpen(first), 'a head that trickles in is none')
   })
 
-  test('bytes of a slow body do not save a stranger’s connection from being evicted', async () => {
+  test('a connection without a credential can be evicted even if bytes of a slow body keep coming on it', async () => {
     await using server = await start({ mostUnknownOfOne: 2 })
     const slow = await server.open()
     slow.write('POST /public HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{')
@@ -202,7 +205,7 @@ suite('connections', () => {
     assert.ok(await isOpen(other))
   })
 
-  test('a running call and a signed-in WebSocket survive, however many connections are opened', async () => {
+  test('a running call and a signed-in WebSocket survive, however many other connections are opened', async () => {
     await using server = await start({ most: 8, mostHeld: 6, mostUnknownOfOne: 4 })
     const begun = server.nextHeld()
     const held = call(server, '/held', { localAddress: '127.0.0.2' })
@@ -231,7 +234,7 @@ suite('connections', () => {
     await gone
   })
 
-  test('an idle connection with a credential is evicted only after all strangers’ connections', async () => {
+  test('an idle connection with a credential is evicted only after all connections without one', async () => {
     await using server = await start({ most: 6, mostUnknownOfOne: 2 })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     try {
@@ -243,7 +246,7 @@ suite('connections', () => {
     }
   })
 
-  test('if connections with a credential fill the server, the one idle longest is evicted for a new one', async () => {
+  test('if idle connections with a credential fill the server, a new one evicts the one idle longest', async () => {
     await using server = await start({ most: 3 })
     const known: Socket[] = []
     for (let index = 0; index < 3; index++) {
@@ -290,16 +293,16 @@ suite('connections', () => {
     const others = [await hold('other'), await hold('other')]
     assert.equal(await greedy[0]?.answered, 'cut off')
     assert.equal(await greedy[1]?.answered, 'cut off')
-    // Both owners now have equally many calls, so no call is evicted.
+    // Both owners now have the same number of calls, so no running call is ended for a new one.
     assert.equal((await call(server, '/mine', { headers: { ...credential, for: 'other' } })).status, 503)
     assert.deepEqual(server.lines.slice(1), [], 'what clients do is no line of the log')
     server.release()
     for (const { answered } of [...greedy.slice(2), ...others]) assert.equal(await answered, 200)
   })
 
-  test('a call is not processed if its connection was reset before the server accepted it', async () => {
+  test('a call is not processed if its connection was reset before the server had accepted it', async () => {
     await using server = await start({})
-    // The server accepts no connection while spawnSync blocks this thread.
+    // While spawnSync blocks this thread, the server accepts no connection.
     const { status, stderr } = spawnSync(process.execPath, ['-e', sendAndReset, String(server.port)], {
       timeout: 20_000,
     })
@@ -332,7 +335,7 @@ suite('connections', () => {
 })
 
 suite('a head that never ends', () => {
-  test('a request head that is not complete in time answers 408, whether it is silent or slow', async () => {
+  test('a call whose head is not complete in time answers 408, whether the client is silent or slow', async () => {
     const server = createHttpServer({ headersTimeout: 100, connectionsCheckingInterval: 20 })
     server.on('clientError', (error, socket) => refuseBadHttp(error, socket, 50))
     new Connections().watch(server)

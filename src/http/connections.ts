@@ -1,8 +1,9 @@
-// Limits the open connections of a server and decides which one is evicted when there are too many. Anyone can open a
-// connection without a credential. So a new connection is always accepted, and the one that was idle longest is
-// evicted.
+// Limits the open connections of a server. Anyone can open a connection without a credential, so refusing new
+// connections would lock everybody out. A new connection is therefore always accepted. If there are too many, the
+// connection that was idle longest is closed (evicted).
 //
-// Only the complete head of a call counts as activity. Single bytes of a head or a body do not count.
+// A connection counts as active only when the complete head of a call has arrived on it. Other bytes do not count,
+// because sending single bytes costs an attacker nothing.
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -10,48 +11,51 @@ import { networkOf } from '#src/kit/network-of.ts'
 import { Problem } from '#src/problems.ts'
 
 export type ConnectionBounds = {
-  /** Most open connections of the server. */
+  /** Maximum number of open connections of the server. */
   most?: number
   /**
-   * Most connections that serve admitted calls. Such a call may need a second file descriptor, for the forwarded
-   * call. Above this number, a new connection replaces one of the owner with the most connections. A visitor's
-   * connection is replaced first, then the connection that has been served longest.
+   * Maximum number of connections with a call that the server has admitted. Each may need a second file descriptor,
+   * because the gate forwards the call. Above this number, a new connection replaces one of the owner with the most
+   * connections. Connections of visitors are replaced first, then the one whose call has lasted longest.
    */
   mostHeld?: number
-  /** Most connections of one network on which no credential was ever accepted. */
+  /** Maximum number of connections from one network on which the server has never accepted a credential. */
   mostUnknownOfOne?: number
-  /** Most calls that a client may send on one connection before the first is answered (pipelining). */
+  /**
+   * Maximum number of calls that a client may send on one connection before the server has answered the first
+   * (pipelining).
+   */
   mostCallsOfOne?: number
 }
 
 /**
- * Options for `http.createServer`. `headersTimeout`: time limit of a request head. `connectionsCheckingInterval`: how
- * often Node checks it. Both are in milliseconds.
+ * Options for `http.createServer`. `headersTimeout`: how long the head of a request may take to arrive.
+ * `connectionsCheckingInterval`: how often Node checks that. Both in milliseconds.
  */
 export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 2000 }
 
 /**
- * Most connections that wait for accept(2). Above this number, the kernel drops a new connection, and the client tries
- * again a second later.
+ * Maximum number of connections that the kernel keeps until the server accepts them. If there are more, the kernel
+ * drops a new one, and its client tries again a second later.
  */
 export const backlog = 4096
 
-/** Connections that serve admitted calls of one owner; the one served longest is first. */
+/** Connections with admitted calls of one owner, in the order in which their calls were admitted. */
 type Share = { known: Set<Connection>; visiting: Set<Connection> }
 
-/** Connections of one network without a credential; the one silent longest is first. */
+/** Connections from one network without an accepted credential. The one that was inactive longest comes first. */
 type Unknown = { idle: Set<Connection>; visiting: Set<Connection> }
 
 type Connection = {
   socket: Duplex
-  /** Number of calls on this connection that have not ended yet. */
+  /** Number of calls that have begun on this connection and have not ended. */
   calls: number
-  /** True if at least one call on this connection had an accepted credential. */
+  /** True if the server has accepted the credential of at least one call on this connection. */
   isKnown: boolean
   isAdmitted: boolean
   /**
-   * The organization or person that an admitted call counts for. A visit to a preview counts for the owner of the
-   * preview.
+   * The organization or person that an admitted call counts for. A visitor's call to a preview counts for the owner of
+   * the preview.
    */
   owner: string
   unknown: Unknown
@@ -68,12 +72,13 @@ export class Connections {
   readonly #bounds: Required<ConnectionBounds>
   readonly #all = new Map<Duplex, Connection>()
   readonly #networks = new Map<string, Unknown>()
-  // Connections without a credential. In each of these sets, the connection that was inactive longest is first.
+  // Connections by whether a credential was accepted. In each of these sets, the connection that was inactive longest
+  // comes first.
   readonly #unknown = new Set<Connection>()
   readonly #known = new Set<Connection>()
-  /** Connections that serve admitted calls without a credential, such as visits to a public preview. */
+  /** Connections with admitted calls that had no credential, such as visits to a public preview. */
   readonly #visiting = new Set<Connection>()
-  /** Connections that serve admitted calls, by owner. */
+  /** Connections with admitted calls, by the owner of the calls. */
   readonly #shares = new Map<string, Share>()
   #held = 0
 
@@ -81,19 +86,19 @@ export class Connections {
     this.#bounds = { most, mostHeld, mostUnknownOfOne, mostCallsOfOne }
   }
 
-  /** Watches the connections of a server. Call this before it listens. */
+  /** Begins to count and limit the connections of a server. Must be called before the server listens. */
   watch(server: Server): void {
     server.on('connection', (socket) => {
-      // The client has reset the connection before accept(2). Without an address it cannot be counted, and nobody would
-      // get an answer.
+      // The client has reset the connection before the server accepted it. Such a connection has no address, so it
+      // cannot be counted, and nobody would get its answer.
       if (socket.remoteAddress === undefined) socket.destroy()
       else this.#add(socket, socket.remoteAddress)
     })
   }
 
   /**
-   * Notes that the head of a call has arrived. An upgrade has no `answer`: its call ends with its connection. Returns
-   * false if the connection is closed; the call must then not be processed.
+   * Notes that the head of a call has arrived on the connection. `answer` is absent for an upgrade, which ends only
+   * with its connection. Returns false if the connection is closed; the caller must then not process the call.
    */
   begin(socket: Duplex, answer?: ServerResponse): boolean {
     const it = this.#all.get(socket)
@@ -110,8 +115,9 @@ export class Connections {
   }
 
   /**
-   * Protects the connection from eviction in favour of strangers until its calls have ended. It can still be evicted
-   * for an owner with fewer connections. Throws if all places for admitted connections are taken.
+   * Notes that the server has admitted a call on the connection. Until the call ends, connections without a credential
+   * cannot replace this one. A connection of an owner with fewer connections still can. Throws if the server has too
+   * many admitted calls.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
@@ -147,8 +153,8 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to evict. A sixteenth of all connections stays available to strangers, even if known
-   * connections are idle.
+   * Returns the connection to evict for a newcomer. Connections without a credential go first, unless they are fewer
+   * than a sixteenth of all. This part is reserved for them, even if connections with a credential are idle.
    */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)
@@ -157,9 +163,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to evict for a newcomer: one of the owner with the most connections. If the newcomer's
-   * owner would then have as many as that owner, nobody else loses a connection. A newcomer with a credential then
-   * replaces a visitor of its own owner.
+   * Returns the connection to evict for an admitted newcomer: one of the owner with the most connections. If the
+   * newcomer's owner would then have as many as that owner, no other owner loses a connection. In this case, a newcomer
+   * with a credential replaces a visitor of its own owner.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }
@@ -174,7 +180,7 @@ export class Connections {
     return longest === newcomer ? undefined : longest
   }
 
-  /** Puts the connection at the end of its lists, as the most recently active. */
+  /** Puts the connection at the end of the sets that it belongs to, because it is now the most recently active one. */
   #put(it: Connection): void {
     if (it.isAdmitted) {
       const share = this.#shares.get(it.owner) ?? { known: new Set(), visiting: new Set() }
@@ -218,7 +224,8 @@ export class Connections {
   #forget(it: Connection): void {
     if (!this.#all.delete(it.socket)) return
     this.#take(it)
-    // A network without connections of strangers needs no lists. The next connection from the network makes new ones.
+    // This network has no connection without a credential any more. Its sets are removed, and made again when they are
+    // needed.
     const { network, unknown } = it
     if (unknown.idle.size + unknown.visiting.size === 0 && this.#networks.get(network) === unknown) {
       this.#networks.delete(network)
@@ -226,5 +233,5 @@ export class Connections {
   }
 }
 
-/** Admits the connection of a WebSocket whose caller is identified only after the upgrade. */
+/** Notes that a WebSocket's caller has been identified after the upgrade, so that its connection counts as admitted. */
 export const admitConnection = (socket: Duplex, owner: string): void => places.get(socket)?.admit(socket, true, owner)

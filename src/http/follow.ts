@@ -1,17 +1,18 @@
-// Records telemetry for every call of a server. An outer server may record the call already, as the gate does for its
-// toolbox. In this case only the route and the outcome are added to that record. So each call is recorded once.
+// Records each call of a server for telemetry. If another server passes its calls to this one, as the gate does with
+// its toolbox, it may already record them. This server then only adds the route and the outcome, so that each call is
+// recorded once.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Attributes, isFollowed } from '#src/kit/telemetry/telemetry.ts'
 import type { Problem } from '#src/problems.ts'
 import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
-/** Calls that no outer server records. This server ends the records of these calls. */
+/** Calls whose record this server has begun, because no other server did. This server must end these records. */
 const followedHere = new WeakSet<FastifyRequest>()
 
 /**
- * Runs `work` in the trace of the call. AsyncLocalStorage loses the trace when a body is read, so each part of a call
- * must be run by this function.
+ * Runs `work` in the trace of the call. Node forgets the current trace when the body of a call is read. Each later part
+ * of a call must therefore run by this function.
  */
 export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
   const call = calls.get(request)
@@ -19,13 +20,16 @@ export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
 }
 
 type FollowOptions = {
-  /** The problem with which a request was refused. */
+  /** Returns the problem with which the server refused the call. Undefined: it was not refused. */
   problemOf: (request: FastifyRequest) => Problem | undefined
-  /** Returns further attributes of the call, for its record. */
+  /** Returns attributes for the record of the call. */
   tell: (request: FastifyRequest) => Attributes
 }
 
-/** Adds the hooks that record calls. Call this before any other hook is added. Adds nothing if telemetry is off. */
+/**
+ * Adds hooks to the server that record its calls. Must be called before any other hook is added. Does nothing if
+ * telemetry is off.
+ */
 export const followCalls = (server: FastifyInstance, { problemOf, tell }: FollowOptions): void => {
   if (!isFollowed()) return
   const end = (request: FastifyRequest, status?: number) => {
@@ -45,12 +49,12 @@ export const followCalls = (server: FastifyInstance, { problemOf, tell }: Follow
     const call = outer ?? followCall(request.raw)
     if (call !== undefined) calls.set(request, call)
     if (outer === undefined) followedHere.add(request)
-    // A refused upgrade never emits an end event, so the route is added to the record now.
+    // A refused upgrade never emits the event that ends a call, so the route is added to the record here.
     else outer.say({ route: request.routeOptions.url })
     done()
   })
   server.addHook('preHandler', (request, _reply, done) => {
-    // After the upgrade, the duration of the open connection is not the duration of a call.
+    // The call ends with the upgrade. The time for which the WebSocket then stays open is not the duration of a call.
     if (request.ws) end(request, 101)
     done()
   })

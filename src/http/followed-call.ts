@@ -1,6 +1,6 @@
-// Records each HTTP call that a program serves, as a span and as a duration, by the names that
-// OpenTelemetry's conventions have for them. Paths and queries are never recorded, because some hold credentials. The
-// path pattern of the route is recorded instead.
+// Records each HTTP call that a program serves: as a span, and as a duration in a histogram. The names are those of
+// OpenTelemetry's conventions. Paths and queries are not recorded, because some contain credentials. The record has the
+// path pattern of the route instead.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Attributes, beginSpan, duration, isFollowed, type TracePlace } from '#src/kit/telemetry/telemetry.ts'
 
@@ -23,11 +23,11 @@ type Outcome = {
 }
 
 export type FollowedCall = {
-  /** Runs work whose spans are children of the call's span. */
+  /** Runs work. Spans that begin in this work become children of the call's span. */
   during: <T>(work: () => T) => T
   /**
-   * Adds what an inner server knows about the outcome. The route and problem given here have priority over those given
-   * to `end`.
+   * Adds what the server that serves the call knows of its outcome. A route or problem given here replaces the one
+   * given to `end`.
    */
   say: (known: Outcome) => void
   end: (outcome: Outcome) => void
@@ -35,16 +35,16 @@ export type FollowedCall = {
 
 const followed = new WeakMap<IncomingMessage, FollowedCall>()
 
-/** The record of the call, if an outer server has begun one. */
+/** Returns the record of a call if another server has begun one. */
 export const findFollowed = (request: IncomingMessage): FollowedCall | undefined => followed.get(request)
 
-/** The caller's place in its trace. A `traceparent` that is sent twice is ignored. */
+/** Returns the position in the caller's trace. If the header `traceparent` comes twice, it is ignored. */
 const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace => ({
   traceparent: Array.isArray(traceparent) ? undefined : traceparent,
   tracestate: Array.isArray(tracestate) ? tracestate.join(',') : tracestate,
 })
 
-/** Begins the record of a call. Returns `undefined` if telemetry is off, so that the call has no extra cost. */
+/** Begins the record of a call. Returns `undefined` if telemetry is off; the call then costs nothing more. */
 export const followCall = (request: IncomingMessage): FollowedCall | undefined => {
   if (!isFollowed()) return undefined
   const { method = 'GET', headers } = request
@@ -74,8 +74,8 @@ export const followCall = (request: IncomingMessage): FollowedCall | undefined =
       if (span !== undefined) {
         if (route !== undefined) span.rename(`${name} ${route}`)
         span.set({ ...shared, ...attributes })
-        // A status below 500 is an error of the caller, and the span has not failed. A status of 500 or more is our
-        // error (HTTP span conventions, Status).
+        // By OpenTelemetry's conventions, a span has failed only if the status is 500 or more. A lower status is an
+        // error of the caller.
         if (status === undefined || status >= 500) span.fail(problem ?? String(status ?? 'cancelled'))
         else if (problem !== undefined) span.set({ 'error.type': problem })
         span.end()

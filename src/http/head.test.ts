@@ -1,4 +1,4 @@
-// A request head that can be read in two ways is refused by control, by the toolbox and by the gate.
+// Control, the toolbox and the gate each refuse the head of a request that could be understood in two ways.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
@@ -33,7 +33,7 @@ const taken: readonly [string, readonly string[]][] = [
   ['an empty host', ['Host:']],
 ]
 
-/** The status of a call with exactly these header lines. */
+/** Sends a call with exactly these header lines. Returns the status of the answer. */
 const statusOf = async (port: number, path: string, headers: readonly string[]): Promise<number> => {
   const socket = connect(port, '127.0.0.1')
   socket.write([`GET ${path} HTTP/1.1`, ...headers, '', ''].join('\r\n'))
@@ -91,7 +91,7 @@ suite('the gate', () => {
   const paths = { toolbox: '/toolbox/box/x', 'object storage': '/org/x/context.tar' }
   for (const [place, path] of Object.entries(paths)) {
     for (const [what, headers] of refused) {
-      test(`the gate answers 400 for ${what} at the ${place}, without asking control`, async () => {
+      test(`the gate answers 400 for ${what} at the ${place}, and does not ask control`, async () => {
         await using sides = await startSides()
         const port = Number(new URL(sides.url).port)
         assert.equal(await statusOf(port, path, headers), 400)

@@ -1,19 +1,23 @@
-// Refuses a request head that can be read in two ways. A reverse proxy in front of us may read it the other way.
+// Refuses the head of a request that could be understood in two ways. If a reverse proxy understood it in one way and
+// this server in the other, a caller could get around a check.
 import type { IncomingMessage } from 'node:http'
 
 /**
- * Headers that decide where a call goes, or who the caller is. If such a header is repeated, Node silently uses the
- * first value.
+ * Headers that say where a call goes or who calls. If such a header is repeated, Node uses the first value without an
+ * error.
  */
 const onlyOnce = new Set(['host', 'authorization'])
 
 /**
- * The form of a host: a name, an IPv4 address, or an IPv6 address in brackets; a port may follow (RFC 9110 §7.2). Empty
- * is allowed.
+ * The form of the header Host: a name, an IPv4 address, or an IPv6 address in brackets. A port may follow (RFC 9110
+ * §7.2). An empty value is allowed.
  */
 const host = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+;=%-]*)(?::\d*)?$/i
 
-/** Says why a head must be answered with 400 (RFC 9112). Node itself refuses two values of Content-Length. */
+/**
+ * Returns why the server must answer the head with 400 (RFC 9112), or undefined. Two values of Content-Length are not
+ * checked here, because Node refuses them.
+ */
 export const findBadHead = ({ rawHeaders, headers, httpVersion }: IncomingMessage): string | undefined => {
   const seen = new Set<string>()
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -22,7 +26,7 @@ export const findBadHead = ({ rawHeaders, headers, httpVersion }: IncomingMessag
     if (seen.has(name)) return `The header ${rawHeaders[at]} must not be sent twice.`
     seen.add(name)
   }
-  // Node itself refuses a missing Host, but not in an upgrade.
+  // Node refuses a call without Host, but not an upgrade without it.
   if (headers.host === undefined) return httpVersion === '1.0' ? undefined : 'The header Host is missing.'
   if (!host.test(headers.host)) return 'The header Host must name one host, and a port where there is one.'
   const coding = headers['transfer-encoding']

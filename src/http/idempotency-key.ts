@@ -1,4 +1,5 @@
-// The header Idempotency-Key: a caller marks a request as a retry of an earlier one.
+// The header Idempotency-Key. A caller sends the same key with a request and its repetition, so that the server acts
+// only once.
 import { Problem } from '#src/problems.ts'
 
 /** Reads the header Idempotency-Key. Returns `undefined` if the header is absent. */
@@ -8,5 +9,5 @@ export const readIdempotencyKey = (header: string | string[] | undefined): strin
   throw new Problem('bad_request', 'Idempotency-Key must be 1 to 255 visible characters')
 }
 
-/** Returns the refusal for a key that is used again with a different body. */
+/** Returns the refusal for a request with the key of an earlier request, but with another body. */
 export const otherBody = (): Problem => new Problem('unprocessable', 'This Idempotency-Key was used with another body.')

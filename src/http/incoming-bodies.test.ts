@@ -12,7 +12,7 @@ const MiB = 1024 ** 2
 const key = 'dGhlIHNhbXBsZSBub25jZQ=='
 const upgrade = `Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`
 
-/** The head of a masked text frame of `length` bytes, without its payload (RFC 6455 §5.2). */
+/** Returns the head of a masked text frame (RFC 6455 §5.2). It announces `length` bytes, which do not follow. */
 const frameHead = (length: number) => {
   const head = Buffer.alloc(14)
   head.set([0x81, 0xff])
@@ -66,7 +66,7 @@ const serving = async (bounds: Bounds) => {
   }
   return {
     open,
-    /** Sends the head of a body, but none of its bytes. */
+    /** Sends the head of a request with a body, but no byte of the body. */
     body: (owner: string, length: number, path = 'body') =>
       open(`POST /${owner}/${path} HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: ${length}\r\n\r\n`),
     socket: async (owner: string) => {
@@ -81,7 +81,7 @@ const serving = async (bounds: Bounds) => {
   }
 }
 
-/** Sends `bytes` more bytes and returns the answer. Undefined: the server closed the connection. */
+/** Sends `bytes` bytes of the body and returns the answer. Undefined: the server has closed the connection. */
 const answerTo = async (socket: Socket, bytes: number): Promise<string | undefined> => {
   const over = new Promise<undefined>((resolve) => socket.once('close', () => resolve(undefined)))
   const answer = once(socket, 'data').then(([data]) => String(data))
@@ -96,7 +96,7 @@ const isCutOff = async (socket: Socket): Promise<true> => {
 }
 
 suite('incomplete bodies and frames', () => {
-  test('a body that stops or trickles answers 408; a slow body is read, and a WebSocket may be silent', async () => {
+  test('a body that stops or trickles answers 408; a steady slow body is read; a WebSocket may be silent', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const silent = await server.body('a', MiB)
     silent.write(Buffer.alloc(1000))
@@ -108,7 +108,7 @@ suite('incomplete bodies and frames', () => {
     const refusals = [answerTo(silent, 0), answerTo(small, 0), answerTo(trickling, 0)]
     for (let sent = 0; sent < 90_000; sent += 10_000) {
       slow.write(Buffer.alloc(10_000))
-      // Frequent small pieces do not help a slow body.
+      // A body that comes in small pieces is too slow, however often pieces come.
       if (!trickling.destroyed) trickling.write(Buffer.alloc(10))
       await pause(100)
     }
@@ -120,7 +120,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(socket, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('a body that a hook reads has the usual time limit; a streamed body has the limit of its route', async () => {
+  test('a body that a hook reads has the default time limit; a body that a route streams has the route’s', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const streamed = await server.body('a', 1000, 'stream')
     const silent = await server.body('a', 1000, 'own-reader')
@@ -129,7 +129,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(streamed, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('the time limit for a body also holds for the second of two pipelined calls', async () => {
+  test('the time limit for a body also holds for the second of two calls that were sent at once (pipelined)', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const call = 'POST /a/body HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: 10\r\n\r\n'
     const socket = await server.open(`GET /late HTTP/1.1\r\nHost: a\r\n\r\n${call}`)
@@ -137,7 +137,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(socket, 1)) ?? '', /^HTTP\/1.1 408 /)
   })
 
-  test('if all unfinished bodies exceed the limit together, the oldest body of the largest owner answers 503', async () => {
+  test('if unfinished bodies together exceed the limit, the oldest one of the largest owner answers 503', async () => {
     await using server = await serving({ mostBytes: 9 * MiB })
     const frugal = await server.body('a', 3 * MiB)
     frugal.write(Buffer.alloc(2 * MiB))
@@ -156,7 +156,7 @@ suite('incomplete bodies and frames', () => {
     for (const whole of [frugal, second, newcomer]) assert.match((await answerTo(whole, MiB)) ?? '', /3145728 bytes/)
   })
 
-  test('a body or frame that is complete no longer counts towards the limit of bytes', async () => {
+  test('a body or frame no longer counts towards the limit of bytes when it is complete', async () => {
     await using server = await serving({ mostBytes: 3 * MiB })
     const socket = await server.socket('a')
     for (let round = 0; round < 4; round++) {

@@ -1,7 +1,8 @@
-// Limits unfinished request bodies and WebSocket frames. They stay in our memory until their last byte has arrived, and
-// a sender may never send that byte. Each body has a minimum speed, and all of them together have a memory limit.
+// Limits request bodies and WebSocket frames that have not arrived completely. The server keeps them in memory until
+// their last byte arrives, which may never happen. Each body must have a minimum speed, and all together have a memory
+// limit.
 //
-// A timer reads how many bytes each connection has received, so that no extra work is done for each chunk.
+// A timer reads how many bytes each connection has received. The arrival of a piece therefore costs no extra work.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
@@ -22,11 +23,14 @@ type Bounds = {
   /** Returns the owner that the bytes of a request count for. */
   ownerOf: (request: FastifyRequest) => string
   /**
-   * Most bytes of all unfinished bodies and frames. Above this limit, the owner with the most bytes loses its oldest
-   * one.
+   * Maximum number of bytes of all unfinished bodies and frames together. If there are more, the owner with the most
+   * bytes loses its oldest body or frame.
    */
   mostBytes?: number
-  /** Minimum speed of a body. It does not apply to sockets, which have pings (socket.ts). */
+  /**
+   * Minimum speed of a body. It does not apply to WebSockets, which may be silent and are checked with pings
+   * (socket.ts).
+   */
   slow?: SlowBodiesBounds
   lookMs?: number
 }
@@ -34,15 +38,15 @@ type Bounds = {
 type Coming = {
   connection: Socket
   owner: string
-  /** Bytes that the connection had received when this body or frame began. */
+  /** Number of bytes that the connection had received before this body or frame began. */
   from: number
-  /** The request that the body belongs to. Absent for a frame of a socket. */
+  /** The request with this body. Absent for a frame of a WebSocket. */
   body?: { raw: IncomingMessage; refuse: (problem: Problem) => void }
 }
 
 /**
- * Returns a function that passes a problem to the reader of the body, so that the caller gets an ordinary refusal. If
- * no refusal can be sent any more, the connection is closed.
+ * Returns a function that makes reading the body fail with a problem. The caller then gets that problem as an answer.
+ * If no answer can be sent any more, the function closes the connection.
  */
 const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyReply) => (problem: Problem) => {
   if (reply.sent || payload.listenerCount('error') === 0) connection.destroy()
@@ -50,7 +54,7 @@ const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyRe
 }
 
 /**
- * Adds the limits of request bodies and WebSocket frames to a server. Call this after the WebSocket plugin is
+ * Adds the limits of request bodies and WebSocket frames to a server. Must be called after the WebSocket plugin is
  * registered.
  */
 export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slow, lookMs = 500 }: Bounds): void => {
@@ -92,7 +96,7 @@ export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slo
 
   server.addHook('preParsing', (request, reply, payload, done) => {
     const { raw, routeOptions } = request
-    // Most bodies are complete before the caller is known, and need no bound.
+    // Most bodies have arrived completely when the guard has accepted the caller. These need no limit.
     const isRead = request.method !== 'GET' && request.method !== 'HEAD' && !routeOptions.config.streamsBody
     if (request.ws) owners.set(raw, ownerOf(request))
     else if (isRead && !raw.complete) {

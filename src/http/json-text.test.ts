@@ -5,7 +5,7 @@ import { deepest, findTooMuch, mostValues } from './json-text.ts'
 const long = 'x'.repeat(mostValues)
 
 suite('a JSON text', () => {
-  test('a JSON text is accepted with as many values as allowed, and refused with more', () => {
+  test('a JSON text may have as many values as the limit says, and no more', () => {
     const list = (length: number) => JSON.stringify(Array.from({ length }, (_, index) => index))
     assert.equal(findTooMuch(list(mostValues + 1)), undefined)
     assert.match(findTooMuch(list(mostValues + 2))!, /^body must not hold more than 10000 values$/)
@@ -13,13 +13,13 @@ suite('a JSON text', () => {
     assert.match(findTooMuch(twice)!, /values/)
   })
 
-  test('a JSON text is accepted when nested as deep as allowed, and refused when deeper', () => {
+  test('a JSON text may be nested as deep as the limit says, and no deeper', () => {
     const nested = (depth: number) => `${'['.repeat(depth)}"${long}"${']'.repeat(depth)}`
     assert.equal(findTooMuch(nested(deepest)), undefined)
     assert.match(findTooMuch(nested(deepest + 1))!, /^body must not be nested deeper than 64 levels$/)
   })
 
-  test('commas and brackets in strings of a JSON text are not counted', () => {
+  test('commas and brackets inside strings of a JSON text do not count as values or nesting', () => {
     const marks = ',[{'.repeat(mostValues)
     for (const text of [marks, `${marks}"`, `"${marks}\\`, `\\"${marks}\\\\"${marks}`, `${marks}\\\\`]) {
       assert.equal(findTooMuch(JSON.stringify([text, { [text]: text }])), undefined)
@@ -27,7 +27,7 @@ suite('a JSON text', () => {
     assert.match(findTooMuch(`["\\\\"${',1'.repeat(mostValues + 1)}]`)!, /values/)
   })
 
-  test('`findTooMuch` accepts a JSON text that ends inside a string, which the parser refuses', () => {
+  test('`findTooMuch` accepts a JSON text that ends inside a string, because the parser refuses it later', () => {
     for (const text of [`["${long}`, `["${long}\\`, `["${long}\\"`, `{"${long}\\\\\\"`])
       assert.equal(findTooMuch(text), undefined)
   })

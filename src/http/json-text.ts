@@ -1,16 +1,16 @@
-// Checks a JSON text before it is parsed, because parsing a megabyte of small values blocks this process for a tenth of
-// a second.
+// Checks the size of a JSON text before it is parsed. Parsing a megabyte of small values would block this process for a
+// tenth of a second.
 
-/** Most values in a body. No valid request of our API has so many. */
+/** Maximum number of values in a body. Every valid request of our API has fewer. */
 export const mostValues = 10_000
 
 /**
- * Deepest nesting of a body. No valid request of our API is so deep. A recursive walk over such a body still fits into
- * the stack.
+ * Maximum depth of a body. Every valid request of our API is less deep. Code that walks through a body of this depth
+ * recursively does not exceed the stack.
  */
 export const deepest = 64
 
-/** Returns the index of the quote that ends a string. `start` is the index where the string begins. */
+/** Returns the index of the quote at the end of a string. `start`: the index of the quote at its beginning. */
 const endOfString = (text: string, start: number): number => {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let backslash = end
@@ -21,11 +21,12 @@ const endOfString = (text: string, start: number): number => {
 }
 
 /**
- * Returns why a text has too many values or levels. Returns undefined if it does not have too many. The text need not
- * be valid JSON. Values are counted by their commas.
+ * Returns a sentence if a text has too many values or is nested too deep; otherwise undefined. The text may be invalid
+ * JSON. The number of values is estimated from the commas.
  */
 export const findTooMuch = (text: string, most: number = mostValues): string | undefined => {
-  // A text this short cannot have more than `mostValues` values. The parser is fast with short texts of any depth.
+  // This text is too short for more than `mostValues` values, and the parser reads a short text fast, however deep it
+  // is.
   if (text.length <= mostValues) return undefined
   let values = 0
   let depth = 0

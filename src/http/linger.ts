@@ -1,8 +1,8 @@
-// Ends connections whose last answer we write to the socket directly: after an upgrade, and to clients that do not
-// speak HTTP.
+// Closes connections on which the last answer was written directly to the socket: after a refused upgrade, and to
+// clients that do not speak HTTP.
 import type { Duplex } from 'node:stream'
 
-/** Writes a status line and headers in the form of HTTP/1.1. */
+/** Returns the head of an answer in the form of HTTP/1.1: status line and headers. */
 export const headOf = (status: number, message: string, headers: readonly string[]): string => {
   const lines = [`HTTP/1.1 ${status} ${message}`]
   for (let at = 0; at + 1 < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
@@ -12,8 +12,9 @@ export const headOf = (status: number, message: string, headers: readonly string
 const lingerMs = 5000
 
 /**
- * Closes a connection after its last answer. Incoming bytes are discarded until the peer closes too, for at most
- * `withinMs`. If we closed with unread bytes, the connection would be reset and the answer lost.
+ * Closes a connection after its last answer. Bytes that still come are discarded until the other side closes too, but
+ * for at most `withinMs`. If the connection were closed with unread bytes, the kernel would reset it, and the answer
+ * would be lost.
  */
 export const endSoon = (socket: Duplex, withinMs = lingerMs): void => {
   const timer = setTimeout(() => socket.destroy(), withinMs).unref()
@@ -23,14 +24,14 @@ export const endSoon = (socket: Duplex, withinMs = lingerMs): void => {
     .end()
 }
 
-/** Status for each error code of Node's HTTP parser. Every other error is a 400. */
+/** The status that answers each error of Node's HTTP parser. Any error that is not listed gets 400. */
 const statuses: Record<string, [number, string]> = {
   HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'Payload Too Large'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
 }
 
-/** Handler for a server's `clientError`. A peer that has sent no byte gets no answer. */
+/** Handles a server's event `clientError`. A client that has sent no byte gets no answer, only a closed connection. */
 export const refuseBadHttp = (error: NodeJS.ErrnoException, socket: Duplex, withinMs?: number): void => {
   const isSilent = (socket as { bytesRead?: number }).bytesRead === 0
   if (!socket.writable || error.code === 'ECONNRESET' || isSilent) return void socket.destroy()

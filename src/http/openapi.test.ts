@@ -28,7 +28,7 @@ const operation = (path: string, method: string) =>
   JSON.parse(JSON.stringify(document.paths[path]?.[method])) as Record<string, never>
 
 suite('openApiOf', () => {
-  test('an operation has the parameters, the body and the answers of its route', () => {
+  test('an operation in the OpenAPI document has the parameters, the body and the answers of its route', () => {
     const { parameters, requestBody, responses, operationId } = operation('/box/{boxId}/stop', 'post')
     assert.equal(operationId, 'postBoxBoxIdStop')
     assert.deepEqual(parameters, [
@@ -46,14 +46,14 @@ suite('openApiOf', () => {
     })
   })
 
-  test('a public route needs no credential; routes of one path share an entry', () => {
+  test('in the OpenAPI document, a public route needs no credential, and routes of one path share an entry', () => {
     assert.deepEqual(Object.keys(document.paths['/box/{boxId}/log'] ?? {}), ['get', 'put'])
     assert.deepEqual(operation('/box/{boxId}/log', 'get')['security'], [])
     assert.equal(operation('/box/{boxId}/log', 'put')['security'], undefined)
     assert.deepEqual(document['security'], [{ bearer: [] }])
   })
 
-  test('texts, bytes and WebSockets are told apart', () => {
+  test('the OpenAPI document distinguishes answers that are text, bytes or WebSockets', () => {
     const answerOf = (path: string, method: string, status: number) =>
       operation(path, method)['responses']?.[status] ?? assert.fail('no such answer')
     assert.deepEqual(Object.keys(answerOf('/box/{boxId}/log', 'get', 200)['content']), ['text/plain'])

@@ -1,5 +1,5 @@
-// Describes routes as a document of OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). The schemas of the routes are JSON Schema
-// 2020-12 already, so they go into the document unchanged.
+// Describes routes in a document of OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). The schemas of routes are
+// already in its language, JSON Schema 2020-12, so the document contains them unchanged.
 import type { TSchema } from 'typebox'
 import type { Route } from './route.ts'
 
@@ -11,7 +11,10 @@ type Service = {
   title: string
   version: string
   description: string
-  /** The URL of the paths, relative to the document or absolute. `{name}` in it must be one of `serverVariables`. */
+  /**
+   * The URL below which all paths are, absolute or relative to the document. A `{name}` in it must be in
+   * `serverVariables`.
+   */
   serverUrl: string
   serverVariables?: Record<string, { default: string; description: string }>
 }
@@ -33,12 +36,15 @@ const problemSchema = {
   },
 }
 
-/** The names of the parameters in a path of Fastify's form. */
+/** Returns the names of the parameters in the path of a route. */
 const namesIn = (path: string): string[] => [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
 
 const braced = (path: string): string => path.replaceAll(/:(\w+)/g, '{$1}')
 
-/** A name that no other route of the service has: `POST /sandbox/:id/stop` gives `postSandboxIdStop`. */
+/**
+ * Returns an operation id that no other route of the service has: for `POST /sandbox/:id/stop` it is
+ * `postSandboxIdStop`.
+ */
 const operationIdOf = ({ method, path }: DescribedRoute): string =>
   method.toLowerCase() +
   path
@@ -59,7 +65,7 @@ const parametersOf = ({ path, params, query }: DescribedRoute): object[] => {
   return [...inPath, ...inQuery]
 }
 
-/** The content of a body. A schema without a type stands for bytes. */
+/** Returns how the document describes a body. A schema without a type means that the body is bytes. */
 const contentOf = (schema: TSchema & { type?: string }): object => {
   const kind =
     Object.keys(schema).length === 0
@@ -100,7 +106,7 @@ const operationOf = (route: DescribedRoute): object => ({
   responses: responsesOf(route),
 })
 
-/** Returns the document of one service. */
+/** Returns the OpenAPI document of one program's routes. */
 export const openApiOf = (
   { title, version, description, serverUrl, serverVariables }: Service,
   routes: readonly DescribedRoute[],

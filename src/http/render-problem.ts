@@ -1,9 +1,10 @@
-// The only place that turns an error into an answer. An unexpected error becomes `internal` with a fixed sentence.
+// Turns errors into the bodies of answers. No other file does this. For an unexpected error, the caller gets the code
+// `internal` and a fixed sentence, so that the answer shows nothing of the error itself.
 import { STATUS_CODES } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 
-/** Converts an error that Fastify throws (bad JSON, a body too large, an unknown content type) to one of our problems. */
+/** Turns an error that Fastify throws (bad JSON, a body that is too large, an unknown content type) into a Problem. */
 export const asProblem = (error: unknown): Problem => {
   if (error instanceof Problem) return error
   const { code, statusCode } = (error ?? {}) as { code?: string; statusCode?: number }
@@ -19,15 +20,18 @@ export const asProblem = (error: unknown): Problem => {
 }
 
 /**
- * The path in the error body. A toolbox leaves out the prefix `/toolbox/{id}`, because its clients know only the path
- * after it.
+ * Returns the path for the error body. In a toolbox, the prefix `/toolbox/{id}` is left out, because clients of a
+ * toolbox do not know it.
  */
 const pathOf = (url: string, source: string): string => {
   const [path = ''] = url.split('?')
   return (source === 'DAYTONA_DAEMON' ? path.replace(/^\/toolbox\/[^/]+/, '') : path) || '/'
 }
 
-/** The body of every refusal. The public SDK picks its error class by `source` and by fields that toolboxes add. */
+/**
+ * Returns the body of a refusal. The public SDK chooses the class of its error by `source`, and by fields that
+ * toolboxes add.
+ */
 export const renderProblem = (problem: Problem, request: Pick<FastifyRequest, 'url' | 'method'>, source: string) => ({
   path: pathOf(request.url, source),
   timestamp: new Date().toISOString(),

@@ -1,5 +1,5 @@
-// A route is a row: method, path, required permission, schemas and handler. This file knows nothing about sandboxes or
-// other resources.
+// The type of a route: method, path, required permission, schemas and handler. It does not depend on what the routes of
+// a program are for.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { WebSocket } from 'ws'
@@ -16,50 +16,58 @@ export type Call<Context, Params, Query, Body> = Context & {
 }
 
 /**
- * A route whose `run` has the types of the route's schemas. `route()` makes it. The server reads it as the wider {@link
- * Route}.
+ * A route whose `run` has the types that the route's schemas describe. `route()` makes a {@link Route} of it, which has
+ * no such types and which the server reads.
  */
 export type RouteRow<Context, Needs extends string, P, Q, B> = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** The path of the route in Fastify's form: `/sandbox/:sandboxIdOrName/stop`. */
   path: string
-  /** Who may call the route. Required, so that `'public'` is always a decision. */
+  /** Who may call the route. This field has no default, so that a route can become public only on purpose. */
   needs: Needs
   /**
-   * True if the route grants access or rights that outlive the caller's credential. Such a route refuses a credential
-   * that expires.
+   * True if the route gives a caller access or rights that last longer than the caller's credential. A credential that
+   * expires is refused for such a route.
    */
   givesAccess?: boolean
-  /** The text about the route on the reference page. */
+  /** The text about the route in the API reference. */
   summary: string
   params?: P
   query?: Q
   body?: B
-  /** True if the body may be absent or null; `run` then sees `undefined`. */
+  /** True if the body may be absent or null. In both cases, `run` gets `undefined`. */
   bodyOptional?: boolean
-  /** Largest body in bytes. Default: the server's limit. */
+  /** Maximum size of the body in bytes. Default: the server's limit. */
   bodyLimit?: number
   /**
-   * True if `run` reads `request.raw` itself, without destroying it, and the server does not read the body. Cannot be
-   * used with `body`.
+   * True if `run` reads the body itself from `request.raw`. `run` must not destroy `request.raw`. Cannot be used
+   * together with `body`.
    */
   streamsBody?: boolean
-  /** Schema per success status. A value that `run` returns is sent with the first status. `null`: an empty body. */
+  /**
+   * The schema of the answer for each success status; `null` means an empty body. What `run` returns is sent with the
+   * first status in the list.
+   */
   replies: Record<number, TSchema | null>
   run: (call: Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>) => unknown
-  /** Runs instead of `run` if a GET is upgraded to a WebSocket, after the same guard and validation. */
+  /**
+   * Called instead of `run` if the caller upgrades a GET to a WebSocket. The guard and the schemas have accepted the
+   * call before.
+   */
   socket?: (socket: WebSocket, call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => void
   /**
-   * Asynchronous checks before the upgrade to `socket`. An error that `admit` throws is sent as a plain HTTP answer.
+   * Asynchronous checks before the upgrade. If `admit` throws, the caller gets an ordinary HTTP answer and no
+   * WebSocket.
    */
   admit?: (call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => Promise<void>
   /**
-   * The subprotocol of `socket` that is selected if the caller offers it. Otherwise the first offered one is selected.
+   * The subprotocol that is selected if the caller offers it. If the caller does not, the first one that the caller
+   * offers is selected.
    */
   subprotocol?: string
 }
 
-/** A route as the server sees it, without the types of its schemas. Only `route()` makes one. */
+/** A route as the server sees it, without the types of its schemas. Only `route()` makes such routes. */
 export type Route<Context = unknown, Needs extends string = string> = Omit<
   RouteRow<Context, Needs, undefined, undefined, undefined>,
   'params' | 'query' | 'body' | 'run' | 'socket' | 'admit'
@@ -72,7 +80,7 @@ export type Route<Context = unknown, Needs extends string = string> = Omit<
   admit?: (call: Omit<Call<Context, unknown, unknown, unknown>, 'reply'>) => Promise<void>
 }
 
-/** Returns a `route()` function for one program: for its context type and its allowed values of `needs`. */
+/** Returns the function `route()` for one program, with that program's context type and values of `needs`. */
 export const routesOf =
   <Context, Needs extends string>() =>
   <
@@ -82,5 +90,6 @@ export const routesOf =
   >(
     row: RouteRow<Context, Needs, P, Q, B>,
   ): Route<Context, Needs> =>
-    // The cast is safe: the server validates each part by the route's own schemas before it calls `run`.
+    // This cast is safe, because the server checks each part of a call against the route's schemas before it calls
+    // `run`.
     row as unknown as Route<Context, Needs>

@@ -70,7 +70,7 @@ suite('content types', () => {
       const reply = await server.inject({ method: 'POST', url, headers, payload })
       return [reply.statusCode, reply.json().message]
     }
-    // The default content type of curl, the default of fetch for a string, and no content type.
+    // Three content types: the default of curl, the default of fetch for a string, and none.
     for (const headers of [form, { 'content-type': 'text/plain;charset=UTF-8' }, {}]) {
       assert.deepEqual(
         await post('/named', headers, '{"name":"x"}'),
@@ -94,7 +94,7 @@ suite('content types', () => {
 })
 
 suite('a body that never ends', () => {
-  test('a JSON body that never ends answers 408, in the form of our other errors', async () => {
+  test('a JSON body that never ends answers 408, with a body like that of other errors', async () => {
     await using started = await start()
     const { server } = started
     boundIncoming(server, { ownerOf: () => '', slow: { spanMs: 100 }, lookMs: 20 })
@@ -179,7 +179,7 @@ suite('a route that reads its own body', () => {
     assert.deepEqual(await (await server.post('/measure', null, {})).json(), { bytes: 0 })
   })
 
-  test('a client that sends more than a route reads gets the refusal; other routes keep their limits', async () => {
+  test('a client that sends more than a route accepts gets the refusal; all other routes keep their limits', async () => {
     await using server = await listen()
     const refused = await server.post('/measure?refuse=true', 'x'.repeat(8_000_000), {})
     assert.equal(refused.status, 409)

@@ -1,4 +1,5 @@
-// An HTTP server made of route rows. The guard runs before the body is read; validation runs before the route's `run`.
+// An HTTP server that is made from routes. For each call, the guard checks the caller before the body is read. Then the
+// schemas check the call before the route's `run` is called.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import fastifyWebsocket from '@fastify/websocket'
@@ -30,57 +31,60 @@ import { readPart } from './validate.ts'
 
 type ServerParts<Context extends object, Needs extends string> = {
   routes: readonly Route<Context, Needs>[]
-  /** Prefixes such as `['/api', '']`. Every path is served below each of them. */
+  /** Beginnings of paths, such as `['/api', '']`. The server serves each route below each of them. */
   prefixes: readonly string[]
-  /** Calls of the public API that this server does not serve, with the reason of each. */
+  /** Calls of Daytona's public API that this server does not serve, each with the reason that a caller gets. */
   unserved?: Unserved
-  /** The name of this program in error bodies, such as `DAYTONA_API`, which clients know. */
+  /** The name of this program in error bodies, such as `DAYTONA_API`. Clients expect certain names. */
   source: string
-  /** Finds out who calls, and throws a Problem if the caller may not. Runs before the body is read. */
+  /** Identifies the caller, and throws a Problem if the caller must not call the route. Runs before the body is read. */
   guard: (request: FastifyRequest, route: Route<Context, Needs>) => Promise<Context> | Context
   log: Logger
-  /** Limits the number of connections. Absent: only our own programs can connect. */
+  /** Limits the connections. Absent: there is no limit, because only our own programs can connect. */
   connections?: Connections
   /** Largest body in bytes. Default: 1 MiB. */
   bodyLimit?: number
   /**
-   * Number of reverse proxies in front of the server. Each adds an address to `X-Forwarded-For`. Default: 0, which
-   * ignores the header.
+   * Number of reverse proxies in front of the server, each of which adds an address to `X-Forwarded-For`. Default: 0;
+   * the header is then ignored.
    */
   trustedProxies?: number
   /**
-   * The owner that the memory of a call counts for (incoming-bodies.ts, unread-answers.ts). For refused callers, and by
-   * default, this is the caller's address.
+   * Returns the owner that the memory of a call counts for (incoming-bodies.ts, unread-answers.ts). If it is absent, or
+   * the caller is refused, the memory counts for the caller's address.
    */
   ownerOf?: (context: Context) => string | undefined
-  /** Attributes of a call for telemetry, besides its route. Never a credential. `context` is absent if the call was refused. */
+  /**
+   * Returns attributes of a call for telemetry. They must not contain a credential. `context` is undefined if the call
+   * was refused.
+   */
   tell?: (params: Readonly<Record<string, string | undefined>>, context: Context | undefined) => Attributes
 }
 
 const refusals = new WeakMap<FastifyRequest, Problem>()
 
-/** Returns the problem with which a request was refused, or undefined. */
+/** Returns the problem with which the server refused a request. Undefined: it did not refuse it. */
 export const problemOf = (request: FastifyRequest): Problem | undefined => refusals.get(request)
 
 const contexts = new WeakMap<FastifyRequest, object>()
 
-/** Largest message of a socket in bytes, by default. */
+/** Default for the maximum size of one WebSocket message, in bytes. */
 const socketMessageBytes = 4 * 1024 * 1024
 
-/** Largest message of each upgraded request in bytes. */
+/** Maximum size of a WebSocket message, in bytes, for each upgraded request that has its own. */
 const messageBytes = new WeakMap<IncomingMessage, number>()
 
 /**
- * Sets the largest message for the socket of an upgrade. The socket is closed with 1009 as soon as a message is longer
- * than `bytes`. Call this before the upgrade.
+ * Sets the maximum size of messages on the WebSocket that this request becomes. The WebSocket is closed with 1009 as
+ * soon as a message is longer. Must be called before the upgrade.
  */
 export const boundMessages = (request: FastifyRequest, bytes: number): void => void messageBytes.set(request.raw, bytes)
 
 const refusalsLeft = new WeakMap<IncomingMessage, (problem: Problem) => void>()
 
 /**
- * Passes the refusal of an upgrade to `onRefusal` instead of sending it as an answer. The code of `onRefusal` then
- * handles the socket.
+ * If the server refuses this upgrade, calls `onRefusal` and sends no answer. `onRefusal` must then answer and close the
+ * socket.
  */
 export const leaveRefusal = (request: IncomingMessage, onRefusal: (problem: Problem) => void): void =>
   void refusalsLeft.set(request, onRefusal)
@@ -95,7 +99,7 @@ const leaves = (problem: Problem, request: FastifyRequest, reply: FastifyReply):
 
 const firstStatus = (route: Pick<Route, 'replies'>) => Number(Object.keys(route.replies)[0])
 
-/** Builds the server. The caller then adds its own plugins (CORS, sockets) and starts listening. */
+/** Builds the server. The caller then adds plugins of its own (CORS, WebSockets) and starts to listen. */
 export const createServer = async <Context extends object, Needs extends string>({
   routes,
   prefixes,
@@ -114,14 +118,14 @@ export const createServer = async <Context extends object, Needs extends string>
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit,
     trustProxy: (_address, hop) => hop < trustedProxies,
-    // Keep-alive time in milliseconds. It is longer than that of any client, so that no client reuses a connection
-    // while we close it.
+    // Milliseconds for which an idle connection stays open. This is longer than in any client, so that clients close
+    // idle connections first. Otherwise a client could send a call on a connection that the server is closing.
     keepAliveTimeout: 90_000,
     http: { ServerResponse: answersWithin() as never, ...headTimes },
     clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
-    // Returns the server's own logger instead of a child logger per call, which would cost more than the guard. Log
-    // lines name the call by `reqId`.
+    // All calls use the server's own logger. A logger for each call would cost more than the guard. Lines of the log
+    // name their call by `reqId`.
     childLoggerFactory: (logger) => logger,
     routerOptions: { maxParamLength: longestInPath, ignoreTrailingSlash: true },
   })
@@ -135,10 +139,11 @@ export const createServer = async <Context extends object, Needs extends string>
       if (connections.begin(request.raw.socket, request.ws ? undefined : reply.raw)) done()
     })
   }
-  /** The preferred subprotocol of an upgrade, if its route names one. */
+  /** The subprotocol that each upgrade's route prefers, if it has one. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
   await server.register(fastifyWebsocket, {
-    // After a protocol error, `ws` itself sends the reason and closes. Destroying the socket here would lose that reason.
+    // After an error of the protocol, `ws` sends the reason to the client and closes the socket. Destroying the socket
+    // here would prevent that.
     errorHandler: (error, socket, request) => {
       if ((error as NodeJS.ErrnoException).code?.startsWith('WS_ERR_')) return
       inCall(request, () => log.error({ reqId: request.id, err: error }, 'a socket failed'))
@@ -146,7 +151,8 @@ export const createServer = async <Context extends object, Needs extends string>
     },
     options: {
       autoPong: false,
-      // A client that offers subprotocols disconnects if none is selected, so one is always selected.
+      // A client that offers subprotocols disconnects if the server selects none. Without a preferred one, the first is
+      // selected.
       handleProtocols: (offered: Set<string>, request: IncomingMessage) => {
         const preferred = subprotocols.get(request)
         return preferred !== undefined && offered.has(preferred) ? preferred : ([...offered][0] ?? false)
@@ -154,7 +160,8 @@ export const createServer = async <Context extends object, Needs extends string>
     },
   })
 
-  // This hook must come after the hook of the WebSocket plugin. Otherwise a refusal of an upgrade would never be sent.
+  // This hook must be added after that of the WebSocket plugin. Otherwise the refusal of an upgrade would never be
+  // sent.
   server.addHook('onRequest', (request, _reply, done) => {
     const complaint = findBadHead(request.raw)
     done(complaint === undefined ? undefined : new Problem('bad_request', complaint))
@@ -162,14 +169,15 @@ export const createServer = async <Context extends object, Needs extends string>
 
   const { websocketServer } = server
   websocketServer.on('connection', answerPings)
-  // `ws` has one `maxPayload` for all sockets and copies it to the new socket right after this event.
+  // `ws` has one `maxPayload` for all sockets. It copies the value to a new socket directly after this event, so it is
+  // set here for this socket.
   websocketServer.on('headers', (_headers, request: IncomingMessage) => {
     websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
   })
 
-  // Fastify's parser for plain text would accept JSON that is sent without a content type, as a string.
+  // Fastify would also parse plain text, and would therefore accept JSON without a content type as a string.
   server.removeAllContentTypeParsers()
-  // An empty JSON body counts as no body, because clients send the content type on a POST without a body.
+  // Some clients send the content type of JSON with a POST that has no body. Such a call counts as one without a body.
   server.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
     if (text === '') return done(null, undefined)
     const tooMuch = findTooMuch(text as string)
@@ -180,8 +188,8 @@ export const createServer = async <Context extends object, Needs extends string>
       done(new Problem('invalid_body', undefined, { cause: error }), undefined)
     }
   })
-  // Some clients send the content type of a form on a POST without a body. The content type is refused only if there is
-  // a body.
+  // Some clients send the content type of a form with a POST that has no body. The content type is therefore refused
+  // only if there is a body.
   server.addContentTypeParser('*', { parseAs: 'buffer' }, ({ is404, routeOptions }, bytes, done) => {
     const sentence = routeOptions.config.takesJson
       ? 'Send JSON, with the header Content-Type: application/json.'
@@ -195,7 +203,7 @@ export const createServer = async <Context extends object, Needs extends string>
   }
   boundIncoming(server, { ownerOf: ownerOfCall })
   boundUnread(server, { ownerOf: ownerOfCall })
-  // This hook is not async on purpose: a promise would delay each answer by one round of the event loop.
+  // This hook is not async, because a promise would delay each answer by one round of the event loop.
   server.addHook('onSend', (request, reply, payload, done) => {
     reply.header('x-request-id', request.id)
     done(null, payload)
@@ -208,8 +216,8 @@ export const createServer = async <Context extends object, Needs extends string>
       inCall(request, () => log[logLevelOf(problem)](said, 'request failed'))
     }
     if (leaves(problem, request, reply)) return
-    // Fastify closes the connection after a body that it did not read. answer.ts discards the rest of the body, so the
-    // connection can serve the next call. After a timeout the connection is closed, because the sender has stopped sending.
+    // Fastify would close the connection, because the body was not read. answer.ts discards the body, so the connection
+    // can stay open for the next call. It is closed only after a timeout, because the sender has stopped sending.
     if (problem.code !== 'timeout') reply.removeHeader('connection')
     const seconds = retryAfterSeconds[problem.code]
     if (seconds !== undefined) reply.header('retry-after', String(seconds))
@@ -259,7 +267,7 @@ export const createServer = async <Context extends object, Needs extends string>
         ...(socket === undefined
           ? {}
           : {
-              // An error that is thrown here comes before the upgrade, so the answer is plain HTTP.
+              // If this throws, there is no upgrade, and the caller gets an ordinary HTTP answer.
               preValidation: async (request: FastifyRequest) => {
                 if (!request.ws) return
                 const call = readCall(route, request)
@@ -275,7 +283,8 @@ export const createServer = async <Context extends object, Needs extends string>
   }
   for (const route of routes.filter(({ streamsBody }) => !streamsBody)) serve(server, route)
   refuseUnserved(server, unserved, { routes, prefixes })
-  // In Fastify, content parsers belong to a scope. So the routes that read their own body are in a separate scope.
+  // Fastify's content parsers hold for a whole scope. Routes that read their body themselves therefore have a scope of
+  // their own.
   await server.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))

@@ -1,22 +1,27 @@
-// Building blocks for the schemas of all modules.
+// Types and limits that the request schemas of several modules use.
 import Type, { type TSchema } from 'typebox'
 
 export const DateTime = Type.String({ format: 'date-time', maxLength: 64 })
 
 /**
- * Longest value in a path, in characters. The router answers 404 for a longer value, so no caller ever sees this limit.
+ * Maximum number of characters of a parameter in a path. For a longer one, the router answers 404 before this limit is
+ * checked.
  */
 export const longestInPath = 1024
-/** A value in a path. Any text is valid: an unknown id is answered with 404, not with 400. */
+/** A parameter in a path. Any text is valid, because an unknown id must be answered with 404 and not with 400. */
 export const PathText = Type.String({ maxLength: longestInPath })
 
 /**
- * Largest body, in bytes, that holds a command, code or the text of a file. No single text in the body can be longer.
+ * Maximum size, in bytes, of a body with a command, with code or with the text of a file. Each text in the body has
+ * this limit too.
  */
 export const longestText = 8 * 1024 * 1024
 export const LongText = Type.String({ maxLength: longestText })
 
-/** A map from names to texts. `names`: longest name. `values`: longest text. `most`: most entries. */
+/**
+ * A map from names to texts. `names`: maximum length of a name. `values`: maximum length of a text. `most`: maximum
+ * number of entries.
+ */
 export const textMap = ({ names, values, most }: { names: number; values: number; most: number }) =>
   Type.Record(Type.String(), Type.String({ maxLength: values }), {
     maxProperties: most,
@@ -25,5 +30,5 @@ export const textMap = ({ names, values, most }: { names: number; values: number
 
 export const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
-/** An optional field that may also be null: clients in other languages send `null` for a field that they leave out. */
+/** A field that may be absent or null. Clients in some languages send `null` for fields that they do not set. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(orNull(schema))

@@ -1,8 +1,8 @@
-// Counts bytes that are held in memory, by owner. When the memory is full, only the owner who holds the most bytes
-// loses some.
+// Counts the bytes that each owner has in memory. If all owners together have too many, only the owner with the most
+// bytes loses some.
 
 export class Shares<Key> {
-  /** The entries that owners hold, oldest first. */
+  /** All entries with their owner and size. The oldest entry comes first. */
   readonly #held = new Map<Key, { owner: string; bytes: number }>()
   readonly #mostBytes: number
   #total = 0
@@ -11,7 +11,7 @@ export class Shares<Key> {
     this.#mostBytes = mostBytes
   }
 
-  /** Sets the number of bytes that an owner holds for a key. The number may be larger or smaller than before. */
+  /** Sets how many bytes the entry `key` of an owner has now. This may be more or less than before. */
   put(key: Key, owner: string, bytes: number): void {
     this.#total += bytes - (this.#held.get(key)?.bytes ?? 0)
     this.#held.set(key, { owner, bytes })
@@ -22,7 +22,10 @@ export class Shares<Key> {
     this.#held.delete(key)
   }
 
-  /** Evicts entries until all remaining entries fit into the limit. The entry `except` is counted but never evicted. */
+  /**
+   * Evicts entries until the others fit into the limit. `cutOff` is called for each evicted entry. `except` is never
+   * evicted, but counts.
+   */
   fit(cutOff: (key: Key) => void, except?: Key): void {
     while (this.#total > this.#mostBytes) {
       const giving = this.#oldestOfLargest(except)

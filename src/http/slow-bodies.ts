@@ -1,17 +1,21 @@
-// Ends request bodies that arrive too slowly. A connection with a credential stays open for as long as its call takes,
-// so its body must not stop. Even a slow network line is far above the minimum speed, whatever the size of the body.
+// Ends request bodies that arrive too slowly. A connection with an admitted call stays open for as long as the call
+// lasts, so a caller could otherwise keep it open for ever. The minimum speed is far below that of a slow network, and
+// does not depend on the size of the body.
 import type { IncomingMessage } from 'node:http'
 
 export type SlowBodiesBounds = {
-  /** Milliseconds of a span in which the speed of a body is measured. */
+  /** How many milliseconds of a body are measured at a time. */
   spanMs?: number
   leastBytesPerSecond?: number
 }
 
-/** The sentence that the sender of a slow body gets. */
+/** The error sentence for a body that is too slow. */
 export const tooSlow = 'The body has come too slowly, or not at all.'
 
-/** Whether our own reader makes the body slow. A stream that is read with `read()` always reports itself as paused. */
+/**
+ * Whether the body is slow because our own code does not read it. A stream that is read with `read()` always says that
+ * it is paused, so its listeners are checked too.
+ */
 const waitsForReader = (request: IncomingMessage): boolean =>
   request.readableLength > 0 || (request.isPaused() && request.listenerCount('readable') === 0)
 
@@ -28,7 +32,10 @@ export class SlowBodies {
     this.#leastBytes = (leastBytesPerSecond * spanMs) / 1000
   }
 
-  /** Watches a body. `onSlow` is called at most once. Returns a function that stops watching. */
+  /**
+   * Checks the speed of a body from now on. Calls `onSlow` once if it is too slow. Returns a function that ends the
+   * check.
+   */
   follow(request: IncomingMessage, onSlow: () => void): () => void {
     const body = { request, from: request.socket.bytesRead, since: performance.now(), onSlow }
     this.#bodies.add(body)

@@ -1,12 +1,16 @@
-// Common parts of all our WebSockets: keep-alive pings, backpressure, and a close reason that fits its 123 bytes.
+// What all of our WebSockets need: pings that keep the connection open, senders that wait for slow readers, and a close
+// reason of at most 123 bytes.
 import type { RawData, WebSocket } from 'ws'
 
-/** Milliseconds between pings. Proxies close a connection that is silent for a minute, and one ping may be lost. */
+/**
+ * Milliseconds between two pings. Reverse proxies close a connection that is silent for a minute. With this value, one
+ * ping may get lost.
+ */
 const pingMs = 25_000
-/** Number of unanswered pings after which the connection counts as lost. */
+/** After this many unanswered pings in a row, the connection counts as lost. */
 const missedPings = 3
 
-/** Sends pings until the socket closes. Closes the socket if the peer does not answer them. */
+/** Sends pings until the socket is closed. If the other side does not answer them, closes the socket. */
 export const keepAlive = (socket: WebSocket): void => {
   let unanswered = 0
   const timer = setInterval(() => {
@@ -22,8 +26,9 @@ export const keepAlive = (socket: WebSocket): void => {
 }
 
 /**
- * Answers pings one at a time. Of several waiting pings, only the latest is answered (RFC 6455 §5.5.3). `ws` itself
- * would answer each ping immediately, and the pongs to a client that reads nothing would fill our memory.
+ * Answers pings one after the other. If several pings wait for their answer, only the latest is answered (RFC 6455
+ * §5.5.3). `ws` by itself would answer each ping immediately. The answers to a client that reads nothing would then
+ * fill our memory.
  */
 export const answerPings = (socket: WebSocket): void => {
   let latest: Buffer | undefined
@@ -41,8 +46,8 @@ export const answerPings = (socket: WebSocket): void => {
 }
 
 /**
- * Sends data. Resolves when the kernel has taken the data or the socket is closed. A sender that awaits each call
- * queues only one piece.
+ * Sends data. Resolves when the kernel has taken the data, or when the socket is closed. If a sender waits for each
+ * call to resolve, at most one piece is queued.
  */
 export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise<void> =>
   new Promise((resolve) => {
@@ -51,8 +56,8 @@ export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise
   })
 
 /**
- * Sends bytes from memory that will be overwritten. Returns true if the memory may be overwritten immediately. If
- * false, the caller must wait for `done`.
+ * Sends bytes from a buffer that will be overwritten. Returns true if the buffer may be overwritten immediately.
+ * Otherwise, the caller must wait until `done` is called.
  */
 export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => void): boolean => {
   if (socket.readyState !== socket.OPEN) return true
@@ -66,7 +71,7 @@ export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => voi
 
 const reasonBytes = 123
 
-/** Returns the longest beginning of a text that fits into a close reason, without half a character at its end. */
+/** Cuts a text to the size of a close reason. The cut is never inside a character. */
 const fit = (text: string): string => {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(reasonBytes))
   return text.slice(0, read)

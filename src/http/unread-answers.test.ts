@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import fastify from 'fastify'
 import { boundUnread, cutOffIdle } from './unread-answers.ts'
 
-// Size of an answer that is larger than what the kernel buffers for a client that reads nothing.
+// Size of an answer. The kernel buffers less than this for a client that reads nothing.
 const answerBytes = 24 * 1024 ** 2
 
 const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'>) => {
@@ -41,8 +41,8 @@ const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'
 }
 
 /**
- * Counts the bytes until the answer or the connection ends. After each 1.5 MiB it pauses for `pauseMs`, at most sixteen
- * times.
+ * Reads an answer until it or its connection ends, and returns the number of bytes. After each 1.5 MiB, it waits for
+ * `pauseMs`, at most sixteen times.
  */
 const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
   let bytes = 0
@@ -56,29 +56,29 @@ const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
       await pause(pauseMs)
     }
   } catch {
-    // An error here means that the server closed the connection. It ends the loop.
+    // The server has closed the connection, so this loop ends.
   }
   return bytes
 }
 
 suite('answers that are read slowly or not at all', () => {
-  test('an answer that nobody reads is cut off; an answer that is read slowly is not', async () => {
+  test('an answer is cut off if its reader takes nothing, and not if its reader is slow', async () => {
     await using server = await serving({ idleMs: 2500 })
     const slow = await server.ask('/a/large')
     const idle = await server.ask('/a/large')
-    // Node checks once per `idleMs` whether bytes were read, so an idle answer is cut off after at most two checks.
-    // This reader takes longer in total, but its pauses are far shorter.
+    // Node checks after each `idleMs` whether the reader has taken bytes. This reader needs more time in total, but
+    // each of its pauses is far shorter than `idleMs`.
     assert.ok((await read(slow, 350)) > answerBytes)
     await pause(1000)
     assert.ok((await read(idle)) < answerBytes)
   })
 
-  test('an answer that pauses for a while is not cut off', async () => {
+  test('an answer that the server begins to send only after a while is not cut off', async () => {
     await using server = await serving({ idleMs: 400 })
     assert.ok((await read(await server.ask('/silent-at-first'))) > answerBytes)
   })
 
-  test('if all unread answers exceed the limit together, the oldest one of the largest owner is cut off', async () => {
+  test('if unread answers together exceed the limit, the oldest one of the largest owner is cut off', async () => {
     await using server = await serving({ mostBytes: 3.5 * answerBytes })
     const frugal = await server.ask('/a/large')
     const first = await server.ask('/b/large')
@@ -90,7 +90,7 @@ suite('answers that are read slowly or not at all', () => {
     for (const whole of [frugal, newcomer, third]) assert.ok((await read(whole)) > answerBytes)
   })
 
-  test('bytes of an answer that were read no longer count towards the limit', async () => {
+  test('bytes of an answer no longer count towards the limit when the client has read them', async () => {
     await using server = await serving({ mostBytes: 2.5 * answerBytes })
     for (let round = 0; round < 2; round++) {
       const [first, second] = [await server.ask('/a/large'), await server.ask('/a/large')]

@@ -1,21 +1,21 @@
-// Limits large answers. An answer stays in our memory until its reader has taken it, and a reader may never take it.
-// Each large answer has a time limit, and all of them together have a memory limit.
+// Limits large answers. The server keeps an answer in memory until the client has read it, which may never happen. Each
+// large answer has a time limit, and all of them together have a memory limit.
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Shares } from './shares.ts'
 
-/** Answers below this size are not counted, because the kernel takes them immediately. */
+/** An answer of fewer bytes is not counted, because the kernel takes it immediately. */
 const largeBytes = 64 * 1024
 
 /**
- * Longest time without a read, in milliseconds. The time is long, because a socket shows the progress of a slow reader
- * only in steps of a megabyte or more.
+ * Maximum time, in milliseconds, in which the client reads nothing. It is long, because the server sees only every
+ * megabyte or so that a slow client has read something.
  */
 const longestIdleMs = 300_000
 
 /**
- * Cuts off an answer whose reader takes no byte for `idleMs`, although bytes are waiting. The cut may come up to
- * `idleMs` later.
+ * Cuts an answer off if bytes of it wait and the client reads none for `idleMs`. This may happen up to `idleMs` later
+ * than that.
  */
 export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void => {
   answer.setTimeout(idleMs, () => {
@@ -27,13 +27,17 @@ type Bounds = {
   /** Returns the owner that the bytes of an answer count for. */
   ownerOf: (request: FastifyRequest) => string
   /**
-   * Most bytes of all large answers together. Above this limit, the owner with the most bytes loses its oldest answer.
+   * Maximum number of bytes of all large answers together. If there are more, the owner with the most bytes loses its
+   * oldest answer.
    */
   mostBytes?: number
   idleMs?: number
 }
 
-/** Limits answers that wait for their readers. A stream needs no limit: it pauses until its reader takes the bytes. */
+/**
+ * Limits the answers that wait in memory until clients read them. An answer that is a stream is not counted, because it
+ * pauses while its client does not read.
+ */
 export const boundUnread = (server: FastifyInstance, { ownerOf, mostBytes, idleMs }: Bounds): void => {
   const unread = new Shares<ServerResponse>(mostBytes)
 

@@ -23,7 +23,7 @@ suite('calls of the public API that a server does not serve', () => {
       log: silentLog(),
     })
 
-  test('a public API call that is not served answers 404 with the reason, whatever its parameters are', async () => {
+  test('a call of the public API that is not served answers 404 with the reason, for any parameters', async () => {
     const server = await start()
     for (const prefix of ['', '/api']) {
       const url = `${prefix}/things/a%20b/colour/red`
@@ -47,12 +47,12 @@ suite('calls of the public API that a server does not serve', () => {
     assert.equal((await ask('/things/one')).statusCode, 200)
   })
 
-  test('a call that has a route is served, even if the list of unserved calls names it', async () => {
+  test('a call with a route is served, even if it is also in the list of unserved calls', async () => {
     const server = await start()
     assert.equal((await server.inject({ method: 'POST', url: '/things' })).statusCode, 200)
   })
 
-  test('a URL that is neither served nor listed as unserved answers that there is no such call', async () => {
+  test('a URL that is neither served nor listed as unserved answers that no such call exists', async () => {
     const server = await start()
     const answer = await server.inject({ method: 'GET', url: '/things/a/colour/red' })
     assert.deepEqual(

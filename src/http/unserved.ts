@@ -1,18 +1,22 @@
-// Calls of the public API that a server does not serve. They answer 404 with the reason, so that nobody takes them for a wrong URL.
+// Calls of Daytona's public API that a server does not serve. They answer 404 with the reason. Otherwise a caller would
+// believe that the URL is wrong.
 import type { FastifyInstance } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import type { Route } from './route.ts'
 
-/** The reason of each call, such as `GET /secret/{}`. */
+/** For each unserved call, such as `GET /secret/{}`, the reason why it is not served. */
 export type Unserved = Readonly<Record<string, string>>
 
 /**
- * Returns a method and a path as one text, with every parameter as `{}`. Two descriptions may name their parameters
- * differently.
+ * Returns a method and a path as one text in which each parameter is `{}`. Two texts are equal if they mean the same
+ * call, even if the parameters have different names.
  */
 export const asCall = (method: string, path: string): string => `${method} ${path.replaceAll(/:\w+|\{[^}]+\}/g, '{}')}`
 
-/** Makes the server answer each unserved call with its reason. A call that has a route is left to the route. */
+/**
+ * Makes the server answer each unserved call with its reason. If the server has a route for such a call, the route
+ * serves it.
+ */
 export const refuseUnserved = (
   server: FastifyInstance,
   unserved: Unserved,
@@ -28,7 +32,7 @@ export const refuseUnserved = (
       server.route({
         method,
         url: `${prefix}${pattern}`,
-        // The hook comes before the body is read, so the reason is the answer to any body.
+        // This hook runs before the body is read, so every body gets this answer.
         onRequest: async ({ method: asked, url }) => {
           throw new Problem('not_found', `Alcove does not serve ${asked} ${url.split('?')[0]}. ${why}`)
         },

@@ -13,7 +13,7 @@ const Command = Type.Object({
 const Nested = Type.Object({ size: Type.Object({ cpu: Type.Number() }), count: Type.Number({ default: 3 }) })
 
 suite('readPart', () => {
-  test('`readPart` removes unknown fields from flat and nested bodies, without changing its argument', () => {
+  test('`readPart` removes unknown fields from flat and nested bodies, and does not change its argument', () => {
     const plain = { command: 'true', timeout: null, other: 1 }
     assert.deepEqual(readPart(Command, 'body', plain), { command: 'true', timeout: null })
     assert.deepEqual(readPart(Command, 'body', { ...plain, envs: { A: 'b' } }), {
@@ -39,7 +39,7 @@ suite('readPart', () => {
     assert.throws(() => readPart(Choice, 'body', { of: [{ c: 'x' }] }), { code: 'bad_request' })
   })
 
-  test('`readPart` reads numbers, booleans and lists of a query from text', () => {
+  test('`readPart` turns texts of a query into numbers, booleans and lists where the schema asks for them', () => {
     const Query = Type.Object({
       limit: Type.Optional(Type.Integer()),
       isPublic: Type.Optional(Type.Boolean()),
@@ -54,7 +54,7 @@ suite('readPart', () => {
     assert.throws(() => readPart(Query, 'query', { limit: 'five' }), { code: 'bad_request' })
   })
 
-  test('a time in a query may be only a day, or without an offset; in a body it must be complete', () => {
+  test('in a query, a time may be only a day, or have no offset; in a body, it must be complete', () => {
     const Times = Type.Object({ from: DateTime })
     const read = (from: string) => (readPart(Times, 'query', { from }) as { from: string }).from
     assert.equal(read('2026-01-31'), '2026-01-31T00:00:00Z')
@@ -67,7 +67,7 @@ suite('readPart', () => {
     assert.throws(() => readPart(Times, 'body', { from: '2026-01-31T12:00:00' }), { code: 'bad_request' })
   })
 
-  test('`readPart` refuses a list or map that is too long, before it checks the values', () => {
+  test('`readPart` refuses a list or map that is too long before it checks the values in it', () => {
     const Short = Type.Object({
       list: optional(
         Type.Array(Type.Object({ map: optional(Type.Record(Type.String(), Type.String(), { maxProperties: 2 })) }), {
@@ -88,7 +88,7 @@ suite('readPart', () => {
     })
   })
 
-  test('an inherited property does not count as a field of a body', () => {
+  test('a property that the body inherits from its prototype does not count as a field', () => {
     const body = JSON.parse('{"__proto__": {"command": "true"}}')
     assert.throws(() => readPart(Command, 'body', body), /command/)
     assert.throws(() => readPart(Command, 'body', Object.create({ command: 'true' })), /command/)
@@ -100,7 +100,7 @@ suite('readPart', () => {
     }
   })
 
-  test('the error about a union names each allowed value once, with descriptions and examples', () => {
+  test('the error about a value of a union names each allowed value once, with descriptions and examples', () => {
     const Shape = Type.Object({
       mode: optional(Type.Enum(['soft', 'hard', ''])),
       language: optional(Type.Enum(['python'])),
@@ -129,13 +129,13 @@ suite('readPart', () => {
       assert.throws(() => readPart(Shape, 'body', body), { code: 'bad_request', message })
   })
 
-  test('an error says if only null is allowed, and shows a pattern that has no description', () => {
+  test('an error says if only null is allowed, and shows the pattern if the schema has no description', () => {
     const message = 'body.gone must be null, body.word must match pattern "^a$"'
     const Shape = Type.Object({ gone: Type.Null(), word: Type.String({ pattern: '^a$' }) })
     assert.throws(() => readPart(Shape, 'body', { gone: 1, word: 'b' }), { code: 'bad_request', message })
   })
 
-  test('`readPart` refuses a body with too many values, wherever they are', () => {
+  test('`readPart` refuses a body that has too many values in total, at whatever depth', () => {
     const most = Array(mostValues - 1).fill('x')
     const message = `body must not hold more than ${mostValues} values`
     const List = Type.Object({ of: Type.Array(Type.String()) })

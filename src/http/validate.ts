@@ -1,4 +1,4 @@
-// Converts request data to the schema of a route. If the data does not match the schema, says why in one sentence.
+// Checks the parts of a request against the schemas of its route. If a part does not match, one sentence says why.
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import Value from 'typebox/value'
@@ -9,8 +9,8 @@ type Part = 'params' | 'query' | 'body'
 
 type Check = ReturnType<typeof Compile>
 /**
- * The compiled checks of a schema. `exact` accepts only values without missing or unknown fields. It is absent if the
- * schema has defaults to fill in.
+ * The compiled checks of one schema. `exact` accepts a value only if it has no missing and no unknown fields. It is
+ * absent if the schema has defaults, which must be filled in.
  */
 type Validator = { check: Check; exact: Check | undefined }
 
@@ -37,8 +37,8 @@ const validatorOf = (schema: TSchema): Validator => {
 const countIn = (value: object): number => (Array.isArray(value) ? value.length : Object.keys(value).length)
 
 /**
- * Finds values that no schema may accept. For example, neither PostgreSQL's text nor a path can hold a NUL, and UTF-8
- * cannot hold half a surrogate pair. Depth and number of values are limited, because later code walks a value
+ * Finds values that no schema may accept. PostgreSQL and paths cannot contain the character NUL, and UTF-8 cannot
+ * contain half a surrogate pair. Depth and number of values are limited too, because later code walks through the value
  * recursively.
  */
 const findUnusable = (value: unknown, path: string, depth = 0, seen = { count: 0 }): string | undefined => {
@@ -66,12 +66,15 @@ type Bounded = TSchema & {
 }
 
 /**
- * Most fields, known and unknown, of an object whose schema names its fields. The limit exists because removing each
- * unknown field takes time.
+ * Maximum number of fields in an object whose schema names its fields. Unknown fields count too, because removing each
+ * of them takes time.
  */
 const mostFields = 1000
 
-/** Checks only the lengths of lists and maps. This check runs before their values are checked one by one. */
+/**
+ * Checks only how long lists and maps are. This is done first, so that no time is spent on the values of a list that is
+ * too long.
+ */
 const findTooLong = (schema: Bounded, value: unknown, path: string): string | undefined => {
   if (typeof value !== 'object' || value === null) return undefined
   const { anyOf = [], items, maxItems = Infinity, maxProperties = mostFields, properties = {} } = schema
@@ -100,7 +103,7 @@ const findTooLong = (schema: Bounded, value: unknown, path: string): string | un
 
 type Properties = Record<string, TSchema & { type?: string; format?: string }>
 
-/** Reads the lists in a query. A list may be repeated keys, one text with commas, or a single value. */
+/** Reads the lists in a query. A list can be a key that is repeated, a text with commas, or a single value. */
 const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
   const properties = (schema as { properties?: Properties }).properties ?? {}
   for (const [name, property] of Object.entries(properties)) {
@@ -113,12 +116,15 @@ const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
 
 const numeric = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 
-/** The loose form of a time: a day, or a day and a time. The time may have an offset without a colon, or no offset. */
+/**
+ * The form of a time that is accepted in a query: a day, perhaps with a time of day. The offset may lack its colon or
+ * be absent.
+ */
 const loose = /^(\d{4}-\d\d-\d\d)(?:[tT ](\d\d:\d\d:\d\d(?:\.\d+)?)([+-]\d{4})?)?$/
 
 /**
- * Completes a time to the form of RFC 3339. Clients in other languages leave parts out. A time without an offset is
- * UTC.
+ * Completes a time to the form of RFC 3339, because clients in some languages leave parts out. Without an offset, the
+ * time is in UTC.
  */
 const inFull = (text: string): string => {
   const [, day, time = '00:00:00', offset] = loose.exec(text) ?? []
@@ -127,8 +133,8 @@ const inFull = (text: string): string => {
 }
 
 /**
- * Converts texts of a query where the schema asks for another type: `"5"` becomes 5, `"true"` becomes true. Completes
- * incomplete times.
+ * Converts the texts of a query to the types in the schema: `"5"` becomes 5, and `"true"` becomes true. Times that lack
+ * parts are completed.
  */
 const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
   const properties = (schema as { properties?: Properties }).properties ?? {}
@@ -142,7 +148,10 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
   return value
 }
 
-/** Removes unknown fields and fills in defaults. Walking the schema takes milliseconds, so exact bodies skip it. */
+/**
+ * Returns the value without unknown fields, and with defaults filled in. This takes milliseconds, so it is skipped for
+ * a body that matches its schema exactly.
+ */
 const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | undefined): unknown => {
   // Only own properties are fields of the body. Inherited properties are not.
   const isOwn = Object.getPrototypeOf(given) === Object.prototype
@@ -156,11 +165,12 @@ const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | und
 
 type Complaint = ReturnType<Check['Errors']>[number]
 
-/** Most allowed values that one refusal lists. */
+/** Maximum number of allowed values in one error sentence. */
 const mostNamed = 30
 
 /**
- * Returns the words that say which values would be allowed. For a pattern, they come from the schema's `description`.
+ * Returns the end of an error sentence, which says what is allowed. If the schema has a pattern, this is the schema's
+ * `description`.
  */
 const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Complaint): string => {
   const { allowedValues: values, format } = params as { allowedValues?: unknown[]; format?: string }
@@ -178,8 +188,9 @@ const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Co
 }
 
 /**
- * Drops complaints that do not help the caller. A union complains once per branch and once for itself. "must be null"
- * does not help a caller who sent a value. A bad key of a map complains twice, as a key and as a value.
+ * Leaves out errors that do not help the caller. For a union, there is one error for each branch and one for the union.
+ * "must be null" does not help a caller who has sent a value. A wrong key of a map is reported twice, as a key and as a
+ * value.
  */
 const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
   const isOfName = ({ keyword, schemaPath }: Complaint) =>
@@ -193,9 +204,8 @@ const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
 }
 
 /**
- * Checks one part of a request. Returns the value, or a copy of it, without unknown fields and with defaults filled in.
- * Throws `bad_request` with one sentence that joins all complaints, because the public SDK shows `message` as one
- * string.
+ * Checks one part of a request. Returns it without unknown fields and with defaults filled in. If the part is wrong,
+ * throws `bad_request` with one sentence about all errors, because the public SDK shows only one text.
  */
 export const readPart = (schema: TSchema, part: Part, given: unknown): unknown => {
   const unusable = findTooLong(schema, given, part) ?? findUnusable(given, part)

@@ -4,7 +4,7 @@ import { addressesOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 suite('addresses', () => {
-  test('with a given host, all addresses use that host, and the gate uses the next port', () => {
+  test('all addresses of a server use the given host, and the gate uses the port after control’s', () => {
     assert.deepEqual(addressesOf('127.0.0.1', 4600), {
       control: '127.0.0.1:4600',
       gate: '127.0.0.1:4601',
@@ -16,7 +16,7 @@ suite('addresses', () => {
     })
   })
 
-  test('if the server listens on 0.0.0.0, programs connect by loopback, and clients use the public name', () => {
+  test('if a server listens on 0.0.0.0, its programs connect by loopback, and clients use its public name', () => {
     const { control, controlUrl, publicUrl, publicProxyUrl } = addressesOf('0.0.0.0', 80, 'box.example')
     assert.deepEqual(
       [control, controlUrl, publicUrl, publicProxyUrl],
@@ -24,7 +24,7 @@ suite('addresses', () => {
     )
   })
 
-  test('behind a reverse proxy, clients use the proxy’s URLs, and the listening addresses stay', () => {
+  test('behind a reverse proxy, clients use the proxy’s URLs, and programs listen where they did without it', () => {
     const urls = { publicUrl: 'https://box.example', publicProxyUrl: 'https://sandboxes.example:8443' }
     assert.deepEqual(addressesOf('127.0.0.1', 4600, 'other.example', urls), {
       control: '127.0.0.1:4600',
@@ -37,7 +37,7 @@ suite('addresses', () => {
     })
   })
 
-  test('the SSH gateway listens at the configured address; clients reach it at its own public address', () => {
+  test('the SSH gateway listens at the configured address, and clients reach it at its public address', () => {
     const sshOf = (settings: Parameters<typeof addressesOf>[4]) =>
       addressesOf('0.0.0.0', 4600, 'box.example', undefined, settings).ssh
     assert.deepEqual(sshOf({}), { listen: { host: '0.0.0.0', port: 4602 }, publicUrl: 'ssh://box.example:4602' })
@@ -47,7 +47,7 @@ suite('addresses', () => {
     assert.equal(sshOf({ listen: 'off' }), undefined)
   })
 
-  test('an IPv6 address is written in brackets', () => {
+  test('in a URL, an IPv6 address is written in brackets', () => {
     assert.equal(addressesOf('::', 4600, '2001:db8::1').publicUrl, 'http://[2001:db8::1]:4600')
     assert.equal(addressesOf('::', 4600, 'x').control, '[::]:4600')
   })

@@ -1,4 +1,4 @@
-// The addresses of one server: where its programs listen, how its own programs reach each other, and the URLs for clients.
+// The addresses of one server: where its programs listen, how its programs reach each other, and the URLs for clients.
 import { isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { Complaint } from './complaint.ts'
@@ -7,14 +7,14 @@ export type Addresses = {
   /** Address on which control listens, as `host:port`. */
   control: string
   gate: string
-  /** URL of control for our own programs. */
+  /** The URL at which the server's own programs call control. */
   controlUrl: string
-  /** URL of the gate for our own programs. */
+  /** The URL at which the server's own programs call the gate. */
   gateUrl: string
-  /** URL of control for clients. */
+  /** The URL at which clients call control. */
   publicUrl: string
   publicProxyUrl: string
-  /** The SSH gateway: the address at which it listens, and its address for clients. Undefined if it is switched off. */
+  /** Where the SSH gateway listens, and where clients reach it. Undefined if the gateway is switched off. */
   ssh?: SshAddress
 }
 
@@ -33,7 +33,7 @@ const checkHost = (option: string, host: string): void => {
   throw new Complaint(`${option} "${host}" is neither a name, such as box.example, nor an address; ports have --port`)
 }
 
-/** URLs for clients if a reverse proxy is in front of both ports. */
+/** The URLs for clients if a reverse proxy receives their calls to control and to the gate. */
 export type PublicUrls = Pick<Addresses, 'publicUrl' | 'publicProxyUrl'>
 
 const findOrigin = (text: string): string | undefined => {
@@ -41,12 +41,15 @@ const findOrigin = (text: string): string | undefined => {
   return url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` ? url.origin : undefined
 }
 
-/** Reads the public URLs of a reverse proxy. Returns `undefined` if none is set, and an error text if they are wrong. */
+/**
+ * Reads the two URLs of a reverse proxy from the settings. Returns `undefined` if neither is set, and an error text if
+ * they are wrong.
+ */
 export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | undefined => {
   const names = ['ALCOVE_PUBLIC_URL', 'ALCOVE_PROXY_URL'] as const
   const told = names.map((name) => env[name] || undefined)
   if (told.every((text) => text === undefined)) return undefined
-  // If only one URL were set, clients would get one URL with TLS and one without.
+  // With only one of them, clients would reach control and gate by different addresses, one with TLS and one without.
   if (told.includes(undefined)) return `${names.join(' and ')} are set together, or neither`
   const [publicUrl, publicProxyUrl] = told.map((text) => findOrigin(text ?? ''))
   if (publicUrl !== undefined && publicProxyUrl !== undefined) return { publicUrl, publicProxyUrl }
@@ -56,9 +59,15 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
 
 /** The settings of the SSH gateway. */
 export type SshSettings = {
-  /** Undefined: the host of the other programs, and the port after the gate's. */
+  /**
+   * Where the gateway listens. Undefined: on the host on which the server's other programs listen, at the port after
+   * that of the gate.
+   */
   listen?: { host: string; port: number } | 'off'
-  /** Undefined: the host of the other public URLs, and the port on which the gateway listens. */
+  /**
+   * The URL for clients. Undefined: the host of the server's other public URLs, with the port on which the gateway
+   * listens.
+   */
   publicUrl?: string
 }
 
@@ -74,9 +83,9 @@ const sshAddressOf = (
 }
 
 /**
- * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine. Without
- * `publicHost`, an address is guessed that works at least on this machine. `publicUrls` has priority over
- * `publicHost`. Throws a Complaint if a value is not a host.
+ * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine. If it is absent, an
+ * address is used that works at least on this machine. If `publicUrls` is given, it is used in place of `publicHost`.
+ * Throws a Complaint if a value is not a host.
  */
 export const addressesOf = (
   host: string,

@@ -9,7 +9,7 @@ suite('a bounded log', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-log-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  test('a log of limited size has its newest lines in one file, and the lines before in a second', () => {
+  test('a log of limited size has its newest lines in one file, and older lines in a second file', () => {
     const path = join(directory, 'a.log')
     const log = new BoundedLog(path, 100)
     for (let n = 0; n < 50; n += 1) log.write(`line ${String(n).padStart(3, '0')}\n`)
@@ -19,7 +19,7 @@ suite('a bounded log', () => {
     assert.ok(statSync(`${path}.1`).size <= 100)
   })
 
-  test('a program that starts again appends to its log, whose size stays limited', () => {
+  test('a program that starts again continues its existing log, whose size stays limited', () => {
     const path = join(directory, 'b.log')
     const runs = ['first', 'second', 'third', 'fourth']
     for (const run of runs) {
@@ -31,7 +31,7 @@ suite('a bounded log', () => {
     assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\nsecond\nthird\n')
   })
 
-  test('if a new log file cannot be opened, the log continues in the old one, and is rotated later', () => {
+  test('if a new log file cannot be opened, the log continues in its present file, and is rotated later', () => {
     const gone = join(directory, 'gone')
     mkdirSync(gone)
     const path = join(gone, 'a.log')
@@ -45,7 +45,7 @@ suite('a bounded log', () => {
     assert.equal(readFileSync(path, 'utf8'), 'found\n')
   })
 
-  test('only the owner can read a log', () => {
+  test('only the owner of a log file can read it', () => {
     const path = join(directory, 'c.log')
     new BoundedLog(path).close()
     assert.equal(statSync(path).mode & 0o777, 0o600)

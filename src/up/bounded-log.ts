@@ -1,4 +1,5 @@
-// The log of a program: a file of limited size, and one older file.
+// The log of a program. It has a limited size and two files: one for the newest lines, and one for the lines before
+// them.
 import { closeSync, existsSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 
 const maxLogBytes = 8 * 1024 * 1024
@@ -9,7 +10,10 @@ export class BoundedLog {
   #bytes: number
   readonly #maxBytes: number
 
-  /** Opens the log. Appends to an existing file, so that repeated starts do not lose the log of the first failure. */
+  /**
+   * Opens the log. An existing file is continued. If a program fails again and again, the log of its first failure is
+   * therefore kept.
+   */
   constructor(path: string, maxBytes = maxLogBytes) {
     this.path = path
     this.#maxBytes = maxBytes
@@ -21,7 +25,10 @@ export class BoundedLog {
     return openSync(this.path, 'a', 0o600)
   }
 
-  /** Renames the log file to `<path>.1` and opens a new one. The old file is closed only after the new one is open. */
+  /**
+   * Renames the log file to `<path>.1` and opens a new one. The renamed file is closed only when the new one is open,
+   * so that the log can go on if that fails.
+   */
   #rotate() {
     const old = this.#file
     if (existsSync(this.path)) renameSync(this.path, `${this.path}.1`)
@@ -36,7 +43,8 @@ export class BoundedLog {
       if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) this.#rotate()
       this.#bytes += writeSync(this.#file, bytes)
     } catch {
-      // A full disk or a missing directory must not end the supervisor, so errors are ignored. The log line is lost.
+      // Writing fails if the disk is full or the directory is missing. This must not end the supervisor, so the line is
+      // lost.
     }
   }
 

@@ -6,7 +6,7 @@ import { commandFor, loginCommand } from './command-for.ts'
 suite('a command in a message', () => {
   const launcher = resolve(import.meta.dirname, '../../alcove')
 
-  test('`commandFor` writes launcher and data directory as absolute paths, so that it works anywhere', () => {
+  test('`commandFor` writes launcher and data directory as absolute paths, so that it works in any directory', () => {
     assert.equal(commandFor('images renew', '/srv/alcove'), `${launcher} images renew --data /srv/alcove`)
     assert.equal(commandFor('key', 'here'), `${launcher} key --data ${resolve('here')}`)
   })
@@ -15,7 +15,7 @@ suite('a command in a message', () => {
     assert.equal(commandFor('key', "/srv/Ann's disk"), `${launcher} key --data '/srv/Ann'\\''s disk'`)
   })
 
-  test('`loginCommand` names the server, because the default would be another one', () => {
+  test('`loginCommand` contains the URL of the server, because the default is another server', () => {
     assert.equal(loginCommand('https://sandboxes.example/api'), `${launcher} login --url https://sandboxes.example/api`)
   })
 })

@@ -1,11 +1,12 @@
-// Commands that a message tells the user to run. They work in any directory: the launcher and the data directory have whole paths.
+// Returns commands for messages to the user. The user may run them in any directory, because they contain the full
+// paths of the launcher and the data directory.
 import { resolve } from 'node:path'
 
 const launcher = resolve(import.meta.dirname, '../../alcove')
 
 const quoted = (text: string): string => (/^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 
-/** Returns a command for the server of a data directory, such as `/opt/alcove/alcove key --data /x`. */
+/** Returns a command about the server of a data directory, such as `/opt/alcove/alcove key --data /x`. */
 export const commandFor = (command: string, directory: string): string =>
   `${quoted(launcher)} ${command} --data ${quoted(resolve(directory))}`
 

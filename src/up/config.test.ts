@@ -74,7 +74,7 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_VOLUMES_DIR: 'shared' }), /ALCOVE_VOLUMES_DIR must be/)
   })
 
-  test('ALCOVE_PUBLIC_URL and ALCOVE_PROXY_URL must be origins, and are set both or not at all', () => {
+  test('ALCOVE_PUBLIC_URL and ALCOVE_PROXY_URL must be origins, and either both or neither must be set', () => {
     const proxy = 'https://sandboxes.example'
     readUpConfig({ ALCOVE_PUBLIC_URL: 'https://box.example/', ALCOVE_PROXY_URL: proxy })
     for (const url of [
@@ -99,7 +99,7 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_PROXY_URL: proxy }), /set together/)
   })
 
-  test('ALCOVE_SSH_LISTEN is `off` or an address with a port; for other values, the error names the setting', () => {
+  test('ALCOVE_SSH_LISTEN is `off` or an address with a port; the error for another value names the setting', () => {
     assert.deepEqual(readUpConfig({}).ssh, {})
     const given = { ALCOVE_SSH_LISTEN: '0.0.0.0:2222', ALCOVE_SSH_URL: 'ssh://box.example' }
     assert.deepEqual(readUpConfig(given).ssh, {
@@ -127,7 +127,7 @@ suite('settings of up', () => {
     ])
   })
 
-  test('all invalid settings are reported together, without secrets', () => {
+  test('all invalid settings are reported together, and the report shows no secrets', () => {
     const wrong = {
       ...s3,
       ALCOVE_ARCHIVE_S3_KEY: '',

@@ -1,4 +1,5 @@
-// Reads the settings of `up` from its environment. Command-line flags are read elsewhere.
+// Reads the settings of `up` from its environment variables. src/cli/command-line.ts reads the options of its command
+// line.
 import { readFileSync } from 'node:fs'
 import { openNetworksMeaning, readIpv4Network, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
@@ -9,27 +10,30 @@ import { type PublicUrls, readPublicUrls, type SshSettings } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 export type UpConfig = {
-  /** URL of an external PostgreSQL. Absent: the embedded one. */
+  /** URL of an external PostgreSQL. Undefined: the server uses its embedded PostgreSQL. */
   databaseUrl: string | undefined
-  /** Public URLs of a reverse proxy. Absent: clients use the addresses on which we listen. */
+  /** The URLs of a reverse proxy. Undefined: clients call the addresses on which the programs listen. */
   publicUrls: PublicUrls | undefined
   ssh: SshSettings
-  /** Cache that all servers of a host share: built images, compiled code. */
+  /** Directory of a cache that all servers of this host share. It has built images and compiled code. */
   cacheDirectory: string
   /** Settings that are passed unchanged to the runner, if they are set. */
   runnerSettings: Readonly<Record<string, string>>
   /** Settings that are passed unchanged to the gate, if they are set. */
   gateSettings: Readonly<Record<string, string>>
-  /** The store for archives and its key. Only the runner gets them. */
+  /** The address of the archive store and the key for it. Only the runner gets these settings. */
   archive: Readonly<Record<string, string>>
   /** Settings that are passed unchanged to control, if they are set. */
   controlSettings: Readonly<Record<string, string>>
-  /** OpenTelemetry's variables, passed unchanged to every program. */
+  /** The environment variables of OpenTelemetry. Every program gets them unchanged. */
   telemetry: Readonly<Record<string, string>>
   logLevel: string
   /** Maximum number of warm sandboxes for each snapshot. */
   mostWarm: number
-  /** Overcommit factors for cpu, memory and disk of the machine, as text. Control parses it. */
+  /**
+   * How many times as much CPU, memory and disk sandboxes may have than the machine has. The text has three factors,
+   * which control reads.
+   */
   overcommit: string
   path: string
 }
@@ -77,12 +81,15 @@ const controlSettingNames = [
 ] as const
 const webhookProviders = ['embedded', 'svix', 'none']
 const defaultMostWarm = 8
-/** Default overcommit factors for cpu, memory and disk. They are high, because idle sandboxes use almost nothing of these. */
+/**
+ * Default factors for CPU, memory and disk. They are high, because an idle sandbox uses very little of its CPU, memory
+ * and disk.
+ */
 const defaultOvercommit = '64,8,8'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
-/** Reads the settings. Throws one Complaint that lists all errors. */
+/** Reads the settings of `up`. If some are wrong, throws one Complaint that lists all errors. */
 export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const complaints: string[] = []
   const databaseUrl = env['DATABASE_URL'] || undefined
@@ -157,7 +164,8 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   }
   if (!/^\d{1,4}$/.test(warm)) complaints.push('ALCOVE_MOST_WARM must be a whole number')
   if (complaints.length > 0) throw new Complaint(complaints.join('\n'))
-  // On some systems, root's PATH lacks the sbin directories. They hold nft, ip and mkfs.
+  // On some systems, the PATH of root does not contain the directories of nft, ip and mkfs, so these directories are
+  // added.
   const path = [...new Set([...(env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'])]
   return {
     databaseUrl,
@@ -177,8 +185,8 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
 }
 
 /**
- * Checks the file with registry credentials at the start. Otherwise every pull would fail later, and its caller would not learn
- * why.
+ * Checks the file with registry credentials when `up` starts. If the file were wrong, every pull would fail later
+ * without a reason that its caller can see.
  */
 const whatIsWrongWithAuth = (path: string): string | undefined => {
   try {
@@ -188,20 +196,21 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
     const { code } = error as NodeJS.ErrnoException
     if (code !== undefined) return `must be a file that can be read; ${path} is none (${code})`
   }
-  // The parser's message would quote the file, which holds credentials.
+  // The error of the JSON parser is not shown, because it would quote the file, which contains credentials.
   return `must be a file as containers-auth.json(5) describes; ${path} is no JSON object`
 }
 
-/** Lists variables that are set although no program reads them, for example because of a misspelled name. */
+/** Returns the variables that begin with ALCOVE_ but that no program reads. Their names may be misspelled. */
 export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
-  // Only a runner that joins reads this setting.
+  // Only a runner that joins another server reads this setting; `readUpConfig` does not.
   const read = new Set(['ALCOVE_RUNNER_KEY'])
-  // An empty environment is read here. This shows which names `readUpConfig` reads, and causes no complaint.
+  // Calls `readUpConfig` with an environment that has no variables. It notes each name that `readUpConfig` asks for.
+  // Without values there are no errors.
   readUpConfig(new Proxy({}, { get: (_, name) => void read.add(String(name)) }))
   return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))
 }
 
-/** Reads the address at which the SSH gateway listens, and its address for clients. */
+/** Reads where the SSH gateway listens, and where clients reach it. */
 const readSsh = (env: NodeJS.ProcessEnv, complaints: string[]): SshSettings => {
   const listen = env['ALCOVE_SSH_LISTEN'] || undefined
   const publicUrl = env['ALCOVE_SSH_URL'] || undefined
@@ -215,7 +224,10 @@ const readSsh = (env: NodeJS.ProcessEnv, complaints: string[]): SshSettings => {
   return { ...(address && { listen: address }), ...(publicUrl && { publicUrl }) }
 }
 
-/** Parses the archive store's settings as the runner will, so that errors are reported before anything starts. */
+/**
+ * Reads the settings of the archive store as the runner will read them. An error is therefore reported before any
+ * program starts.
+ */
 const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<string, string> => {
   const names = ['ALCOVE_ARCHIVE_STORE', 'ALCOVE_ARCHIVE_S3_KEY', 'ALCOVE_ARCHIVE_S3_SECRET'] as const
   const [address, accessKey, secret] = names.map((name) => env[name] || undefined)
@@ -226,5 +238,8 @@ const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<strin
   return Object.fromEntries(told.map((name) => [name, env[name] ?? '']))
 }
 
-/** Reads the key of a runner that joins. The key is not a flag, because every process of the host can read command lines. */
+/**
+ * Reads the key with which a runner joins a server. The key is no command-line option, because every process of the
+ * host can read the command lines of others.
+ */
 export const readRunnerToken = (env: NodeJS.ProcessEnv): string | undefined => env['ALCOVE_RUNNER_KEY'] || undefined

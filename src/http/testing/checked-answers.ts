@@ -1,5 +1,6 @@
-// Checks every answer that a test gets against the schema of its route. The reference and the generated clients depend on
-// these schemas. The check uses another validator than the server, so that both must agree.
+// Checks every answer that a test gets against the schema of its route, because the reference pages and the generated
+// clients depend on these schemas. This check uses another validator than the server does. If the two differed, a test
+// would fail.
 import assert from 'node:assert/strict'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
@@ -16,14 +17,17 @@ type Validator = ReturnType<typeof ajv.compile>
 
 const validators = new WeakMap<TSchema, Validator>()
 
-/** Validators by the text of their schema. Each start of control makes its schemas again, and compiling one takes 12 ms. */
+/**
+ * Compiled validators by the text of their schema. Every start of control makes new schemas with the same texts, and
+ * compiling a schema takes 12 ms.
+ */
 const validatorsByText = new Map<string, Validator>()
 
 const validatorOf = (schema: TSchema) => {
   const known = validators.get(schema)
   if (known) return known
   const text = JSON.stringify(schema)
-  // Unknown fields are refused, because an answer must not have fields that its schema does not declare.
+  // An answer must not have fields that its schema does not declare, so unknown fields are errors.
   const validator = validatorsByText.get(text) ?? ajv.compile(closed(JSON.parse(text)) as object)
   validatorsByText.set(text, validator)
   validators.set(schema, validator)
@@ -39,13 +43,16 @@ const patternOf = ({ path }: Described): RegExp => {
 }
 const parametersIn = ({ path }: Described) => path.split(':').length
 
-/** Finds the route of a call as the router does: fixed segments have priority over parameters. */
+/** Finds the route that the server's router would choose: fixed parts of a path have priority over parameters. */
 const findRoute = (routes: readonly Described[], method: string, path: string): Described | undefined =>
   routes
     .filter((route) => route.method === method && patternOf(route).test(path))
     .sort((one, other) => parametersIn(one) - parametersIn(other))[0]
 
-/** Fails if a successful answer has a status that its route does not declare, or a body that its schema does not describe. */
+/**
+ * Fails if a route does not declare the status of a successful answer, or if the answer does not match the schema for
+ * that status.
+ */
 export const checkAnswer = (
   routes: readonly Described[],
   call: { method: string; path: string },
@@ -61,7 +68,7 @@ export const checkAnswer = (
     return
   }
   const isValid = validatorOf(schema)
-  // The answer may be a log, which is plain text and may be empty.
+  // An answer without a JSON body may be a log: plain text, possibly empty.
   const value = body ?? text
   assert.ok(isValid(value), `${title} is not as its schema says: ${ajv.errorsText(isValid.errors)} in ${text}`)
 }

@@ -1,4 +1,5 @@
-// Clients of several kinds that post a body twice over one connection. Some send all of a body before they read anything.
+// Several real clients, such as curl and Python libraries. Each sends a body twice over one connection. Some of them
+// send the whole body before they read the answer, which a refusing server must be able to handle.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
@@ -13,14 +14,14 @@ const run = promisify(execFile)
 type Post = { url: string; headers: Record<string, string>; bytes: number }
 
 /**
- * Sends each body twice over one connection. Each body has its own connection. Returns both statuses of each body.
- * Throws if a call fails or is not answered.
+ * Sends each body twice, over one connection for each body. Returns the two statuses for each body. Throws if a call
+ * fails or gets no answer.
  */
 type PostTwice = (posts: readonly Post[]) => Promise<number[][]>
 
 /**
- * Runs a Python program that defines `twice(url, headers, size)`. One process makes all calls, because loading its
- * library takes long.
+ * Runs a Python program that defines `twice(url, headers, size)`. One process makes the calls for all bodies, because
+ * loading the library of the program takes long.
  */
 const python = (program: string): PostTwice => {
   const all = `import sys, json\n${program}

@@ -1,4 +1,5 @@
-// Finds unbounded parts of request schemas: texts, lists and maps without a maximum.
+// Finds the parts of request schemas that have no maximum: texts, lists and maps of any size. The server could not
+// limit the memory for them.
 import type { TSchema } from 'typebox'
 import type { Route } from '../route.ts'
 
@@ -28,8 +29,8 @@ const findIn = (shape: Shape, path: string): string[] => {
   const isUnbounded =
     (shape.type === 'string' && shape.maxLength === undefined) ||
     (shape.type === 'array' && shape.maxItems === undefined) ||
-    // An object that names its fields is bounded: it may have at most 1,000 fields (validate.ts), and only the named
-    // fields are kept.
+    // An object whose schema names its fields is limited: validate.ts refuses more than 1,000 fields and removes those
+    // that are not named.
     (patternProperties !== undefined &&
       (shape.maxProperties === undefined || shape.propertyNames?.maxLength === undefined)) ||
     // An empty schema accepts anything.
@@ -39,7 +40,7 @@ const findIn = (shape: Shape, path: string): string[] => {
 
 export const findUnboundedIn = (shape: TSchema): string[] => findIn(shape as Shape, '')
 
-/** Lists the unbounded parts, each in the form `METHOD /path part.field`. */
+/** Lists the parts without a maximum, in the form `METHOD /path part.field`. */
 export const findUnbounded = (
   routes: readonly Pick<Route, 'method' | 'path' | 'params' | 'query' | 'body'>[],
 ): string[] =>
