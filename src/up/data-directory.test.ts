@@ -41,14 +41,14 @@ suite('the data directory', { skip: needsRoot }, () => {
     rmSync(data.runtime, { recursive: true, force: true })
   })
 
-  test('a data directory has one instance name, however its path is written', () => {
+  test('a data directory has the same instance name for every spelling of its path', () => {
     const link = join(scratch, 'link')
     symlinkSync(data.path, link)
     assert.equal(instanceOf(link), data.instance)
     assert.match(data.instance, /^[0-9a-f]{6}$/)
   })
 
-  test('a data directory can be entered by all users; its secrets and logs only by the owner', () => {
+  test('all users can enter a data directory, but only its owner can read its secrets and logs', () => {
     const mode = (path: string) => statSync(path).mode & 0o777
     assert.deepEqual([data.path, data.secrets, data.log].map(mode), [0o711, 0o700, 0o700])
   })
@@ -65,7 +65,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(statSync(join(data.secrets, 'admin.key')).mode & 0o777, 0o600)
   })
 
-  test('a secret is on the disk before it is returned, in case of a power failure', () => {
+  test('a secret is on the disk before it is returned, so that a power failure cannot lose it', () => {
     const at = (directory: string) => ({ ...data, secrets: join(directory, 'secrets') })
     const told: string[] = []
     return cutEverywhere(
@@ -82,7 +82,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     )
   })
 
-  test('a key that is moved to encryption.older.keys can still be read, and a new key is made', () => {
+  test('an encryption key that is moved to encryption.older.keys is still read, and a new key is made', () => {
     const other = prepareDataDirectory(join(scratch, 'replaced'))
     const first = readSecret(other, 'encryption.key', newEncryptionKey).value
     assert.equal(Buffer.from(first, 'base64').length, 32)
@@ -94,7 +94,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     rmSync(other.runtime, { recursive: true, force: true })
   })
 
-  test('preparing a data directory a second time deletes nothing', () => {
+  test('preparing an existing data directory again deletes nothing in it', () => {
     const key = readSecret(data, 'admin.key', newApiKey).value
     assert.equal(findAdminKey(prepareDataDirectory(data.path)), key)
   })
@@ -106,7 +106,7 @@ suite('the data directory', { skip: needsRoot }, () => {
   }
   const forget = (path: string) => rmSync(prepareDataDirectory(path).runtime, { recursive: true, force: true })
 
-  test('a directory with other files is refused as a data directory, and not changed', () => {
+  test('a directory with other files is refused as a data directory, and left unchanged', () => {
     const others = nested('others', 'run', 'secrets', 'precious')
     chmodSync(others, 0o1777)
     assert.throws(() => prepareDataDirectory(others), Complaint)
@@ -122,7 +122,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(findDataDirectory(disk)?.path, disk)
   })
 
-  test('the data directory of an interrupted first start or an older version is recognized', () => {
+  test('a data directory of an interrupted first start, or of an older version, is recognized as ours', () => {
     const begun = nested('begun', '.')
     writeFileSync(markOf(begun), '')
     assert.equal(findDataDirectory(begun)?.path, begun)
@@ -136,7 +136,7 @@ suite('the data directory', { skip: needsRoot }, () => {
 
   const complains = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
 
-  test('another user’s directory is refused as a data directory, and not changed', () => {
+  test('a directory of another user is refused as a data directory, and left unchanged', () => {
     for (const name of ['of nobody', 'marked']) {
       const theirs = nested(name, '.')
       if (name === 'marked') writeFileSync(markOf(theirs), '')
@@ -153,7 +153,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
   })
 
-  test('a data directory that other users could rename is refused, unless its parent is sticky', () => {
+  test('a data directory is refused if other users could rename it, unless its parent directory is sticky', () => {
     for (const [mode, gid] of [
       [0o777, 0],
       [0o775, 65534],

@@ -34,14 +34,14 @@ import { checkOwner, checkPlace } from './ownership.ts'
 export const defaultDataDirectory = '/var/lib/alcove'
 
 /**
- * Directory for the sockets of all runners of this host, including those that join a server of another data directory. It must
- * hold nothing else, because every gate sees all of it.
+ * Directory of the sockets of all runners of this host. A runner on this host that has joined another server has its
+ * socket here too. Nothing else may be in this directory, because every gate sees all of it.
  */
 export const runnerSockets = '/run/alcove/runners'
 
 export type DataDirectory = ReturnType<typeof dataDirectoryAt>
 
-/** The paths in an existing data directory. */
+/** Returns the paths in a data directory that exists. */
 export const dataDirectoryAt = (directory: string) => {
   const path = realpathSync(directory)
   const instance = instanceOf(path)
@@ -62,10 +62,16 @@ export const dataDirectoryAt = (directory: string) => {
   }
 }
 
-/** Names of everything that Alcove makes in a data directory besides the mark file. `images` belongs to the operator. */
+/**
+ * Names of what Alcove makes in a data directory, without the mark file. `images` is not in the list, because it
+ * belongs to the operator.
+ */
 export const ownNames = ['secrets', 'postgres', 'runner', 'archive', 'log', 'run'] as const
 
-/** Names that may exist before the first start: a file system or the operator puts them there. */
+/**
+ * Names that a new data directory may contain before the first start, because a file system or the operator has put
+ * them there.
+ */
 const namesBefore: readonly string[] = ['lost+found', 'images']
 
 export const markOf = (path: string) => join(path, 'alcove-data')
@@ -74,7 +80,7 @@ const markText = 'A data directory of Alcove. "alcove purge" removes what Alcove
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-/** Whether the path exists. Throws a Complaint if only root can find out. */
+/** Returns whether the path exists. Throws a Complaint if this process may not see it and only root can. */
 const isThere = (path: string): boolean => {
   try {
     statSync(path)
@@ -85,7 +91,7 @@ const isThere = (path: string): boolean => {
   }
 }
 
-/** Writes the mark file. A directory without this file is neither used nor removed. */
+/** Writes the mark file. If a directory does not have it, Alcove neither uses nor removes the directory. */
 export const markAsOurs = (path: string): void => {
   if (!existsSync(markOf(path))) writeFileSync(markOf(path), markText, { mode: 0o644 })
 }
@@ -93,8 +99,8 @@ export const markAsOurs = (path: string): void => {
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /**
- * Whether a directory was made by a version without the mark file. Such versions made all of these names first, also for a joined
- * runner.
+ * Returns whether an older version of Alcove, which wrote no mark file, has made this directory. These versions began
+ * by making everything that is checked here, even for a joined runner.
  */
 const isOfOlderVersion = (path: string) =>
   isThere(join(path, 'run', 'up.lock')) &&
@@ -103,15 +109,15 @@ const isOfOlderVersion = (path: string) =>
 const isOurs = (path: string) => isThere(markOf(path)) || isOfOlderVersion(path)
 
 /**
- * Returns the data directory, or undefined if Alcove did not make the directory. Throws a Complaint if only root can
- * find out.
+ * Returns the data directory, or undefined if Alcove has not made this directory. Throws a Complaint if only root can
+ * find that out.
  */
 export const findDataDirectory = (directory: string): DataDirectory | undefined =>
   isOurs(directory) ? dataDirectoryAt(directory) : undefined
 
 /**
- * Makes a directory and its parents. It is used instead of `recursive`, which reports ENOENT on a read-only file system and for
- * an exceeded quota.
+ * Makes a directory and the parents that it lacks. Node's option `recursive` is not used: on a read-only file system or
+ * above a quota it reports ENOENT, which does not show the reason.
  */
 const makeWithParents = (path: string): void => {
   if (!existsSync(dirname(path))) makeWithParents(dirname(path))
@@ -125,14 +131,15 @@ const makeWithParents = (path: string): void => {
 const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: number }) => {
   makeWithParents(path)
   if (!owner) checkOwner(path)
-  // Set the mode again: the umask reduces the mode of mkdir, and the directory may already exist.
+  // The mode is set again, because the umask has reduced the mode of mkdir, or because the directory has existed
+  // before.
   chmodSync(path, mode)
   if (owner) chownSync(path, owner.uid, owner.gid)
 }
 
 /**
- * Marks the directory as Alcove's. If the directory holds other files, or if another user could replace it, throws a
- * Complaint and changes nothing.
+ * Makes a directory Alcove's by writing the mark file. If it contains other files, or another user could replace it,
+ * throws a Complaint and changes nothing.
  */
 const takeDirectory = (path: string) => {
   checkPlace(path)
@@ -142,8 +149,8 @@ const takeDirectory = (path: string) => {
     if (codeOf(error) !== 'EEXIST') throw error
     throw new Complaint(`${path} is not a directory`, { cause: error })
   }
-  // The place is checked a second time: below a directory such as /tmp, another user may have created this directory
-  // since.
+  // Checks again who owns the directory. If its parent is a directory like /tmp, another user may have created it after
+  // the first check.
   checkPlace(path)
   if (!isOurs(path) && readdirSync(path).some((name) => !namesBefore.includes(name))) {
     throw new Complaint(
@@ -155,7 +162,10 @@ const takeDirectory = (path: string) => {
   chmodSync(path, 0o711)
 }
 
-/** Creates everything that is missing. Safe to run again. Throws a Complaint if the directory cannot become ours. */
+/**
+ * Creates what the data directory lacks, so it may be called again. Throws a Complaint if Alcove must not use the
+ * directory.
+ */
 export const prepareDataDirectory = (directory: string): DataDirectory => {
   takeDirectory(resolve(directory))
   const data = dataDirectoryAt(directory)
@@ -165,7 +175,7 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
   makeDirectory(data.runner, 0o711)
   makeDirectory(data.postgres, 0o711)
   makeDirectory(data.runtime, 0o711)
-  // Anyone may reach the socket, because the password protects the database, and only control has the password.
+  // Every user may connect to the socket of PostgreSQL. The password protects the database, and only control has it.
   makeDirectory(data.postgresSocket, 0o711, { uid: users.postgres, gid: users.postgres })
   makeDirectory(runnerSockets, 0o711)
   makeDirectory(allAgentSockets, 0o711)
@@ -173,7 +183,8 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
 }
 
 /**
- * Reads or creates a secret. Two callers at the same time get the same secret: its file appears complete or not at all.
+ * Reads a secret, or creates it if there is none. If two processes call this at the same time, both get the same
+ * secret, because its file appears only when it is complete.
  */
 export const readSecret = (
   data: DataDirectory,
@@ -193,19 +204,20 @@ export const readSecret = (
     } finally {
       unlinkSync(draft)
     }
-    // Sync before the secret is used: data encrypted with it may go to a database on another machine.
+    // The secret must be on this disk before it is used. Otherwise a power failure could lose it, although a database
+    // on another machine already has data that is encrypted with it.
     for (const directory of [data.secrets, dirname(data.secrets)]) syncPathNow(directory)
   }
   return { value: readFileSync(path, 'utf8').trim(), isNew }
 }
 
 export const newServiceKey = () => randomBytes(32).toString('hex')
-/** Makes a key of 32 bytes, as base64. If this key is lost, all secrets that control has encrypted are lost. */
+/** Makes an encryption key of 32 bytes, as base64. Whoever loses this key loses all secrets that control has encrypted. */
 export const newEncryptionKey = () => randomBytes(32).toString('base64')
 
 /**
- * Reads former encryption keys. To replace the key, an operator moves `encryption.key` to a line of `encryption.older.keys` and
- * restarts. Data that an older key encrypted stays readable.
+ * Reads earlier encryption keys. To replace the key, an operator moves the content of `encryption.key` into a line of
+ * `encryption.older.keys` and restarts the server. Data that was encrypted with an earlier key can still be read.
  */
 export const readOlderEncryptionKeys = (data: DataDirectory): string => {
   const path = join(data.secrets, 'encryption.older.keys')
@@ -215,7 +227,10 @@ export const readOlderEncryptionKeys = (data: DataDirectory): string => {
 /** Makes a new API key. */
 export const newApiKey = () => `dtn_${randomBytes(32).toString('hex')}`
 
-/** Finds the admin's key for the CLI. Undefined before the first `up`. Throws a Complaint if only root may read it. */
+/**
+ * Finds the admin key for the commands of this machine. Undefined before the first `up`. Throws a Complaint if only
+ * root may read it.
+ */
 export const findAdminKey = (data: DataDirectory): string | undefined => {
   try {
     return readFileSync(join(data.secrets, 'admin.key'), 'utf8').trim()

@@ -13,7 +13,7 @@ suite('an error of a full or read-only disk', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-disk-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  test('a full or read-only disk is reported in one sentence, with the path and the cause', async () => {
+  test('the error of a full or read-only disk becomes one sentence, with the path and the cause', async () => {
     const path = join(directory, 'up.json')
     symlinkSync('/dev/full', `${path}.new`)
     const state = { pid: 1, startTime: '1', host: '127.0.0.1', port: 1, url: '', programs: [] }
@@ -28,7 +28,7 @@ suite('an error of a full or read-only disk', () => {
     )
   })
 
-  test('an error that does not come from a full or read-only disk is passed on unchanged', async () => {
+  test('an error that has another reason than a full or read-only disk is passed on unchanged', async () => {
     const missing = async () => writeFileSync(join(directory, 'missing', 'file'), '')
     await assert.rejects(orDiskComplaint(directory, missing), { code: 'ENOENT' })
     assert.equal(await orDiskComplaint(directory, async () => 'done'), 'done')

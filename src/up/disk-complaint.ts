@@ -1,5 +1,5 @@
-// Turns an error of a full or read-only disk into a sentence, because the operator must fix the disk and the error is not our
-// bug.
+// Turns the error of a full or read-only disk into one sentence without a stack trace: the operator can repair the
+// disk, and Alcove has no bug.
 import { resolve } from 'node:path'
 import { Complaint } from './complaint.ts'
 
@@ -10,8 +10,8 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /**
- * Runs `work` and turns a disk error into a Complaint. The Complaint names the path in the error, or `directory` if
- * the error has no path.
+ * Runs `work`. If it fails because of the disk, throws a Complaint with the path in the error. If the error has no
+ * path, the Complaint names `directory`.
  */
 export const orDiskComplaint = async <T>(directory: string, work: () => Promise<T>): Promise<T> => {
   try {

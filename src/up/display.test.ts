@@ -7,7 +7,7 @@ import { suite, test } from 'node:test'
 import { createDisplay } from './display.ts'
 
 suite('the output of alcove up for people', () => {
-  test('without a terminal, `up` prints a line per step, per quarter of a step, and every 30 s', (context) => {
+  test('without a terminal, `up` prints a line per step, per quarter of a step, and per 30 s of a step', (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     let text = ''
     const output = new Writable({
@@ -34,7 +34,7 @@ suite('the output of alcove up for people', () => {
     assert.equal(told(), '')
   })
 
-  test('if the output of `up` goes to a full disk, the supervisor does not end', () => {
+  test('if the disk to which the output of `up` goes is full, `up` does not end', () => {
     const script = `
       const { createDisplay } = await import(${JSON.stringify(join(import.meta.dirname, 'display.ts'))})
       createDisplay().say('postgres ended')

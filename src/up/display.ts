@@ -1,4 +1,5 @@
-// The output of `up` for people. On a terminal: a progress bar. Otherwise: plain lines, few enough for a log.
+// What `up` prints for people. On a terminal this includes a progress bar. Otherwise it prints lines of text, so few
+// that they fit into a log.
 import { SingleBar } from 'cli-progress'
 import type { Progress } from '#src/wire/runner-link.ts'
 
@@ -9,17 +10,17 @@ export type Display = {
   endProgress: () => void
 }
 
-/** Milliseconds after which a step that still runs is reported again in a log. */
+/** Without a terminal, a step that still runs after this many milliseconds is printed again. */
 const tellAgainMs = 30_000
 
 type Output = { write: (text: string) => unknown; isTTY?: boolean }
 
 /**
- * Creates the output. Only the final result goes to standard output, because scripts may read it. All other text goes
- * to standard error.
+ * Creates the output of `up`. Only the final result goes to standard output, which scripts may read. Everything else
+ * goes to standard error.
  */
 export const createDisplay = (output: Output & NodeJS.WritableStream = process.stderr): Display => {
-  // A full disk or a closed pipe must not end the supervisor.
+  // Writing fails if the disk is full or the pipe is closed. This must not end `up`.
   for (const stream of new Set<NodeJS.WritableStream>([output, process.stdout])) stream.on('error', () => {})
   let bar: SingleBar | undefined
   let told: { step: string; percent: number } | undefined
@@ -75,14 +76,14 @@ type Welcome = {
   proxyUrl: string
   key: string
   keyIsNew: boolean
-  /** The command that prints the key of this server, such as `./alcove key --data /x`. */
+  /** The command that prints the admin key of this server, such as `./alcove key --data /x`. */
   keyCommand: string
-  /** The command that generates and prints a password for the first administrator. */
+  /** The command that makes a password for the first administrator, and prints it. */
   passwordCommand: string
   seconds: number
 }
 
-/** Returns the text that is printed when everything serves. It shows the key itself only at the first `up`. */
+/** Returns the text that `up` prints when all programs serve. It contains the key only at the first `up`. */
 export const welcome = ({ url, proxyUrl, key, keyIsNew, keyCommand, passwordCommand, seconds }: Welcome): string => `
 Alcove is ready after ${seconds.toFixed(1)} s.
 

@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { takeOverFormerNames } from './former-names.ts'
 
 suite('files of a version whose gate was called proxy', () => {
-  test('log and cache files from before the gate was renamed from `proxy` are used under the new name', (t) => {
+  test('log and cache files of a version whose gate was called `proxy` are used under the name `gate`', (t) => {
     const root = mkdtempSync(join(tmpdir(), 'alcove-former-'))
     t.after(() => rmSync(root, { recursive: true, force: true }))
     const [log, cache] = [join(root, 'log'), join(root, 'cache')]
@@ -28,7 +28,7 @@ suite('files of a version whose gate was called proxy', () => {
     assert.deepEqual(readdirSync(join(cache, 'code')), ['control'])
   })
 
-  test('a first start, without files of an older version, renames nothing', (t) => {
+  test('at a first start, without files of an older version, nothing is renamed', (t) => {
     const root = mkdtempSync(join(tmpdir(), 'alcove-former-'))
     t.after(() => rmSync(root, { recursive: true, force: true }))
     takeOverFormerNames(root, join(root, 'cache'))

@@ -1,9 +1,10 @@
-// Finds the processes that keep one of our file systems busy, so that an operator can end them. The kernel is the only source.
+// Finds the processes that keep a file system of a server busy, so that it cannot be unmounted. The operator can then
+// end them. Everything is read from /proc.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 export type Holder = { pid: number; command: string }
 
-/** Returns undefined for a file in /proc that cannot be read, because the process has just ended. */
+/** Calls `ask`. Returns undefined if it fails, because the process whose file in /proc it reads has just ended. */
 const orNothing = <T>(ask: () => T): T | undefined => {
   try {
     return ask()
@@ -20,7 +21,8 @@ const pids = (): number[] =>
 const commandOf = (pid: number): string => {
   const line = orNothing(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? ''
   const words = line.split('\0').join(' ').trim() || (orNothing(() => readFileSync(`/proc/${pid}/comm`, 'utf8')) ?? '?')
-  // The command line of a process is untrusted, and this text goes to a terminal.
+  // The command line comes from an untrusted process, and this text is printed on a terminal. Other characters could
+  // control that terminal.
   return words
     .trim()
     .replace(/[^\x20-\x7e]/g, '?')
@@ -29,10 +31,10 @@ const commandOf = (pid: number): string => {
 
 const described = (pid: number): Holder => ({ pid, command: commandOf(pid) })
 
-/** Finds processes in whose mount namespace the device is mounted. */
+/** Finds the processes in whose mount namespace the device is mounted. */
 export const mountHolders = (device: string): Holder[] => {
   const needle = ` ${device} `
-  /** Results by mount namespace, because many processes share one. */
+  /** The result for each mount namespace. Many processes have the same one, so it is checked only once. */
   const asked = new Map<string, boolean>()
   return pids()
     .filter((pid) => {
@@ -49,8 +51,8 @@ export const mountHolders = (device: string): Holder[] => {
 }
 
 /**
- * Finds processes whose working directory, or an open file, is below `directory`. Works only while the file system is
- * mounted in the mount namespace of this process.
+ * Finds the processes that have a file below `directory` open, or their working directory there. The file system must
+ * be mounted in the mount namespace of this process.
  */
 export const fileHolders = (directory: string): Holder[] => {
   const isBelow = (path: string | undefined) => path === directory || path?.startsWith(`${directory}/`) === true

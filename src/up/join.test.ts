@@ -1,4 +1,5 @@
-// Tests how a joined runner ends. A program that does nothing replaces the runner.
+// Tests for which reasons a joined runner ends, and what it says then. In place of the runner, these tests start a
+// program that does nothing.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +23,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     rmSync(data.runtime, { recursive: true, force: true })
   })
 
-  /** Returns what `alcove status` shows after this process, which acts as the supervisor, has ended. */
+  /** Returns what `alcove status` will show when this process, which stands for the supervisor, has ended. */
   const statusLater = async () => {
     const left = findUpState(data.stateFile)
     assert.ok(left)
@@ -30,7 +31,10 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return await readStatus(data.path)
   }
 
-  /** Starts the runner. `then`: what happens as soon as the program serves. */
+  /**
+   * Starts the joined runner. `refuse`: as soon as it serves, the server refuses its key. `stop`: as soon as it serves,
+   * the test asks it to stop.
+   */
   const start = (then: { refuse?: true; stop?: true }) => {
     const said: string[] = []
     let starts = 0
@@ -67,7 +71,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return { ended, stop, kill: () => kill(), serves, isThere: () => existsSync(`/proc/${pid}`), said }
   }
 
-  test('a joined runner whose token is refused ends with the reason and a remedy, which status shows', async () => {
+  test('a joined runner whose token is refused ends with the reason and a remedy, and status shows both', async () => {
     const { ended, isThere } = start({ refuse: true })
     await assert.rejects(
       ended,
@@ -85,7 +89,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     })
   })
 
-  test('a joined runner that is killed while the disk is full is restarted, and the disk reported once', async () => {
+  test('a joined runner that is killed while the disk is full is started again; the disk is reported once', async () => {
     symlinkSync('/dev/full', `${data.stateFile}.new`)
     await assert.rejects(start({}).ended, { code: 'ENOSPC' })
     unlinkSync(`${data.stateFile}.new`)
@@ -103,7 +107,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     unlinkSync(`${data.stateFile}.new`)
   })
 
-  test('a stopped joined runner ends without a message, and status shows no reason', async () => {
+  test('a joined runner that is asked to stop ends without a message, and status shows no reason', async () => {
     const { ended, isThere } = start({ stop: true })
     await ended
     assert.equal(isThere(), false)

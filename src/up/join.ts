@@ -1,4 +1,5 @@
-// `alcove runner --join`: adds a runner to a running server and supervises the runner as `up` supervises its programs.
+// `alcove runner --join`: adds a runner to a running server, and keeps the runner running as `up` does with its
+// programs.
 import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
@@ -22,7 +23,10 @@ type JoinOptions = { data: string; join: string; token: string | undefined }
 
 const graceMs = 4000
 
-/** Resolves when the runner has been stopped. Throws a Complaint if it cannot join, or if the server removes it. */
+/**
+ * Runs a joined runner. Resolves when it was asked to stop and has stopped. Throws a Complaint if it cannot join, or if
+ * the server refuses it later.
+ */
 export const joinServer = (options: JoinOptions, config: UpConfig): Promise<void> =>
   orDiskComplaint(options.data, () => runJoined(options, config))
 
@@ -63,11 +67,14 @@ type JoinedParts = {
   stopAsked: Promise<string>
 }
 
-/** Runs the runner until it is asked to stop. Throws a Complaint once the server refuses the runner. Sandboxes keep running. */
+/**
+ * Keeps the runner running until it is asked to stop. Throws a Complaint if the server refuses the runner. In both
+ * cases, its sandboxes keep running.
+ */
 export const keepJoined = async ({ data, controlUrl, runner, program, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()
-  // The state file is kept after this process ends. Other subcommands learn from the file that the directory belongs to a
-  // joined runner.
+  // The state file stays when this process ends. It tells other commands that this data directory belongs to a joined
+  // runner.
   const current = () => ({
     ...identityOf(process.pid),
     ...{ host: controlUrl.hostname, port: Number(controlUrl.port || 80), url: controlUrl.origin },
@@ -87,7 +94,7 @@ export const keepJoined = async ({ data, controlUrl, runner, program, display, s
       refused.reject(new Complaint(`${why}. Sandboxes run on. ${what}`))
     }
   })
-  // Write the state before the start: if this file cannot be written, the runner is not started.
+  // If the state file cannot be written, the runner must not start. The file is therefore written first.
   writeUpState(data.stateFile, current())
   supervised.begin()
   try {
@@ -109,7 +116,10 @@ const readUrl = (text: string): URL => {
   throw new Complaint(`--join ${text} is not the address of a server, such as http://127.0.0.1:4600`)
 }
 
-/** Throws if the server is on another machine. A gate reaches runners only through unix sockets on its own machine. */
+/**
+ * Throws if the server is on another machine, because a gate can call a runner only by a unix socket on the same
+ * machine.
+ */
 const checkIsHere = async ({ hostname }: URL): Promise<void> => {
   const addresses = await lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }).catch(() => [])
   if (addresses.length === 0) throw new Complaint(`the name ${hostname} is not known`)
@@ -119,8 +129,8 @@ const checkIsHere = async ({ hostname }: URL): Promise<void> => {
 }
 
 /**
- * Asks the server whether it accepts the token. The question comes before anything is created on this host, so that a
- * wrong token is reported immediately.
+ * Asks the server whether it accepts the token of this runner. This is done before anything is created on this host, so
+ * that a wrong token is reported immediately.
  */
 const introduce = async (controlUrl: URL, token: string): Promise<{ id: string; regionId: string }> => {
   const reply = await fetch(new URL('/api/runners/current', controlUrl), {

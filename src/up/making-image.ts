@@ -1,4 +1,4 @@
-// The progress of the default image at the first start, for the terminal of `up` and for `alcove status`.
+// Remembers how far the first start has made the default image, for the terminal of `up` and for `alcove status`.
 import type { Progress } from '#src/wire/runner-link.ts'
 
 export class MakingImage {
@@ -18,7 +18,7 @@ export class MakingImage {
     if (before?.step !== this.#progress?.step || before?.percent !== this.#progress?.percent) this.#onChange()
   }
 
-  /** The part of the state file about the default image. */
+  /** The fields of the state file that describe the progress. Empty if the image is not being made. */
   get state(): { makingImage?: Progress } {
     return this.#progress === undefined ? {} : { makingImage: this.#progress }
   }

@@ -1,4 +1,5 @@
-// Builds the C programs (agent, launcher) on this machine. make(1) does nothing if their source files have not changed.
+// Builds the C programs of Alcove (agent, launcher) on this machine. If their source files have not changed, make(1)
+// does nothing.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -1,4 +1,4 @@
-// Starts one of our own programs as a child process with Node's IPC channel.
+// Starts a program of Alcove as a child process of `up`. It has an IPC channel, on which it says when it serves.
 import { spawn } from 'node:child_process'
 import type { Progress } from '#src/wire/runner-link.ts'
 import type { BoundedLog } from './bounded-log.ts'
@@ -22,11 +22,12 @@ export const startNodeProgram = async ({ name, command, env, log, onProgress, on
     cwd: '/',
     env,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // Starts a separate session, so that Ctrl-C in a terminal reaches only `up`, which then stops all programs in order.
+    // The program gets a session of its own, so that Ctrl-C in a terminal reaches only `up`. `up` then stops all
+    // programs in the right order.
     detached: true,
   })
   for (const stream of [child.stdout, child.stderr]) new ProgramLines(name, log).read(stream)
-  /** Why the program ended, as the program itself reported it. */
+  /** Why the program ended, if it has said so on the IPC channel. */
   let why: string | undefined
   const ended = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message))

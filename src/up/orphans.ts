@@ -1,11 +1,12 @@
-// Ends programs of an `up` that was killed. They may still run, and would block the new programs.
+// Ends the programs that a killed `up` has left. They may still run, and use the ports and files that the new programs
+// need.
 import { isAlive, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
 import type { DataDirectory } from './data-directory.ts'
 import { findUpState } from './state-file.ts'
 
 /**
- * Ends the programs in the last state file. PostgreSQL gets time to shut down cleanly. Other programs hold no state and
- * are killed.
+ * Ends the programs that the last state file lists. PostgreSQL gets time to stop cleanly. All others are killed,
+ * because they have nothing to save.
  */
 export const endOrphans = async ({ stateFile }: Pick<DataDirectory, 'stateFile'>): Promise<void> => {
   const programs = findUpState(stateFile)?.programs ?? []

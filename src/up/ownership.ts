@@ -1,4 +1,5 @@
-// Root trusts the files in a data directory, so no other user may be able to replace the directory or its files.
+// Checks who can replace a data directory or the files in it. Root trusts these files, so no other user may be able to
+// do that.
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Complaint } from './complaint.ts'
@@ -12,15 +13,15 @@ const parentsOf = (path: string): string[] => {
 }
 
 /**
- * Whether other users may replace files in a directory. False for a sticky directory such as /tmp: other users may add files to
- * it, but rename or remove only their own.
+ * Whether other users may replace files in a directory. In a sticky directory such as /tmp they may not: they can add
+ * files, but rename or remove only their own.
  */
 const mayOthersReplaceIn = (directory: string): boolean => {
   const { mode, gid } = statSync(directory)
   return (mode & 0o1000) === 0 && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== 0))
 }
 
-/** Throws a Complaint if another user owns the path. */
+/** Throws a Complaint if the path belongs to a user other than root and the user of this process. */
 export const checkOwner = (path: string): void => {
   const { uid } = statSync(path)
   if (uid === 0 || uid === process.getuid?.()) return
@@ -30,7 +31,10 @@ export const checkOwner = (path: string): void => {
   )
 }
 
-/** Throws a Complaint if another user could replace the directory. It also checks a directory that does not exist yet. */
+/**
+ * Throws a Complaint if another user could replace the directory. If it does not exist yet, its nearest existing parent
+ * directory is checked.
+ */
 export const checkPlace = (directory: string): void => {
   const isThere = existsSync(directory)
   const nearest = nearestThatIsThere(directory)

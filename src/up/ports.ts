@@ -1,4 +1,4 @@
-// Checks that all ports are free before anything starts, so that the error names the port in use.
+// Checks before any program starts that all ports are free. If one is not, the error can then name the port.
 import { createServer } from 'node:net'
 import { Complaint } from './complaint.ts'
 
@@ -9,7 +9,7 @@ const tryPort = (host: string, port: number) =>
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)))
   })
 
-/** Throws a Complaint that names the first port that is not free. */
+/** Throws a Complaint if a port is not free. The Complaint names the first such port. */
 export const checkPortsAreFree = async (ports: readonly { host: string; port: number }[]): Promise<void> => {
   for (const { host, port } of ports) {
     const refusal = await tryPort(host, port)

@@ -19,14 +19,14 @@ const linesOf = () => {
 }
 
 suite('the lines of a program', () => {
-  test('a structured log line is passed on unchanged, even if it arrives in pieces', () => {
+  test('a log line of a program that is structured is passed on unchanged, even if it arrives in pieces', () => {
     const { lines, read } = linesOf()
     const line = Buffer.from('{"level":30,"time":1,"program":"gate","msg":"für"}\n')
     for (const byte of line) lines.write(Buffer.from([byte]))
     assert.deepEqual(read(), [{ level: 30, time: 1, program: 'gate', msg: 'für' }])
   })
 
-  test('a stack, a warning or JSON of another form from a program becomes one structured log line', () => {
+  test('a stack trace, a warning or other JSON that a program prints becomes one structured log line', () => {
     const { lines, read } = linesOf()
     lines.write(
       Buffer.from('Error: 100% %s\n    at a (b.ts:1:2)\n    at c (d.ts:3:4)\n{"level":30,"msg":"x"}\n{"a":1}\n[1]\n'),
@@ -41,7 +41,7 @@ suite('the lines of a program', () => {
     assert.deepEqual([found[0].level, found[0].program, typeof found[0].time], [40, 'gate', 'number'])
   })
 
-  test('a program’s log lines are limited in length, and in number for each cause', () => {
+  test('the log lines of a program are limited in length and, for each cause, in number', () => {
     const { lines, read } = linesOf()
     for (let n = 0; n < 1000; n += 1) lines.write(Buffer.from(`(node:${n}) Warning: again\n`))
     assert.equal(read().length, 30)

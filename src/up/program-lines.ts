@@ -1,12 +1,13 @@
-// Turns the output of a program into lines of its log. A structured line passes unchanged; other text becomes a structured line.
+// Turns what a program prints into lines of its log. A structured line (JSON of our log) passes unchanged. Other text
+// becomes the message of a structured line.
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createLog, type Logger } from '#src/kit/log.ts'
 import type { BoundedLog } from './bounded-log.ts'
 
-/** Maximum length of a line. Our own lines are far shorter; a longer line is cut. */
+/** Maximum length of a structured line, after which it is cut. The lines that our programs write are far shorter. */
 const mostLine = 256 * 1024
-/** Maximum length of text that is not structured. */
+/** Maximum length of a text that is not structured. */
 const mostText = 8192
 
 const isStructured = (line: string): boolean => {
@@ -18,13 +19,13 @@ const isStructured = (line: string): boolean => {
   }
 }
 
-/** Makes log lines from one output stream of a program. */
+/** Makes log lines from one output stream of a program: standard output or standard error. */
 export class ProgramLines {
   readonly #log: Pick<BoundedLog, 'write'>
   readonly #wrap: Logger
   readonly #decoder = new StringDecoder('utf8')
   #rest = ''
-  /** True if the current line was cut and its end has not arrived yet. */
+  /** True if the beginning of the current line was cut and written, and the end of the line has not arrived. */
   #isCut = false
 
   constructor(program: string, log: Pick<BoundedLog, 'write'>) {
@@ -37,7 +38,10 @@ export class ProgramLines {
     stream?.once('close', () => this.end())
   }
 
-  /** Adds output. Unstructured lines that arrive in one chunk, such as a stack trace, become one log line. */
+  /**
+   * Adds a piece of output. Lines that are not structured become one log line if they come in one piece, because they
+   * probably belong together, as a stack trace does.
+   */
   write(chunk: Buffer): void {
     const lines = (this.#rest + this.#decoder.write(chunk)).split('\n')
     this.#rest = lines.pop() ?? ''

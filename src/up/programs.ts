@@ -1,4 +1,5 @@
-// The programs of one machine: the command, user and environment of each. This is the table of trust zones.
+// How `up` starts each program of a server: its command, its user and its environment. This decides which program can
+// see which secrets and files.
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { isAbsolute, join } from 'node:path'
@@ -22,7 +23,7 @@ type Secrets = {
   encryptionKey: string
   sshGatewayKey: string
   sshHostKey: { privateKey: string; publicKey: string }
-  /** Former encryption keys, separated by commas. Empty unless an operator has replaced the key. */
+  /** Earlier encryption keys, with commas between them. Empty if the operator has never replaced the key. */
   olderEncryptionKeys: string
 }
 
@@ -32,15 +33,18 @@ type ProgramParts = {
   addresses: Addresses
   port: number
   secrets: Secrets
-  /** Resolves with the URL of the database as soon as it accepts connections. */
+  /** Resolves with the URL of the database when the database accepts connections for the first time. */
   databaseUrl: Promise<string>
   onProgress: (progress: Progress) => void
 }
 
-/** Start of a command line: the kernel sends SIGTERM to the program when `up` ends, even if `up` is killed. */
+/**
+ * The beginning of a command line. It makes the kernel send SIGTERM to the program when `up` ends, even if `up` is
+ * killed.
+ */
 const endWithUp = ['setpriv', '--pdeathsig', 'TERM']
 
-/** Lists the certificate files that the telemetry settings name. */
+/** Returns the certificate files that the settings for telemetry name, because the program must see them. */
 const telemetryFiles = ({ telemetry }: UpConfig): Shown[] =>
   Object.entries(telemetry)
     .filter(([name, path]) => /_(CERTIFICATE|CLIENT_KEY)$/.test(name) && isAbsolute(path) && existsSync(path))
@@ -62,7 +66,10 @@ const unprivileged = (name: 'control' | 'gate' | 'ssh-gateway', parts: ProgramPa
     endsWith: 'SIGTERM',
   })
 
-/** The directory of the database's socket. The list is empty if the database is reached over the network. */
+/**
+ * Returns the directory of the database's socket, because control must see it. The list is empty if the database is
+ * reached over the network.
+ */
 const databaseSocket = (url: string): Shown[] => {
   const directory = new URL(url).searchParams.get('host') ?? ''
   return isAbsolute(directory) ? [{ from: directory }] : []
@@ -71,8 +78,8 @@ const databaseSocket = (url: string): Shown[] => {
 const logOf = ({ data }: Pick<ProgramParts, 'data'>, name: string) => new BoundedLog(join(data.log, `${name}.log`))
 
 /**
- * Directory of Node's compile cache for a program, which halves its start time. Each user has its own directory, so that no
- * program runs code that another user could write.
+ * Returns the directory in which Node stores a program's compiled code, which makes its next start twice as fast. Each
+ * user has a directory of its own, so that no program runs code that another user could change.
  */
 const codeCacheOf = ({ config }: Pick<ProgramParts, 'config'>, name: string, uid: number): string => {
   const shared = join(config.cacheDirectory, 'code')
@@ -98,8 +105,8 @@ const environment = (
 })
 
 /**
- * The settings for registries. Control needs them to test the accounts of organizations; runners need them to pull
- * images.
+ * Returns the settings for image registries. Control needs them to test the registry accounts of organizations, and
+ * runners need them to pull images.
  */
 const registrySettings = ({ runnerSettings }: UpConfig): Record<string, string> =>
   Object.fromEntries(
@@ -165,8 +172,8 @@ export const gateProgram = (parts: ProgramParts): Program => {
           ALCOVE_PROXY_KEY: secrets.proxyKey,
           ALCOVE_PROXY_URL: addresses.publicProxyUrl,
           ALCOVE_RUNNER_SOCKET: parts.data.runnerSocket,
-          // By default, glibc keeps the freed memory of hundreds of streams. With these values, it returns each freed
-          // piece of 32 KiB or more to the kernel immediately.
+          // glibc usually keeps the memory of hundreds of streams after it was freed. With these values, it gives freed
+          // memory back to the kernel immediately, if the piece is 32 KiB or larger.
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ...parts.config.gateSettings,
@@ -197,10 +204,7 @@ export const sshGatewayProgram = (parts: ProgramParts, { host, port }: { host: s
   }
 }
 
-/**
- * The parts that a runner needs to run without the other programs of a server. The control of such a runner may run
- * on another machine.
- */
+/** What is needed to start a runner without the other programs of a server. */
 type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
   addresses: Pick<Addresses, 'controlUrl'>
   secrets: Pick<Secrets, 'runnerKey'>
@@ -214,8 +218,8 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
     start: (onRefused) =>
       startNodeProgram({
         name: 'runner',
-        // The buffers of streams soon become garbage. By default, Node lets tens of MB of garbage accumulate before it
-        // collects. This option makes it collect earlier.
+        // Buffers of streams are needed only for a short time. Node usually collects them when they have reached tens
+        // of MB; this option makes it collect them earlier.
         command: [...endWithUp, ...nodeCommand('bin/runner.ts', '--max-semi-space-size=8')],
         log,
         onProgress: parts.onProgress,
@@ -223,8 +227,8 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
         env: environment(parts, 'runner', {
           ALCOVE_CONTROL_URL: addresses.controlUrl,
           ALCOVE_RUNNER_KEY: secrets.runnerKey,
-          // By default, glibc keeps the freed memory of hundreds of streams. With these values, it returns each freed
-          // piece of 32 KiB or more to the kernel immediately.
+          // glibc usually keeps the memory of hundreds of streams after it was freed. With these values, it gives freed
+          // memory back to the kernel immediately, if the piece is 32 KiB or larger.
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ALCOVE_RUNNER_DIR: data.runner,
@@ -238,7 +242,10 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
   }
 }
 
-/** `onUrl` is called with the URL each time the database serves. The URL stays the same across restarts. */
+/**
+ * Describes the program PostgreSQL. `onUrl` is called with its URL each time it serves. The URL is the same after each
+ * restart.
+ */
 export const postgresProgram = (
   { data, config }: Pick<ProgramParts, 'data' | 'config'>,
   directory: string,

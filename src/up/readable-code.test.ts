@@ -19,7 +19,7 @@ suite('the check that programs can read the code', () => {
     writeFileSync(join(clone, file), '')
   }
 
-  test('code that only its owner can read is refused before anything starts, with the command to fix it', () => {
+  test('if only its owner can read a file of the code, `up` refuses to start and names a command that helps', () => {
     execFileSync('chmod', ['-R', 'go-rwx', clone])
     let command = ''
     assert.throws(
@@ -34,7 +34,7 @@ suite('the check that programs can read the code', () => {
     checkCodeIsReadable(clone, join(clone, node))
   })
 
-  test('`checkCodeIsReadable` checks all directories that an update may have changed', () => {
+  test('`checkCodeIsReadable` checks all directories that an update of Alcove may have changed', () => {
     for (const name of ['bin', 'src/control/main.ts', 'node_modules', 'node_modules/pino', dirname(node)]) {
       const path = join(clone, name)
       chmodSync(path, 0o700)

@@ -1,18 +1,18 @@
-// Checks that programs without privileges can read the code. After a clone or an update under umask 077 they cannot, and
-// their own error messages would not show the reason.
+// Checks that programs without privileges can read Alcove's own code. They cannot after a clone or an update under
+// umask 077, and their error messages would not show this reason.
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Complaint } from './complaint.ts'
 
 const mayOthersRead = (path: string): boolean => {
   const status = statSync(path, { throwIfNoEntry: false })
-  // Ignore a dangling link, such as the lock file of an editor.
+  // A link without a target, such as the lock file of an editor, is no problem.
   if (status === undefined) return true
   const needed = status.isDirectory() ? 0o005 : 0o004
   return (status.mode & needed) === needed
 }
 
-/** Lists a directory and everything below it, each directory before its contents. */
+/** Lists a directory and everything in it. Each directory comes before what it contains. */
 const allIn = (directory: string): string[] => [
   directory,
   ...readdirSync(directory, { withFileTypes: true, recursive: true }).map((each) => join(each.parentPath, each.name)),
@@ -20,7 +20,10 @@ const allIn = (directory: string): string[] => [
 
 const from = (top: string, path: string): string[] => (path === top ? [top] : [...from(top, dirname(path)), path])
 
-/** Throws a Complaint if unprivileged programs cannot read the code. In node_modules, only the top level is checked. */
+/**
+ * Throws a Complaint if programs without privileges cannot read the code. In node_modules, only the packages' own
+ * directories are checked.
+ */
 export const checkCodeIsReadable = (code: string, node = process.execPath): void => {
   const packages = join(code, 'node_modules')
   const paths = [

@@ -12,7 +12,7 @@ suite('the ids of sandboxes in /etc/subuid', () => {
   const write = (text: string) => writeFileSync(file, text, { mode: 0o644 })
   const text = () => readFileSync(file, 'utf8')
 
-  test('the ids of sandboxes are reserved in /etc/subuid by one line, and released again', () => {
+  test('one line of /etc/subuid reserves the ids of sandboxes, and releasing the ids removes that line', () => {
     write('ann:100000:65536\n')
     reserveIds([file])
     reserveIds([file])
@@ -23,7 +23,7 @@ suite('the ids of sandboxes in /etc/subuid', () => {
     assert.equal(text(), 'ann:100000:65536\n')
   })
 
-  test('ids are not reserved if a line of /etc/subuid has some already, or the file is missing or locked', () => {
+  test('no ids are reserved if a line of /etc/subuid has some of them, or the file is missing or locked', () => {
     write('ann:100000:65536\nbob:165536:65536\n')
     reserveIds([file])
     releaseIds([file])
@@ -37,7 +37,7 @@ suite('the ids of sandboxes in /etc/subuid', () => {
     assert.deepEqual(readdirSync(directory), ['subuid'])
   })
 
-  test('a line of /etc/subuid overlaps if it contains at least one id of sandboxes', () => {
+  test('a line of /etc/subuid overlaps with the ids of sandboxes if it contains at least one of them', () => {
     assert.deepEqual(
       ['a:100000:65536', 'a:100000:65537', 'a:231071:1', 'a:231072:65536', '', '# a comment'].map(overlapsDiskIds),
       [false, true, true, false, false, false],

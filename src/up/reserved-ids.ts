@@ -1,5 +1,5 @@
-// Reserves the ids of sandboxes' disks in /etc/subuid and /etc/subgid, so that `useradd` does not allocate them. The lock file is
-// the one that the programs of the shadow package use.
+// Reserves the ids of sandboxes' disks in /etc/subuid and /etc/subgid, so that `useradd` does not give them to another
+// user. The files are locked with the lock file that `useradd` uses too.
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { diskIds } from '#src/kit/sandbox-ids.ts'
 
@@ -13,13 +13,13 @@ export const overlapsDiskIds = (line: string): boolean => {
 }
 
 const changing = (file: string, change: (lines: readonly string[]) => readonly string[]): void => {
-  // If the file is missing, no program allocates ids from it.
+  // Without this file, no program allocates ids from it, so nothing must be reserved.
   if (!existsSync(file)) return
   const lock = `${file}.lock`
   try {
     writeFileSync(lock, `${process.pid}`, { flag: 'wx', mode: 0o600 })
   } catch {
-    return // another program has locked the file; the next start tries again
+    return // another program has locked the file, so the next start of `up` will try again
   }
   try {
     const before = readFileSync(file, 'utf8')
@@ -35,7 +35,7 @@ const changing = (file: string, change: (lines: readonly string[]) => readonly s
   }
 }
 
-/** Reserves the ids. If a line already overlaps the ids, nothing is changed; `doctor` reports the overlap. */
+/** Reserves the ids. If a line already contains some of them, the file stays unchanged, and `doctor` reports the line. */
 export const reserveIds = (places: readonly string[] = files): void => {
   for (const file of places) changing(file, (lines) => (lines.some(overlapsDiskIds) ? lines : [...lines, ours]))
 }

@@ -1,17 +1,18 @@
-// `<data>/run/up.json`: the process that serves this data directory, and the state of each program. Only `up` writes the file, by
-// atomic rename; other subcommands read it. It is valid only while that process lives.
+// `<data>/run/up.json`: which process serves this data directory, and the state of each of its programs. Only `up`
+// writes the file, and other commands read it. Each write replaces the file by a rename, so that no reader sees half of
+// it. The file is valid only while that process lives.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 
 export type ProgramState = ProcessIdentity & {
   name: string
-  /** State of the program. `refused`: it runs, but control refuses its key. */
+  /** State of the program. `refused`: the program runs, but control does not accept its key. */
   state: 'starting' | 'ready' | 'refused' | 'waiting'
-  /** Time when the program entered this state, as ISO 8601. */
+  /** When the program entered its state, as ISO 8601. */
   since: string
   restarts: number
-  /** Why the program ended the last time. */
+  /** Why the program has ended the last time. Absent: it has not ended yet. */
   lastEnd?: string
 }
 
@@ -20,7 +21,7 @@ export type UpState = ProcessIdentity & {
   port: number
   url: string
   programs: ProgramState[]
-  /** Progress of the default image, while it is made for the first time. */
+  /** How far the default image is made. Absent unless it is being made for the first time. */
   makingImage?: Progress
 }
 
@@ -30,8 +31,8 @@ export const writeUpState = (path: string, state: UpState): void => {
 }
 
 /**
- * Returns a function that writes a state and never throws: a full disk must not end the supervisor. A failure is logged
- * once until a write succeeds again. Each state is complete, so a lost one needs no repair.
+ * Returns a function that writes a state and never throws, because a full disk must not end `up`. The first of several
+ * failures is logged. Each state is complete, so the next successful write makes up for failed ones.
  */
 export const upStateWriter = (path: string, say: (line: string) => void): ((state: UpState) => void) => {
   let wasSaid = false
@@ -46,7 +47,7 @@ export const upStateWriter = (path: string, say: (line: string) => void): ((stat
   }
 }
 
-/** Finds the last state that was written, whether or not its process still lives. */
+/** Returns the state that was written last, even if the process that wrote it has ended. */
 export const findUpState = (path: string): UpState | undefined => {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as UpState
@@ -60,5 +61,8 @@ export const findRunningUp = (path: string): UpState | undefined => {
   return state && isAlive(state) ? state : undefined
 }
 
-/** True if `alcove runner --join` wrote the state: the server and its key belong to another data directory. */
+/**
+ * True if `alcove runner --join` has written the state. The server and the admin key then belong to another data
+ * directory.
+ */
 export const isJoinedRunner = ({ programs }: UpState): boolean => !programs.some(({ name }) => name === 'control')

@@ -7,14 +7,14 @@ import { delayAfter, patience, type Running, Supervised } from './supervised.ts'
 
 const quick = { firstMs: 1, maxMs: 4 }
 
-/** Starts a real process that does nothing until it is asked to end. */
+/** Starts a process (`sleep`) that does nothing until it gets a signal. */
 const startSleeper = async (): Promise<Running> => {
   const child = spawn('sleep', ['600'], { stdio: 'ignore' })
   const ended = once(child, 'exit').then(([code, signal]) => (signal ? `killed by ${signal}` : `exit code ${code}`))
   return { pid: child.pid as number, ready: Promise.resolve(), ended, stop: () => void child.kill('SIGTERM') }
 }
 
-/** Collects the state changes, and lets a test wait for the first change that matches. */
+/** Collects the changes of a program's state. A test can wait for the first state that it looks for. */
 const observe = () => {
   const seen: ProgramState[] = []
   const waiting: (() => void)[] = []
@@ -35,7 +35,7 @@ const observe = () => {
 }
 
 suite('a supervised program', () => {
-  test('a program that is killed is started again as a new process, and the reason is recorded', async () => {
+  test('a program that was killed is started again as a new process, and its state says why it ended', async () => {
     const { note, until } = observe()
     const program = new Supervised({ name: 'sleeper', start: startSleeper }, note, quick)
     program.begin()
@@ -69,7 +69,7 @@ suite('a supervised program', () => {
     assert.deepEqual(new Set(seen.map((each) => each.pid)), new Set([pid]))
   })
 
-  test('a program is not restarted after it was asked to stop', async () => {
+  test('a program that was asked to stop is not started again', async () => {
     let starts = 0
     const { note, until } = observe()
     const start = () => {
@@ -84,7 +84,7 @@ suite('a supervised program', () => {
     assert.equal(program.state.pid, 0)
   })
 
-  test('a program that does not end by itself is killed', async () => {
+  test('a program that does not end after it was asked to stop is killed', async () => {
     const { note, until } = observe()
     let pid = 0
     const start = async (): Promise<Running> => {
@@ -99,7 +99,7 @@ suite('a supervised program', () => {
     assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
   })
 
-  test('each failed start of a program is counted, even if the start throws', async () => {
+  test('every failed start of a program counts as a restart, even if the start throws', async () => {
     const { note, until } = observe()
     const start = async (): Promise<Running> => {
       throw new Error('no such program')
@@ -111,7 +111,7 @@ suite('a supervised program', () => {
     assert.equal(third.lastEnd, 'no such program')
   })
 
-  test('restarts are delayed longer each time a program fails early, but not after it served a while', () => {
+  test('the delay before a restart grows if the program fails early, and not if it has served for a while', () => {
     const delays = (served: number[]) => {
       let delay = 0
       return served.map((ms) => {
@@ -120,12 +120,12 @@ suite('a supervised program', () => {
       })
     }
     assert.deepEqual(delays(Array(8).fill(0)), [100, 200, 400, 800, 1600, 3200, 5000, 5000])
-    // A program that is killed every few seconds.
+    // The delays for a program that is killed every few seconds.
     assert.deepEqual(delays([4000, 2500, 800, 4000, 900, 1900, 3900, 8000]), [100, 100, 200, 100, 200, 400, 800, 100])
     assert.deepEqual(delays([...Array(7).fill(0), 49_000, 50_000]).slice(-2), [5000, 100])
   })
 
-  test('a program is restarted and stopped, even if the listener of its state always throws', async (t) => {
+  test('a program is restarted and stopped although the listener of its state always throws', async (t) => {
     t.mock.method(console, 'error', () => {})
     const { seen, note, until } = observe()
     const failing = (changed: Supervised) => {
@@ -145,7 +145,7 @@ suite('a supervised program', () => {
     )
   })
 
-  test('a program can be stopped while its start is still waiting', async () => {
+  test('a program can be stopped while its start waits for something', async () => {
     const program = new Supervised({ name: 'waiting', start: () => new Promise<Running>(() => {}) }, () => {}, quick)
     program.begin()
     const keepAlive = setInterval(() => {}, 1000)

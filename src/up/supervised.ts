@@ -1,38 +1,41 @@
-// A program that is restarted whenever it ends, until it is stopped.
+// A program that `up` starts again whenever it ends, until `up` stops it.
 import { setTimeout as pause } from 'node:timers/promises'
 import { identityOf, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import type { ProgramState } from './state-file.ts'
 
-/** A program that has been started. */
+/** A program that was started once. */
 export type Running = {
   pid: number
-  /** Resolves when the program serves. Never rejects. */
+  /** Resolves when the program says that it serves. Never rejects; it may never resolve. */
   ready: Promise<void>
-  /** Resolves when the program has ended, with the reason. Never rejects. */
+  /** Resolves with the reason when the program has ended. Never rejects. */
   ended: Promise<string>
   /** Asks the program to end. */
   stop: () => void
 }
 
-/** Delay before a restart. It doubles each time, up to `maxMs`. */
+/** The delay before a restart: `firstMs` at first, then twice as long each time, but at most `maxMs`. */
 type Backoff = { firstMs: number; maxMs: number }
 
 export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 
-/** A program counts as healthy if it served at least this many times as long as the delay before its start. */
+/** A program counts as healthy if it has served at least ten times as long as the delay before its start was. */
 const isWellAfter = 10
 
 /**
- * The next delay in ms. `beforeMs` is the last delay (0: none yet), `servedMs` the time that the program then served. A program
- * that fails as soon as it serves is restarted less and less often. A program that is killed repeatedly is down at most about a
- * tenth of the time.
+ * Returns the delay before the next start in ms. `beforeMs`: the delay before the last start, or 0. `servedMs`: how
+ * long the program has served since. A program that fails as soon as it serves is started less and less often. A
+ * program that is killed again and again is down for at most a tenth of the time.
  */
 export const delayAfter = (beforeMs: number, servedMs: number, { firstMs, maxMs }: Backoff): number =>
   servedMs >= beforeMs * isWellAfter ? firstMs : Math.min(beforeMs * 2, maxMs)
 
 export type Program = {
   name: string
-  /** Starts the program. `onRefused` is called when control refuses the program's key, and when control accepts the key again. */
+  /**
+   * Starts the program once. `onRefused` is called when control refuses the key of the program, and when control
+   * accepts it again.
+   */
   start: (onRefused: (isRefused: boolean) => void) => Promise<Running>
 }
 
@@ -74,12 +77,12 @@ export class Supervised {
     this.#loop ??= this.#keepRunning()
   }
 
-  /** Asks the program to end, kills it after `graceMs`, and waits until it has ended. */
+  /** Asks the program to end, and kills it if it still runs after `graceMs`. Resolves when it has ended. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping.abort()
     this.#running?.stop()
     const kill = setTimeout(() => this.#kill(), graceMs)
-    // The timeout also covers a start that is still waiting, while no process runs yet.
+    // The timeout is for a program whose start is still waiting: there is no process yet that could be killed.
     await Promise.race([this.#loop, pause(graceMs + 500, undefined, { ref: false })])
     clearTimeout(kill)
   }
@@ -88,7 +91,7 @@ export class Supervised {
     try {
       if (this.#running) process.kill(this.#running.pid, 'SIGKILL')
     } catch {
-      // An error here means that the process has just ended.
+      // The process has ended just before this signal, which is no error.
     }
   }
 
@@ -98,7 +101,7 @@ export class Supervised {
     try {
       this.#onChange(this)
     } catch (error) {
-      // A failing listener must not stop the supervision of the program.
+      // If the listener throws, the program must still be restarted and stopped.
       console.error(error)
     }
   }
@@ -115,7 +118,7 @@ export class Supervised {
     }
   }
 
-  /** Runs the program once. Returns how long it served, in milliseconds. */
+  /** Starts the program and waits for its end. Returns for how many milliseconds it has served. */
   async #runOnce(): Promise<number> {
     let readyAt: number | undefined
     let isOver = false

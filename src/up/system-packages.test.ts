@@ -28,7 +28,7 @@ const hostWith = ({ isDebian = true, lists = true, installWorks = () => true }: 
 }
 
 suite('system packages', () => {
-  test('missing system packages are installed on Debian, and each is shown with its reason', () => {
+  test('missing system packages are installed on Debian, and each is shown with the reason for it', () => {
     const { host, asked } = hostWith({})
     const said: string[] = []
     ensurePackages((line) => said.push(line), host)
@@ -36,7 +36,7 @@ suite('system packages', () => {
     assert.match(said.join('\n'), /crun {6}starts sandboxes\n {2}nftables {2}keeps sandboxes apart/)
   })
 
-  test('apt’s package lists are fetched first if there are none', () => {
+  test('if there are no package lists of apt, they are fetched before an install', () => {
     const { host, asked } = hostWith({ lists: false })
     ensurePackages(() => {}, host)
     assert.deepEqual(
@@ -45,7 +45,7 @@ suite('system packages', () => {
     )
   })
 
-  test('apt’s package lists are fetched again if an install fails', () => {
+  test('if an install fails, the package lists of apt are fetched again before a second attempt', () => {
     const { host, asked } = hostWith({ installWorks: (tries) => tries === 2 })
     ensurePackages(() => {}, host)
     assert.deepEqual(
@@ -54,7 +54,7 @@ suite('system packages', () => {
     )
   })
 
-  test('on systems other than Debian, the error lists the packages, and nothing is installed', () => {
+  test('on a system other than Debian, the error lists the missing packages, and nothing is installed', () => {
     const { host, asked } = hostWith({ isDebian: false })
     assert.throws(
       () => ensurePackages(() => {}, host),
@@ -63,7 +63,7 @@ suite('system packages', () => {
     assert.deepEqual(asked, [])
   })
 
-  test('the error names the system packages that could not be installed', () => {
+  test('the error names the system packages whose install has failed', () => {
     const { host } = hostWith({ installWorks: () => false })
     assert.throws(() => ensurePackages(() => {}, host), /could not be installed[\s\S]*crun/)
   })

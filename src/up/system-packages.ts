@@ -1,4 +1,5 @@
-// System packages that Alcove needs. They are installed if possible; otherwise a complaint lists them with the reasons.
+// Installs the system packages that Alcove needs and that are missing. If this is impossible, a Complaint lists them,
+// each with the reason for it.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { missingCommands, type RequiredPackage, requiredPackages } from '#src/doctor/packages.ts'
@@ -6,7 +7,10 @@ import { Complaint } from './complaint.ts'
 
 type SystemPackage = { name: string; why: string }
 
-/** The functions by which this file looks at the host and changes it. Tests pass functions of their own. */
+/**
+ * The functions with which this file reads and changes the host. Tests pass other functions, so that they change
+ * nothing.
+ */
 export type PackageHost = {
   isDebian: boolean
   missing: () => readonly SystemPackage[]
@@ -17,14 +21,15 @@ export type PackageHost = {
 
 const lists = '/var/lib/apt/lists'
 
-/** The functions for a real host that needs these packages. */
+/** Returns the functions for a real host. `packages`: the packages that it must have. */
 export const hostNeeding = (packages: readonly RequiredPackage[]): PackageHost => ({
   isDebian: existsSync('/etc/debian_version') && existsSync('/usr/bin/apt-get'),
   missing: () => missingCommands(packages),
   hasPackageLists: () => existsSync(lists) && readdirSync(lists).some((name) => name.includes('_Packages')),
   apt: (...args) => {
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-    // apt's output goes to standard error, so that the waiting person sees it. Standard output is for our own results.
+    // What apt-get prints goes to standard error, where a waiting person sees it. Standard output has only the results
+    // of Alcove's commands.
     return spawnSync('apt-get', args, { env, stdio: ['ignore', 2, 2] }).status === 0
   },
 })
@@ -34,9 +39,7 @@ const table = (packages: readonly SystemPackage[]) => {
   return packages.map(({ name, why }) => `  ${name.padEnd(width)}  ${why}`).join('\n')
 }
 
-/**
- * Installs the missing packages and prints their names. If this is not possible, throws a Complaint that lists them.
- */
+/** Installs the missing packages and prints their names. If this is impossible, throws a Complaint that lists them. */
 export const ensurePackages = (
   say: (line: string) => void,
   host: PackageHost = hostNeeding(requiredPackages),
@@ -52,8 +55,8 @@ export const ensurePackages = (
   const names = missing.map(({ name }) => name)
   const install = () => host.apt('install', '-yq', '--no-install-recommends', ...names)
   const update = () => host.apt('update', '-q')
-  // The lists are updated if they are missing, or if the install fails: old lists name files that the mirror no longer
-  // has.
+  // The package lists are fetched if there are none, or if an install fails. Old lists may name files that the mirror
+  // has removed.
   const succeeded = ((host.hasPackageLists() || update()) && install()) || (update() && install())
   const still = host.missing()
   if (succeeded && still.length === 0) return

@@ -1,5 +1,6 @@
-// Finds and removes everything that one server may leave on its host outside its data directory, by its instance name. It runs
-// after the programs have ended. The kernel is the only source, because records may be wrong.
+// Finds and removes what a server may have left on its host outside of its data directory. It recognizes things by the
+// server's instance name. It runs when all programs have ended, and looks only at the kernel, because records on the
+// disk may be wrong.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +15,10 @@ type Kind = {
   what: string
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
-  /** Finds the processes that prevent the removal. Absent: they cannot be found for this kind of trace. */
+  /**
+   * Finds the processes that prevent the removal of one such thing. Absent: for this kind of thing, they cannot be
+   * found.
+   */
   holders?: (name: string) => Holder[]
 }
 
@@ -35,10 +39,13 @@ const directoriesIn = (path: string): string[] => {
   }
 }
 
-/** Lists a cgroup and all cgroups below it, children before parents, because only an empty cgroup can be removed. */
+/** Lists a cgroup and all cgroups in it, children first, because only a cgroup without children can be removed. */
 export const cgroupTree = (path: string): string[] => [...directoriesIn(path).flatMap(cgroupTree), path]
 
-/** Lists the cgroups of an instance. cgroup v1 has a hierarchy per controller, v2 has one; hybrid hosts have both. */
+/**
+ * Lists the cgroups of a server. cgroup v1 has one tree for each controller, and v2 has one tree for all; some hosts
+ * have both.
+ */
 export const instanceCgroups = ({ instance }: DataDirectory): string[] =>
   [cgroupRoot, ...directoriesIn(cgroupRoot)]
     .map((hierarchy) => join(hierarchy, `alcove-${instance}`))
@@ -64,7 +71,7 @@ const cgroupsOf = (data: DataDirectory, pid: string): string[] =>
 const programs = (data: DataDirectory): ProcessIdentity[] =>
   (findUpState(data.stateFile)?.programs ?? []).filter((program) => isAlive(program))
 
-/** Thaws a cgroup: with cgroup v1, a frozen process does not die before it can run again. */
+/** Unfreezes a cgroup, because under cgroup v1 a frozen process does not die while it is frozen. */
 const thaw = (cgroup: string) => {
   const files = [
     ['freezer.state', 'THAWED'],
@@ -74,7 +81,7 @@ const thaw = (cgroup: string) => {
     try {
       if (existsSync(join(cgroup, name))) writeFileSync(join(cgroup, name), word)
     } catch {
-      // An error here means that the cgroup is already removed, or that it is a root cgroup, which cannot be frozen.
+      // Either the cgroup is removed already, or it is a root cgroup, which cannot be frozen.
     }
   }
 }
@@ -83,11 +90,11 @@ const kill = (pid: string) => {
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // An error here means that the process has already ended.
+    // The process has ended already, which is no error.
   }
 }
 
-// Decodes a path: mountinfo escapes spaces and similar characters as octal.
+// In mountinfo, spaces and some other characters of a path are written as octal numbers. This turns them back.
 const unescaped = (text: string) =>
   text.replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)))
 
@@ -132,8 +139,8 @@ const removeCgroup = (path: string) => {
     try {
       rmdirSync(below)
     } catch {
-      // An error here means that the cgroup is still busy, which lasts some milliseconds after its last process. The
-      // caller retries.
+      // The cgroup is still busy, which it is for some milliseconds after its last process has ended. The caller tries
+      // again.
     }
   }
 }
@@ -141,7 +148,7 @@ const removeCgroup = (path: string) => {
 const runtimeDirectory: Kind = {
   what: 'runtime directory',
   list: ({ runtime }) => (existsSync(runtime) ? [runtime] : []),
-  // Nothing below a mount is removed, because the mounted data may belong to others.
+  // If something is mounted there, nothing is removed: the mounted data may belong to another program.
   remove: (data, path) => {
     if (mounts(data).length === 0) rmSync(path, { recursive: true, force: true })
   },
@@ -159,7 +166,7 @@ const agentSockets: Kind = {
   remove: (_, path) => rmSync(path, { recursive: true, force: true }),
 }
 
-/** Processes that had files open in a mount when it was lazily unmounted. The mount stays busy until they end. */
+/** Processes with open files in a file system that was unmounted lazily. The file system stays busy until they end. */
 const openFiles: Holder[] = []
 
 const unmount = (path: string) => {
@@ -175,7 +182,7 @@ const deviceHolders = (device: string): Holder[] => {
   return [...new Map(all.map((holder) => [holder.pid, holder])).values()]
 }
 
-/** All kinds of traces, in the order of removal. */
+/** All kinds of things that a server may leave, in the order in which they are removed. */
 const kinds: readonly Kind[] = [
   {
     what: 'program',
@@ -216,7 +223,7 @@ const kinds: readonly Kind[] = [
   runtimeDirectory,
 ]
 
-/** Runs a step. Returns its error message instead of throwing, so that later steps still run. */
+/** Runs a step. If it throws, returns the message of the error, so that the later steps still run. */
 const attempt = (step: () => void): string | undefined => {
   try {
     step()
@@ -225,7 +232,7 @@ const attempt = (step: () => void): string | undefined => {
   }
 }
 
-/** Returns a line for each trace that still exists. */
+/** Returns a line for each thing that is still there. */
 const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyMap<string, string>): string[] =>
   some.flatMap(({ what, list, holders }) =>
     list(data).map((name) => {
@@ -235,15 +242,14 @@ const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyM
     }),
   )
 
-/**
- * True if the only traces left are loop devices that other processes hold. In this case, waiting longer does not help.
- */
+/** True if only loop devices are left, and other processes keep them busy. Waiting longer would then be useless. */
 const isOnlyHeld = (some: readonly Kind[], data: DataDirectory): boolean =>
   some.every(({ list, holders }) => list(data).every((name) => holders !== undefined && holders(name).length > 0))
 
 /**
- * Removes all traces and returns those that could not be removed within `timeoutMs`. Must not be used for a running server.
- * A loop device stays while a copy of its mount exists in another mount namespace, for example while an image is unpacked.
+ * Removes everything that a server has left. Returns a line for each thing that could not be removed within
+ * `timeoutMs`. The server must not run. A loop device stays if another mount namespace has a copy of its mount, for
+ * example while an image is unpacked.
  */
 export const removeTraces = async (
   data: DataDirectory,
@@ -267,19 +273,25 @@ export const removeTraces = async (
 
 const heldForMs = 3000
 
-/** Names of directories with credentials or users' data. They are removed first, before any step that may fail. */
+/** Names of directories with credentials or data of users. They are removed first, because a later step may fail. */
 const secretNames = ['secrets', 'postgres', 'log'] as const
 
-/** Removes the secret parts of the data, even if other parts cannot be removed. Returns what could not be removed. */
+/**
+ * Removes the directories with credentials and data of users, whatever happens to the other directories. Returns a line
+ * for each that could not be removed.
+ */
 export const removeSecrets = (data: DataDirectory): Promise<string[]> => removeNames(data, secretNames)
 
-/** Removes these names from the data directory, but nothing below a mount, because the mounted data may belong to others. */
+/**
+ * Removes these names from the data directory. If something is mounted below a name, it is kept, because the mounted
+ * data may belong to another program.
+ */
 const removeNames = async (data: DataDirectory, names: readonly string[]): Promise<string[]> => {
   const left: string[] = []
   for (const name of names) {
     const path = join(data.path, name)
     if (mounts(data).some((target) => isBelow(target, path))) left.push(`${path}, as something is mounted there`)
-    // `removeTree` retries, because a process that is ending may still write to the directory.
+    // A process that is ending may still write to the directory, so `removeTree` tries several times.
     else
       await removeTree(path, { tries: 10 }).catch((error: Error) => {
         left.push(`${path}: ${error.message}`)
@@ -289,8 +301,9 @@ const removeNames = async (data: DataDirectory, names: readonly string[]): Promi
 }
 
 /**
- * Removes our files in the data directory, and the directory itself if it is empty and not a mount point. Returns what could not
- * be removed. The mark file is removed last, only if nothing else of ours is left, so that a purge can be repeated.
+ * Removes Alcove's files from the data directory. Then removes the directory itself, if it is empty and not a mount
+ * point. Returns a line for each thing that could not be removed. The mark file is removed last, and only if everything
+ * else is gone, so that purge can be called again.
  */
 export const removeData = async (data: DataDirectory, { keepsMark = false } = {}): Promise<string[]> => {
   ignoring(['ENOSPC', 'EDQUOT'], () => markAsOurs(data.path))

@@ -1,4 +1,5 @@
-// `alcove up`: creates everything that is missing, starts the programs, keeps them running, and stops them in order.
+// `alcove up`: creates everything that a server lacks, starts its programs, keeps them running, and stops them in the
+// right order.
 import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -33,7 +34,10 @@ import { Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
 
 type UpOptions = {
-  /** Says what is missing for building the default image. `runnerDirectory`: the data directory of the runner. */
+  /**
+   * Returns what this host lacks for building the default image, or undefined. `runnerDirectory`: the data directory of
+   * the runner.
+   */
   lackOfImage: (runnerDirectory: string) => string | undefined
   data: string
   host: string
@@ -41,14 +45,20 @@ type UpOptions = {
   publicHost?: string | undefined
 }
 
-/** Time in ms in which programs have to end by themselves. Together with all other steps, `up` stops within 5 s. */
+/**
+ * How many ms programs may take to end after they were asked to. The other steps of a stop are short, so `up` stops
+ * within 5 s.
+ */
 const graceMs = 4000
 
 const firstStart =
   'First start: the default image of sandboxes is made from Debian packages, unless this machine has it already. With two CPUs ' +
   'that takes one to two minutes; later starts take seconds.'
 
-/** Runs a server. Resolves when everything has stopped again. Throws a Complaint if the server cannot start. */
+/**
+ * Runs a server until it is asked to stop. Resolves when all programs have stopped. Throws a Complaint if the server
+ * cannot start.
+ */
 export const runUp = (options: UpOptions, config: UpConfig): Promise<void> =>
   orDiskComplaint(options.data, () => runHouse(options, config))
 
@@ -104,14 +114,14 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
 }
 
 export const takeDataDirectory = (data: DataDirectory) => {
-  // The lock is held until this process ends, so it is never released here.
+  // The lock is not disposed of, because this process must hold it until it ends.
   if (tryLock(data.lockFile)) return
   const holder = findRunningUp(data.stateFile)
   const who = holder ? `by process ${holder.pid}, at ${holder.url}` : 'by another process that is just starting'
   throw new Complaint(`${data.path} is already served ${who}. Stop it with: ${commandFor('down', data.path)}`)
 }
 
-/** Resolves with the name of the first signal. Later signals are ignored. */
+/** Resolves with the name of the first signal that asks this process to stop. Further signals have no effect. */
 export const onceAskedToStop = () =>
   new Promise<NodeJS.Signals>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, resolve)
@@ -119,7 +129,7 @@ export const onceAskedToStop = () =>
 
 type House = {
   ready: Promise<'ready'>
-  /** Rejects if a program does not serve after several tries. */
+  /** Rejects if a program has ended several times before it served for the first time. */
   gaveUp: Promise<never>
   stop: () => Promise<void>
 }
@@ -134,8 +144,8 @@ type HouseParts = {
 }
 
 /**
- * Number of starts of a program that always ends before it serves. After that many, its log helps more than another
- * start.
+ * If a program has ended this many times before it served for the first time, `up` gives up. Its log then helps more
+ * than another start.
  */
 const triesBeforeFirstReady = 5
 
@@ -194,18 +204,19 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
   })
   const write = upStateWriter(data.stateFile, display.say)
   const save = () => write(current())
-  // Write the state before anything starts: if this file cannot be written, nothing is started.
+  // If the state file cannot be written, no program must start. The file is therefore written first.
   writeUpState(data.stateFile, current())
   for (const program of all) program.begin()
 
   const stop = async () => {
     const ends = workers.map((program) => program.stop(graceMs))
-    // Stop the database last, so that control can finish its writes, but early enough that the database shuts down cleanly.
+    // PostgreSQL stops after the other programs, so that control can finish its writes. It must begin early enough to
+    // stop cleanly.
     await Promise.race([Promise.all(ends), pause(graceMs - 1000, undefined, { ref: false })])
     await Promise.all([...ends, postgres?.stop(1500)])
     if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })
   }
-  gaveUp.promise.catch(() => {}) // without this, a rejection that no caller awaits would end the process
+  gaveUp.promise.catch(() => {}) // otherwise, this rejection would end the process if no caller awaits it
   return {
     ready: Promise.all(all.map((program) => program.firstReady)).then(() => 'ready'),
     gaveUp: gaveUp.promise,
