@@ -1,4 +1,4 @@
-// Tests the message of a command that cannot reach the server of a data directory.
+// If a command cannot reach the server of a data directory, its message must say why. These tests check that message.
 import assert from 'node:assert/strict'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { askServer } from './ask-server.ts'
 import { key } from './key.ts'
 import { readStatus } from './status.ts'
 
-/** Calls `look` without root's rights. At the first `await` in `look`, the rights are restored. */
+/** Calls `look` without the rights of root. The rights are back as soon as `look` returns or waits for something. */
 const asNobody = <Answer>(look: () => Answer): Answer => {
   process.seteuid?.(65534)
   try {
@@ -34,7 +34,10 @@ suite('a command that cannot reach the server tells the reason', {
     rmSync(scratch, { recursive: true, force: true })
     rmSync(data.runtime, { recursive: true, force: true })
   })
-  /** Writes the state of a running `up` with these programs. This process stands for `up`, and nothing answers at its port. */
+  /**
+   * Writes the state file as a running `up` with these programs would. This process stands for `up`; nothing listens on
+   * its port.
+   */
   const runs = (...names: string[]) => writeState(names, identityOf(process.pid))
   const ran = (...names: string[]) => writeState(names, { pid: 0, startTime: '' })
   const writeState = (names: string[], up: ProcessIdentity) =>
@@ -45,7 +48,7 @@ suite('a command that cannot reach the server tells the reason', {
     })
   const ask = () => askServer(data.path, 'GET', '/runners')
 
-  test('without root, a command says that only root may read the key, and not that there is no key', async () => {
+  test('without root, a command says that only root may read the admin key, not that there is no key', async () => {
     runs('postgres', 'control')
     writeFileSync(join(data.secrets, 'admin.key'), 'dtn_key\n', { mode: 0o600 })
     const forRoot = complains(/^only root may read the key; use sudo$/)
@@ -55,13 +58,13 @@ suite('a command that cannot reach the server tells the reason', {
     assert.deepEqual([running, sandboxes, sandboxesUnknown], [true, undefined, 'only root may read the key; use sudo'])
   })
 
-  test('without root, a command in a closed data directory says that only root may look inside', () => {
+  test('without root, a command says that only root may look into a data directory that is closed to others', () => {
     chmodSync(scratch, 0o700)
     assert.throws(() => asNobody(() => key(data.path)), complains(/^only root may look at .*; use sudo$/))
     chmodSync(scratch, 0o755)
   })
 
-  test('in the data directory of a joined runner, a command says where the server is', async () => {
+  test('in the data directory of a joined runner, a command says on which server the keys are', async () => {
     rmSync(join(data.secrets, 'admin.key'))
     runs('runner')
     const elsewhere = complains(/is of a runner only.* http:\/\/127\.0\.0\.1:1/)
@@ -77,7 +80,7 @@ suite('a command that cannot reach the server tells the reason', {
     assert.throws(() => key(data.path), elsewhere)
   })
 
-  test('if the file of the key was removed, a command calls no server and names the file', async () => {
+  test('if the file with the admin key was removed, a command names that file and calls no server', async () => {
     runs('control')
     await assert.rejects(ask, complains(/^the key of the server is not in .*admin\.key any more$/))
     assert.throws(() => key(data.path), complains(/has no key yet/))

@@ -1,10 +1,10 @@
-// Calls the server of a data directory with the operator's key from that directory.
+// Calls the server of a data directory with the admin key that is stored in this directory.
 import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 import { callServer } from './call.ts'
 
-/** Finds the server that runs in a data directory. Throws a Complaint if no server runs. */
+/** Returns the URL and the admin key of the server that runs in a data directory. Throws a Complaint if none runs. */
 export const serverOf = (directory: string): { url: string; key: string } => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
@@ -18,7 +18,10 @@ export const serverOf = (directory: string): { url: string; key: string } => {
   return { url: `http://${host}:${up.port}`, key }
 }
 
-/** Asks the server. Throws a Complaint with the server's refusal, or with the reason why it cannot be asked. */
+/**
+ * Sends a request to the server and returns its answer. Throws a Complaint if the server refuses it, or if it cannot be
+ * sent.
+ */
 export const askServer = async <Answer>(
   directory: string,
   method: string,

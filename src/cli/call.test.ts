@@ -32,18 +32,18 @@ suite('a call of the command line to a server', () => {
   }
   const complaint = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
 
-  test('`callServer` returns the server’s answer, or an empty object for an empty answer', async () => {
+  test('`callServer` returns the answer of the server, or an empty object if the answer is empty', async () => {
     assert.deepEqual(await call(200, '[1]'), [1])
     assert.deepEqual(await call(204, ''), {})
   })
 
-  test('`callServer` reports a refusal by its message, or by its status if it is not JSON', async () => {
+  test('`callServer` throws the message of a refusal, or its status if the answer is not JSON', async () => {
     await assert.rejects(call(409, '{"message":"There is one."}'), complaint(/^There is one\.$/))
     await assert.rejects(call(502, '<html>Bad Gateway</html>'), complaint(/ answered 502$/))
     await assert.rejects(call(200, '<html>Welcome</html>'), complaint(/ is no Alcove server$/))
   })
 
-  test('an unreachable server is reported in one sentence, without a stack', async () => {
+  test('a server that cannot be reached is reported in one sentence, without a stack trace', async () => {
     const away = complaint(/^the server at http:\/\/127\.0\.0\.1:1 does not answer: /)
     await assert.rejects(callServer('http://127.0.0.1:1/api/x', {}), away)
     const file = join(scratch, 'session.json')

@@ -1,4 +1,4 @@
-// Calls a server's API for the commands. An error becomes a sentence for the user.
+// Calls the API of a server for the commands. If the call fails, the error is a sentence for the user.
 import { Complaint } from '#src/up/complaint.ts'
 
 const patienceMs = 30_000
@@ -8,7 +8,7 @@ const sentenceOf = (answer: unknown): string | undefined => {
   return typeof message === 'string' ? message : undefined
 }
 
-/** Parses an answer. An empty answer becomes `{}`, and an answer that is not JSON becomes undefined. */
+/** Parses the text of an answer. Returns `{}` for an empty answer, and undefined for an answer that is not JSON. */
 const readAnswer = (text: string): unknown => {
   try {
     return text === '' ? {} : JSON.parse(text)
@@ -18,7 +18,8 @@ const readAnswer = (text: string): unknown => {
 }
 
 /**
- * Calls a server. Throws a Complaint if there is no answer within 30 s, if the server refuses, or if it is not an Alcove server.
+ * Calls a server. Throws a Complaint if it does not answer within 30 s, if it refuses, or if it is not an Alcove
+ * server.
  */
 export const callServer = async <Answer>(url: string, init: RequestInit): Promise<Answer> => {
   const { origin } = new URL(url)

@@ -9,7 +9,7 @@ import { after, suite, test } from 'node:test'
 const scratch = mkdtempSync(join(tmpdir(), 'alcove-cli-'))
 after(() => rmSync(scratch, { recursive: true, force: true }))
 const program = resolve(import.meta.dirname, '../../bin/alcove.ts')
-/** Runs the command in an empty directory, in case it creates files by mistake. */
+/** Runs the command in an empty directory, so that files which it might create by mistake are not left in the checkout. */
 const runWith = (env: NodeJS.ProcessEnv, ...words: string[]) =>
   spawnSync(process.execPath, [program, ...words], { encoding: 'utf8', timeout: 60_000, cwd: scratch, env })
 const run = (...words: string[]) => runWith(process.env, ...words)
@@ -19,7 +19,7 @@ const said = (...words: string[]) => {
 }
 
 suite('the command line', () => {
-  test('`--data` after a nested command applies to that command', () => {
+  test('`--data` after the name of a subcommand applies to that subcommand', () => {
     for (const words of [
       ['runner', 'list'],
       ['runner', 'drain', 'second'],
@@ -28,7 +28,7 @@ suite('the command line', () => {
       assert.deepEqual(said(...words, '--data', '/nowhere'), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('`--data` before a subcommand applies to it; `--data` after it overrides the first', () => {
+  test('`--data` before a subcommand applies to it, unless there is another `--data` after its name', () => {
     for (const words of [
       ['--data', '/nowhere', 'list'],
       ['--data', '/nowhere', 'remove', '--force', 'second'],
@@ -37,7 +37,7 @@ suite('the command line', () => {
       assert.deepEqual(said('runner', ...words), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('an option that a subcommand does not have is refused, before and after the subcommand’s name', () => {
+  test('an option that a subcommand does not have is refused before and after the name of the subcommand', () => {
     for (const option of ['--join', '--token']) {
       const { status, stderr } = run('runner', option, 'http://127.0.0.1:9', 'list', '--data', '/nowhere')
       assert.equal(status, 1)
@@ -64,7 +64,7 @@ suite('the command line', () => {
     assert.match(run('--version').stdout, /^\d+\.\d+\.\d+\n$/)
   })
 
-  test('each command has `--help`, which describes it', () => {
+  test('each command has `--help`, which prints what the command does', () => {
     const names = (text: string) => [...text.matchAll(/^ {2}([a-z]+) [^\n]*/gm)].map(([, name]) => name!)
     const commandsOf = (...words: string[]): string[] => {
       const { status, stdout } = run(...words, '--help')
@@ -78,7 +78,7 @@ suite('the command line', () => {
     for (const name of ['up', 'purge', 'login', 'test']) commandsOf(name)
   })
 
-  test('invalid settings are reported in sentences, without a stack or a password', () => {
+  test('invalid settings are reported in sentences, without a stack trace and without passwords', () => {
     const wrong = { ALCOVE_OVERCOMMIT: 'x', DATABASE_URL: 'postgres://me:hidden@box:none/alcove' }
     const { status, stderr } = runWith({ ...process.env, ...wrong }, 'up', '--data', join(scratch, 'never'))
     assert.equal(status, 1)
@@ -88,7 +88,7 @@ suite('the command line', () => {
     ])
   })
 
-  test('each command refuses an empty `--data`, which would mean the working directory', () => {
+  test('each command refuses an empty `--data`, which would otherwise mean the working directory', () => {
     for (const words of [['status'], ['purge', '--yes'], ['up']]) {
       const { status, stderr } = run(...words, '--data', '')
       assert.equal(status, 1)

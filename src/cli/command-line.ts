@@ -1,4 +1,5 @@
-// Defines every subcommand of `alcove`. The code of a command is in the file of its name and is loaded only when needed.
+// Defines all commands of `alcove`. The code of each command is in the file with its name. It is loaded only when the
+// command runs, so that others start fast.
 import { readFileSync } from 'node:fs'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { Complaint } from '#src/up/complaint.ts'
@@ -6,13 +7,14 @@ import { defaultDataDirectory } from '#src/up/data-directory.ts'
 
 const portNumber = (text: string): number => {
   const port = Number(text)
-  // The gate listens on the next higher port, so 65535 is too large.
+  // The gate and the SSH gateway listen on the two ports after this one, so 65533 is the highest possible.
   if (!/^\d+$/.test(text) || port < 1 || port > 65533) throw new InvalidArgumentError('a port from 1 to 65533')
   return port
 }
 
 /**
- * Reads a directory's name. Refuses an empty name, such as that of an unset shell variable: it would mean the working directory.
+ * Reads the name of a directory. Refuses an empty name, which an unset shell variable would cause. It would otherwise
+ * mean the working directory.
  */
 const directoryName = (text: string): string => {
   if (text === '') throw new InvalidArgumentError('it must not be empty')
@@ -21,13 +23,13 @@ const directoryName = (text: string): string => {
 
 const dataOption = () => namedData('the data directory of the server').default(defaultDataDirectory)
 
-/** An option `--data` without default. Only if it is given, the command uses the server of this machine. */
+/**
+ * The option `--data` without a default. If it is given, the command uses the server of this data directory instead of
+ * the signed-in user's session.
+ */
 const namedData = (meaning: string) => new Option('--data <dir>', meaning).argParser(directoryName)
 
-/**
- * Passes options that stand before the name of a subcommand on to that subcommand. Options that the subcommand does
- * not have are refused.
- */
+/** Gives options before the name of a subcommand to that subcommand. Refuses options that the subcommand does not have. */
 const handOn = (command: Command, subcommand: Command): void => {
   for (const option of command.options) {
     const name = option.attributeName()
@@ -40,7 +42,10 @@ const handOn = (command: Command, subcommand: Command): void => {
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
-/** Reads the settings of `up`. An unknown setting is only a warning, because it may be for another program. */
+/**
+ * Reads the settings of `up`. A variable with an unknown name causes only a warning, because another program may use
+ * it.
+ */
 const upSettings = async () => {
   const { listUnknownSettings, readUpConfig } = await import('#src/up/config.ts')
   const config = readUpConfig(process.env)
@@ -61,7 +66,7 @@ const ownVersion = (): string =>
 const createCommandLine = (): Command => {
   const program = new Command('alcove')
     .description('Isolated Linux sandboxes over HTTP, on your own machine.')
-    // Options after the name of a subcommand belong to that subcommand.
+    // An option after the name of a subcommand belongs to the subcommand.
     .enablePositionalOptions()
     .hook('preSubcommand', handOn)
     .version(ownVersion(), '--version', 'print the version')
@@ -232,7 +237,10 @@ const createCommandLine = (): Command => {
   return program
 }
 
-/** Runs the command and exits. A Complaint is shown as a sentence; any other error is our bug and keeps its stack. */
+/**
+ * Runs the command and ends the process. A Complaint is printed as a sentence. Any other error is a bug of Alcove and
+ * is printed with its stack trace.
+ */
 export const runCommandLine = async (argv: readonly string[]): Promise<never> => {
   try {
     await createCommandLine().parseAsync(argv)

@@ -3,6 +3,6 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 
 export const readCliConfig = (env: NodeJS.ProcessEnv): { configDirectory: string } => ({
-  // A relative path is ignored, as the XDG Base Directory Specification says.
+  // The XDG Base Directory Specification says that a relative path must be ignored.
   configDirectory: env['XDG_CONFIG_HOME']?.startsWith('/') ? env['XDG_CONFIG_HOME'] : join(homedir(), '.config'),
 })

@@ -19,14 +19,14 @@ suite('the default image in alcove status', () => {
   })
   after(() => rmSync(data.path, { recursive: true, force: true }))
 
-  test('`alcove status` shows the command that renews an image without uv', () => {
+  test('if the default image has no uv, `alcove status` shows the command that renews the image', () => {
     const command = `/alcove images renew --data ${data.path}`
     const line = describeDefaultImage(data) ?? ''
     assert.match(line, /^of 2026-01-02, has no uv, because PyPI could not be reached; to try again: \//)
     assert.equal(line.slice(-command.length), command)
   })
 
-  test('`alcove status` shows only the day of a complete default image', () => {
+  test('if the default image is complete, `alcove status` shows only the day on which it was made', () => {
     writeFileSync(join(programs, 'uv'), '')
     assert.equal(describeDefaultImage(data), 'of 2026-01-02')
   })

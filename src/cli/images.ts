@@ -1,4 +1,4 @@
-// `alcove images renew`: asks the runner of a data directory to build the default image again, and shows the progress.
+// `alcove images renew`: makes the runner of a data directory build the default image again, and prints the progress.
 import { setTimeout as delay } from 'node:timers/promises'
 import { lackOfDefault } from '#src/runner/images/lack.ts'
 import { RenewalFiles } from '#src/runner/images/renewal-files.ts'
@@ -10,7 +10,7 @@ import { findRunningUp } from '#src/up/state-file.ts'
 
 const lookEveryMs = 300
 
-/** Returns a text such as `unpacking the base system: 14 %`. */
+/** Returns the progress as text, such as `unpacking the base system: 14 %`. */
 export const progressOf = ({ step, percent }: { step?: string; percent?: number }) =>
   step === undefined ? 'begins' : `${step}${percent === undefined ? '' : `: ${percent} %`}`
 
@@ -49,8 +49,8 @@ export const renewImages = async (directory: string): Promise<void> => {
 }
 
 /**
- * Returns a sentence with the age of the default image and the progress of its renewal. Undefined if only root may read
- * this.
+ * Returns a sentence about the age of the default image and the progress of its renewal. Undefined if only root may
+ * read these.
  */
 export const describeDefaultImage = ({ path, runner }: DataDirectory): string | undefined => {
   try {

@@ -1,4 +1,4 @@
-// `alcove key`: prints only the key, so that scripts can read it.
+// `alcove key`: prints the admin key and nothing else, so that scripts can use the output.
 import { commandFor } from '#src/up/command-for.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'

@@ -15,7 +15,10 @@ import { login, logout } from './login.ts'
 import { sandboxes } from './sandboxes.ts'
 import { readSession, sessionFile, writeSession } from './session.ts'
 
-/** Finds a free port, because the issuer's address must be known before it serves. */
+/**
+ * Returns a free port. The address of the issuer must be known before the issuer listens, so the issuer cannot choose
+ * the port.
+ */
 const findFreePort = async (): Promise<number> => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -44,7 +47,7 @@ suite('alcove login', () => {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  /** Acts as the user on a machine with a browser: enters the code that the command printed. */
+  /** Enters the code that the command has printed, as the user would do in a browser on another machine. */
   const enterCode = async (said: string) => {
     const [, address = ''] = /Open (\S+) in a browser/.exec(said) ?? []
     const [, code = ''] = /^ {4}(\S+)$/m.exec(said) ?? []
@@ -60,7 +63,7 @@ suite('alcove login', () => {
     assert.match(done.html, /device is signed in/)
   }
 
-  test('`alcove login` works with a code entered in a browser, and renews its token when it expires', async () => {
+  test('`alcove login` works with a code that is entered in a browser, and renews its token when it expires', async () => {
     let entered: Promise<void> | undefined
     await login({
       url,
@@ -81,8 +84,8 @@ suite('alcove login', () => {
     const before = readSession(file)!
     writeSession(file, { ...before, accessToken: 'ended', endsAt: 0 })
     assert.match((await list()).join('\n'), /\tnotebook-/)
-    // Each round makes several calls at the same time, which renew the session only once. The second round shows that
-    // the session is still valid.
+    // In each round, several commands start with an expired token, and only one of them renews the session. The second
+    // round shows that the session is valid after that.
     for (const _ of ['once', 'again']) {
       writeSession(file, { ...readSession(file)!, endsAt: 0 })
       for (const lines of await Promise.all([list(), list(), list()])) assert.match(lines.join('\n'), /\tnotebook-/)
@@ -91,8 +94,8 @@ suite('alcove login', () => {
     assert.notEqual(renewed.refreshToken, before.refreshToken)
     await assert.rejects(sandboxes({ file, organization: organizations.theirs, say: () => {} }), /does not reach/)
 
-    // Holds the lock of the session, as a command does while it renews the session. Logout must wait for the lock:
-    // otherwise that command would write the file again.
+    // Locks the session, as a command does while it renews the session. Logout must wait for that command. Otherwise
+    // the command would write the session file again after logout has removed it.
     const renewing = tryLock(`${file}.lock`)!
     const signedOut = logout({ file, say: () => {} })
     assert.ok(existsSync(file))
@@ -100,12 +103,12 @@ suite('alcove login', () => {
     await signedOut
     assert.ok(!existsSync(file))
     await assert.rejects(sandboxes({ file, say: () => {} }), /not signed in/)
-    // A session with the token from the removed file. The renewal fails, because the issuer has revoked that token.
+    // Writes the session back that logout has removed. It cannot be renewed, because the issuer has revoked its token.
     writeSession(file, { ...renewed, endsAt: 0 })
     await assert.rejects(sandboxes({ file, say: () => {} }), /could not be renewed/)
   })
 
-  test('a wrong address of `alcove login`, and an unreadable session file, are each reported in a sentence', async () => {
+  test('a wrong address for `alcove login` and an unreadable session file are each reported in a sentence', async () => {
     await assert.rejects(login({ url: 'nonsense', file, say: () => {} }), /not a URL/)
     await assert.rejects(login({ url: 'http://127.0.0.1:1', file, say: () => {} }), /no Alcove server/)
     writeFileSync(file, '{')

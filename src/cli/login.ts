@@ -1,4 +1,5 @@
-// `alcove login` and `logout`: a user on a machine without a browser signs in by a code that they enter on another machine.
+// `alcove login` and `alcove logout`. A user of a machine without a browser signs in with a code, which the user enters
+// in a browser on another machine.
 import { initiateDeviceAuthorization, pollDeviceAuthorizationGrant, tokenRevocation } from 'openid-client'
 import { Complaint } from '#src/up/complaint.ts'
 import { asSession, discover, takeSession, writeSession } from './session.ts'
@@ -34,7 +35,7 @@ export const login = async ({ url, file, say }: LoginParts): Promise<void> => {
   say('You are signed in.')
 }
 
-/** Signs the user out: removes the session file in any case. If the issuer can be reached, the token is revoked there too. */
+/** Signs the user out. Always removes the session file. If the issuer can be reached, its token is revoked too. */
 export const logout = async ({ file, say }: Omit<LoginParts, 'url'>): Promise<void> => {
   const session = await takeSession(file)
   if (session?.refreshToken !== undefined) {

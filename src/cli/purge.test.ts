@@ -1,5 +1,5 @@
-// Tests what purge removes and what it leaves. No server runs: the test only makes and marks data directories and opens their
-// networks.
+// Tests what `alcove purge` removes and what it leaves. No server runs in these tests: they only make data directories
+// and networks like those of a server.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ const purge = (path: string) => {
   return { status, text: stdout, steps: stderr }
 }
 
-/** Lists every range of 10.0.0.0/8 that a server on this host has claimed. */
+/** Returns all address ranges in 10.0.0.0/8 that servers on this host have reserved with a blackhole route. */
 const claimed = () =>
   spawnSync('ip', ['-4', 'route', 'show', 'type', 'blackhole'], { encoding: 'utf8' })
     .stdout.split('\n')
@@ -32,14 +32,14 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-purge-'))
   after(() => rmSync(scratch, { recursive: true, force: true }))
 
-  test('`alcove purge` leaves a directory unchanged that is not Alcove’s', () => {
+  test('`alcove purge` refuses a directory that is not Alcove’s, and leaves it unchanged', () => {
     const path = join(scratch, 'theirs')
     for (const name of ['run', 'precious', 'log', 'secrets']) mkdirSync(join(path, name), { recursive: true })
     assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
     assert.deepEqual(readdirSync(path), ['log', 'precious', 'run', 'secrets'])
   })
 
-  test('`alcove purge` removes a data directory and names each step; a second purge finds nothing', () => {
+  test('`alcove purge` removes a data directory and prints each step; a second purge finds nothing', () => {
     const { path, runtime } = prepareDataDirectory(join(scratch, 'ours'))
     const { status, text, steps } = purge(path)
     assert.deepEqual([status, text], [0, `Removed ${path} and everything it had on this host.\n`])
@@ -53,7 +53,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
   })
 
-  test('`alcove purge` leaves files that Alcove did not make in a data directory, and says so', () => {
+  test('`alcove purge` leaves files in a data directory that Alcove did not make, and says so', () => {
     const { path } = prepareDataDirectory(join(scratch, 'shared'))
     mkdirSync(join(path, 'images'))
     const { status, text } = purge(path)
@@ -63,7 +63,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.match(purge(path).text, /There is nothing of Alcove/)
   })
 
-  test('`alcove purge` frees the addresses of its own networks, and not those of another server', async (t) => {
+  test('`alcove purge` frees the addresses of its server’s networks, and not those of another server', async (t) => {
     const ours = prepareDataDirectory(join(scratch, 'networked'))
     const theirs = prepareDataDirectory(join(scratch, 'neighbour'))
     const takeRange = async ({ instance }: { instance: string }) => {
@@ -85,7 +85,10 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(held(), [false, false])
   })
 
-  /** Makes a pool like the runner's: a file system in a file, on a loop device. Its size does not matter in this test. */
+  /**
+   * Makes a storage pool as a runner does: a file system in a file, on a loop device. It is small, because its size
+   * does not matter here.
+   */
   const makePool = (runner: string) => {
     const [file, at] = [join(runner, 'pool.img'), join(runner, 'pool')]
     mkdirSync(at)
@@ -99,7 +102,10 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     writeFileSync(join(at, 'disk'), 'of a sandbox')
   }
 
-  /** Starts a process that holds the current mounts, like a container or a service of another program. */
+  /**
+   * Starts a process with a mount namespace of its own, as a container has. It keeps everything mounted that is mounted
+   * now.
+   */
   const holdMounts = async (t: TestContext) => {
     const script = 'echo held; exec sleep 4713'
     const holder = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', script], {
@@ -116,7 +122,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     return { pid: holder.pid, letGo }
   }
 
-  test('if another process uses the pool, purge names it and removes all other data; the next one finishes', async (t) => {
+  test('if another process uses the pool, purge names it and removes all other data; a second purge finishes', async (t) => {
     const { path, secrets, postgres, runner, runtime } = prepareDataDirectory(join(scratch, 'held'))
     writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
     writeFileSync(join(postgres, 'row'), 'of the database')
@@ -137,7 +143,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.ok(!loops.includes(path), loops)
   })
 
-  test('if a step of purge fails, the next steps still run', (t) => {
+  test('if a step of `alcove purge` fails, the later steps still run', (t) => {
     const { path, secrets, log, postgres } = prepareDataDirectory(join(scratch, 'stubborn'))
     writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
     const fixed = join(log, 'control.log')
@@ -153,7 +159,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual([purge(path).status, existsSync(path)], [0, false])
   })
 
-  test('`alcove purge` removes what an interrupted first start left', () => {
+  test('`alcove purge` removes what an interrupted first start has left', () => {
     const path = join(scratch, 'begun')
     mkdirSync(path)
     writeFileSync(markOf(path), '')

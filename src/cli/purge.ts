@@ -1,4 +1,4 @@
-// `alcove purge`: removes a server from its host, with all its sandboxes and data.
+// `alcove purge`: removes a server from its host, with all of its sandboxes and data.
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { createInterface } from 'node:readline/promises'
@@ -19,11 +19,11 @@ const confirm = async (data: DataDirectory): Promise<boolean> => {
   return answer.trim() === data.path
 }
 
-/** Whether other servers have run on this host since the host booted. */
+/** Whether another server has run on this host since the last boot. */
 const servesOthers = ({ runtime }: DataDirectory): boolean =>
   readdirSync(dirname(runtime)).some((name) => name.startsWith('alcove-') && name !== basename(runtime))
 
-/** Runs all steps, even if one fails. Returns what they could not remove, and the errors of failed steps. */
+/** Runs all steps, even if one fails. Returns a line for each thing that a step could not remove, and for each error. */
 const allSteps = async (steps: readonly (() => Promise<unknown>)[]): Promise<string[]> => {
   const left: string[] = []
   for (const step of steps) {
@@ -34,9 +34,9 @@ const allSteps = async (steps: readonly (() => Promise<unknown>)[]): Promise<str
 }
 
 /**
- * Removes everything of an instance from the host and returns what could not be removed. Keys and the database are removed
- * first, and a failed step does not stop the others. The mark file of the directory stays until nothing else is left, so that a
- * later purge finds it. `say` is called before each step, because many sandboxes or large disks take time.
+ * Removes everything of a server from the host, and returns a line for each thing that could not be removed. Keys and
+ * database are removed first. If a step fails, the others still run. The mark file of the directory is removed last, so
+ * that a later purge recognizes the directory. `say` is called before each step, because a step may take long.
  */
 export const purge = async (data: DataDirectory, say: (step: string) => void = () => {}): Promise<string[]> => {
   say('Ending programs that still run …')
@@ -44,9 +44,9 @@ export const purge = async (data: DataDirectory, say: (step: string) => void = (
   say('Removing keys, the database and logs …')
   const secrets = await allSteps([() => removeSecrets(data)])
   say('Ending sandboxes, and removing their networks and mounts …')
-  // The runner records resources shared with other instances (the address range, chains of other firewalls) in the runtime
-  // directory. So that directory stays until the network is removed. The second call of `removeTraces` returns all traces
-  // that still exist then.
+  // In the runtime directory, the runner has noted what it shares with other servers: address ranges, and chains of
+  // other firewalls. The directory must therefore stay until the network is removed. The second call of `removeTraces`
+  // then removes it, and returns everything that is still there.
   const network = await allSteps([
     () => removeTraces(data, { keepsRuntime: true }).then(() => []),
     () => removeNetwork(data.instance),
@@ -65,7 +65,7 @@ export const purgeCommand = async (directory: string, { yes }: { yes: boolean })
     console.log(`There is nothing of Alcove in ${directory}.`)
     return
   }
-  // The directory of the lock is made first. It is missing if the first start was interrupted early.
+  // If the first start was interrupted early, the directory of the lock file does not exist.
   mkdirSync(dirname(data.lockFile), { recursive: true })
   using lock = tryLock(data.lockFile)
   if (lock === undefined)

@@ -1,4 +1,5 @@
-// Calls a server that may be down at any moment. If a call gets no answer, its result is unknown.
+// Calls a server that may stop at any moment. If a call gets no answer, it is unknown whether the server has done what
+// it asked for.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Platform } from '../sandboxes/harness.ts'
 
@@ -13,21 +14,24 @@ export type Record_ = {
 
 export type Answer = { status: number; body: unknown }
 
-/** Whether the answer means that the server is stopping or starting. `undefined`: the connection ended without an answer. */
+/**
+ * Whether the answer means that the server is starting or stopping. `answer` is undefined if the connection ended
+ * without an answer.
+ */
 const isAway = (answer: Answer | undefined): boolean => answer === undefined || [502, 503, 504].includes(answer.status)
 
 export class Away extends Error {}
 
 export class Client {
   readonly #platform: Platform
-  /** Descriptions of answers that are wrong even if programs were killed during the call. */
+  /** Answers that no server may give, even if a program was killed during the call. Each is described in a sentence. */
   readonly wrong: string[] = []
 
   constructor(platform: Platform) {
     this.#platform = platform
   }
 
-  /** Makes a call once, without retries. */
+  /** Makes a call one time. */
   async once(
     method: string,
     path: string,
@@ -37,7 +41,7 @@ export class Client {
     return await this.#call(`${this.#platform.url}/api${path}`, method, body, headers)
   }
 
-  /** Repeats a call until the server answers. Use `sure` only for calls that may be made twice without harm. */
+  /** Repeats a call until the server answers it. The call may therefore be made several times, which must do no harm. */
   async sure(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return await this.#until(() => this.once(method, path, body, headers), `${method} ${path}`)
   }
@@ -47,7 +51,7 @@ export class Client {
     return status === 404 ? undefined : (body as Record_)
   }
 
-  /** Runs a command and returns its output; `undefined` if it is unknown whether the command finished. */
+  /** Runs a command and returns its output. Returns `undefined` if it is unknown whether the command has run completely. */
   async execute(
     { id, toolboxProxyUrl }: Record_,
     command: string,
@@ -57,7 +61,7 @@ export class Client {
     return answer?.status === 200 ? (answer.body as { exitCode: number; result: string }) : undefined
   }
 
-  /** Makes one call to the toolbox of a sandbox, without retries. */
+  /** Makes a call to the toolbox of a sandbox one time. */
   async toolbox(
     { id, toolboxProxyUrl }: Record_,
     method: string,
@@ -67,7 +71,7 @@ export class Client {
     return await this.#call(`${toolboxProxyUrl}/${id}${path}`, method, body, {})
   }
 
-  /** Fetches the page at a URL; `undefined` if there was no complete answer. */
+  /** Fetches the page at a URL. Returns `undefined` if there was no answer, or only a part of one. */
   async page(url: string, headers: Record<string, string> = {}): Promise<{ status: number; text: string } | undefined> {
     try {
       const authorization = `Bearer ${this.#platform.key}`

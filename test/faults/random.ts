@@ -1,10 +1,13 @@
-/** A generator of numbers that look random and are the same for the same seed (mulberry32, by Tommy Ettinger; public domain). */
+/**
+ * Generates numbers that look random. A seed always gives the same numbers (mulberry32, by Tommy Ettinger; public
+ * domain).
+ */
 export type Random = {
   /** Returns a number that is at least 0 and less than 1. */
   next: () => number
   /** Returns a whole number from 0 to `below` - 1. */
   below: (below: number) => number
-  /** Picks one of the choices; a larger weight makes a choice more frequent. */
+  /** Returns one of the choices at random. A choice with a larger weight is returned more often. */
   pick: <T>(choices: readonly (readonly [weight: number, choice: T])[]) => T
 }
 

@@ -1,5 +1,6 @@
-// The fault test (`./alcove test --faults`): kills programs at random while sandboxes are used. Afterwards it checks that
-// every acknowledged change is there, and that nothing else is left on the host.
+// The fault test (`./alcove test --faults`). It uses sandboxes of a server and kills programs of this server at random.
+// At the end it checks that every change which the server has confirmed is there. It also checks that nothing else is
+// left on the host.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -25,24 +26,24 @@ export type Outcome = {
   seed: number
   kills: Tally
   verbs: Tally
-  /** Every broken promise. The list is empty if all promises were kept. */
+  /** A sentence for each rule that the server has broken. */
   complaints: string[]
   seconds: number
 }
 
 const workers = 4
-/** Time in ms within which the host must be clean after the last delete. */
+/** How many ms after the last delete everything of the sandboxes must be gone from the host. */
 const goneWithinMs = 60_000
 
 type RingOptions = {
   seed: number
   count: number
-  /** Programs that may be killed. Default: all. */
+  /** What may be killed. Default: each program and each sandbox. */
   only?: readonly Victim[]
   say: (line: string) => void
 }
 
-/** Runs the fault test on a server that no other test uses. At the end the server has no sandbox. */
+/** Runs the fault test on a server that no other test uses. At the end, the server has no sandboxes. */
 export const runRing = async (
   alcove: Platform,
   { seed, count, only = victims.map(([, victim]) => victim), say }: RingOptions,
@@ -75,8 +76,8 @@ export const runRing = async (
       kills.set(victim, (kills.get(victim) ?? 0) + 1)
       const kill = () =>
         strike(alcove, victim, random, steady).catch((error) => complaints.push(`killing ${victim}: ${error}`))
-      // A kill of the runner or of another sandbox must not make calls to a running sandbox fail. For other victims, calls may
-      // fail during the kill.
+      // If the runner or another sandbox is killed, calls to a running sandbox must succeed. If another program is
+      // killed, they may fail until it runs again.
       await (victim === 'runner' || victim === 'a sandbox' ? kill() : steady.during(kill))
       if ((done + 1) % 25 === 0) say(`${done + 1} of ${count} killed`)
     }
@@ -94,7 +95,10 @@ export const runRing = async (
   return { seed, kills, verbs, complaints, seconds: Math.round((performance.now() - began) / 1000) }
 }
 
-/** Returns the last matching log lines of each program, because an answer says only that there was an internal error. */
+/**
+ * Returns the last matching lines of each program's log. They show the reason of an internal error, which the answer
+ * does not.
+ */
 const linesOf = ({ data }: Platform, what: RegExp): string[] =>
   readdirSync(join(data, 'log')).flatMap((name) =>
     readFileSync(join(data, 'log', name), 'utf8')
@@ -115,7 +119,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
     case 'a sandbox':
       return await killSandbox(alcove, random, steady.id)
     default:
-      // The program may be restarting at this moment. Then there is no process to kill.
+      // A program that has just ended and not yet started again has no process, so the kill is tried a second time.
       await alcove.kill(victim).catch(async () => {
         await sleep(500)
         await alcove.kill(victim).catch(() => {})
@@ -123,7 +127,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
   }
 }
 
-/** Kills PID 1 of a sandbox from outside, by a signal that nothing inside can handle. */
+/** Kills PID 1 of a sandbox from the host, with a signal that no process in the sandbox can handle. */
 const killSandbox = async (alcove: Platform, random: Random, except: string) => {
   const pids = (await alcove.leftovers())
     .filter((line) => !line.includes(except))
@@ -135,7 +139,7 @@ const killSandbox = async (alcove: Platform, random: Random, except: string) => 
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // The process has already ended, so it cannot be killed.
+    // The process has ended before it could be killed.
   }
 }
 
@@ -171,7 +175,10 @@ const findDoubles = async (client: Client): Promise<string[]> => {
   return complaints
 }
 
-/** Lists all snapshots, including those whose create call was not answered, so that no worker knows of them. */
+/**
+ * Lists all snapshots of the server. If a create call for a snapshot was not answered, the snapshot exists although no
+ * simulated user knows its id.
+ */
 const listSnapshots = async (client: Client) => {
   const { items } = (await client.sure('GET', '/snapshots?limit=200')).body as {
     items: { id: string; general: boolean }[]
@@ -181,7 +188,7 @@ const listSnapshots = async (client: Client) => {
 
 const sandboxIdShape = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 
-/** Returns the runner's journals and the log lines of the sandboxes that the given lines name. */
+/** Returns what the runner's journals and the logs say about the sandboxes whose ids are in the given lines. */
 const tellOf = (alcove: Platform, lines: readonly string[]): string[] => {
   const ids = new Set(lines.flatMap((line) => line.match(sandboxIdShape) ?? []))
   return [...ids].flatMap((id) => [

@@ -1,6 +1,6 @@
-// A simulated user of one sandbox while programs are killed. Commands and previews may fail only while the gate, or a
-// program that the gate asks, is down. The death of a runner must have no effect. Programs inside the sandbox, in a session
-// and in a terminal, must never be affected.
+// A simulated user of one sandbox, while programs of the server are killed. Commands and previews may fail only while
+// the gate is down, or a program that the gate asks. The death of a runner must have no effect. A session and a
+// terminal in the sandbox must go on in every case.
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Answer, Client, Record_ } from './client.ts'
@@ -11,7 +11,8 @@ const port = 3100
 const session = 'steady'
 const count = 'cd /tmp; n=0; while [ ! -e stop ]; do n=$((n+1)); echo $n; sleep 0.2; done; echo end'
 /**
- * A shell command that lists the shell of each terminal with its start time. Only the shell leads a session; its children do not.
+ * A shell command that lists the shell of each terminal with its start time. Only these shells lead a session, so their
+ * child processes are not listed.
  */
 const terminals =
   'for p in /proc/[0-9]*; do case $(readlink $p/fd/0) in /dev/pts/*) set -- $(cat $p/stat 2>/dev/null); ' +
@@ -27,11 +28,11 @@ export class Steady {
   #command = ''
   #terminals = ''
   #strikes = 0
-  /** True from the kill of a program that calls depend on until all calls succeed again. */
+  /** True after the kill of a program that calls need. False again when all calls have succeeded after it. */
   #isTroubled = false
   #troubledUntil = 0
   #made = 0
-  /** Number of calls that succeeded. */
+  /** Number of calls that have succeeded. */
   answered = 0
   readonly complaints: string[] = []
 
@@ -82,7 +83,7 @@ export class Steady {
     return String(((await this.#ask('POST', '/process/execute', { command })) as { result: string }).result)
   }
 
-  /** Runs `strike`, which kills a program that calls depend on. Calls may fail until that program runs again. */
+  /** Calls `strike`, which kills a program that calls need. Calls may fail until this program runs again. */
   async during(strike: () => Promise<unknown>): Promise<void> {
     this.#strikes += 1
     this.#isTroubled = true
@@ -130,12 +131,13 @@ export class Steady {
     }
   }
 
-  /** Ends the time in which calls may fail, once calls that began after the last kill have succeeded. */
+  /** Waits until calls that began after the last kill have succeeded. From then on, calls must not fail. */
   async #watch(isOver: () => boolean) {
     while (!isOver()) {
       await sleep(50)
       if (!this.#isTroubled || this.#strikes > 0) continue
-      // Waits until the answers that the gate has cached are too old (one second). Calls then reach control again.
+      // Waits until answers that the gate has cached have expired, after one second. After that, calls show whether
+      // control runs.
       await sleep(1100)
       const strikes = this.#strikes
       const record = await this.#client.once('GET', `/sandbox/${this.#record.id}`)
@@ -146,7 +148,7 @@ export class Steady {
     }
   }
 
-  /** Call this after the last kill: it checks that the programs inside were never interrupted. */
+  /** Checks that the session and the terminal in the sandbox were never interrupted. Must be called after the last kill. */
   async settle(): Promise<void> {
     try {
       assert.equal((await this.#client.get(this.#record.id))?.state, 'started')

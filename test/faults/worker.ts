@@ -1,4 +1,5 @@
-// A simulated user of sandboxes while programs are killed. It remembers every acknowledged change and checks it later.
+// A simulated user of several sandboxes, while programs of the server are killed. It remembers each change that the
+// server has confirmed, and checks later that it is still there.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, Record_ } from './client.ts'
@@ -6,7 +7,7 @@ import type { Random } from './random.ts'
 
 type KnownSandbox = {
   record: Record_
-  /** Contents of each file whose write was acknowledged. */
+  /** The content of each file whose write was confirmed. */
   files: Map<string, string>
 }
 
@@ -29,7 +30,7 @@ export type Tally = Map<string, number>
 
 const settled = ['started', 'stopped', 'paused', 'archived', 'error']
 const mostSandboxes = 3
-/** Time limit in ms for a move in spite of the kills. It is shorter than control's own limit for a start. */
+/** How many ms a verb may take although programs are killed. Control itself gives up a start only after a longer time. */
 const stuckAfterMs = 100_000
 
 const home = '/home/daytona'
@@ -49,7 +50,7 @@ export class Worker {
     random: Random
     tally: Tally
     name: string
-    /** Finds log lines of the programs about a sandbox. */
+    /** Returns lines about a sandbox from the logs of all programs. */
     lookInto: (sandboxId: string) => string[]
   }) {
     this.#client = parts.client
@@ -70,7 +71,10 @@ export class Worker {
     }
   }
 
-  /** Call this after the last kill: it waits until nothing is under way, and checks every promise. */
+  /**
+   * Waits until no verb is in progress, and then checks everything that was confirmed. Must be called after the last
+   * kill.
+   */
   async settle(): Promise<void> {
     for (const known of [...this.#sandboxes]) {
       await this.#rest(known)
@@ -126,8 +130,8 @@ export class Worker {
   }
 
   /**
-   * Checks by the variable `WHOSE` that a new or claimed sandbox has the settings of its create call. Runs before any other
-   * command.
+   * Checks that a new sandbox has the variable `WHOSE` of its create call, even if it is a claimed warm sandbox. Must
+   * run before any other command.
    */
   async #checkIsOurs({ record }: KnownSandbox) {
     const { result } = (await this.#client.execute(record, 'echo "$WHOSE"')) ?? {}
@@ -137,11 +141,12 @@ export class Worker {
     if (JSON.stringify(events?.body ?? '').includes('Claimed from a warm pool.')) this.#count('claimed warm')
   }
 
-  /** Repeats a create call until there is an answer, with an idempotency key, so that only one sandbox is created. */
+  /** Repeats a create call until it gets an answer. An idempotency key makes sure that only one sandbox is created. */
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_
-    // After a kill of PostgreSQL, a sandbox reported as paused may be pausing again for a moment (docs/adr/0017).
+    // A sandbox that control reports as paused may pause once more after a kill of PostgreSQL, for a moment
+    // (docs/adr/0017).
     const isUnderWay = status === 409 && JSON.stringify(reply).includes('wait until that has ended')
     if (status >= 500 || (status === 409 && !isUnderWay))
       this.complaints.push(`making ${name}: ${status} ${JSON.stringify(reply)}`)
@@ -157,7 +162,7 @@ export class Worker {
       `echo ${text} > ${path}.new && mv ${path}.new ${path} && echo ok`,
     )
     if (done?.result.trim() === 'ok') known.files.set(path, text)
-    // The write was not confirmed, so the content of the file is unknown from now on.
+    // Nobody knows whether this write has happened, so the content of the file is not checked from now on.
     else known.files.delete(path)
     await this.#refresh(known)
   }
@@ -169,8 +174,8 @@ export class Worker {
       const found = await this.#client.execute(known.record, `cat ${path}`)
       if (found === undefined) return
       if (found.result.trim() === text) continue
-      // If the sandbox stops during `cat`, the command fails as if the file were missing. So check first that the sandbox is
-      // still started.
+      // If the sandbox stops while `cat` runs, `cat` fails as if there were no file. The file counts as lost only if
+      // the sandbox still runs after that.
       await this.#refresh(known)
       if (known.record.state === 'started' && found.exitCode < 128) {
         this.complaints.push(`LOST ${known.record.name} ${path}: ${JSON.stringify(found)}, not ${text}`)
@@ -225,7 +230,7 @@ export class Worker {
     }
   }
 
-  /** Waits until nothing is under way. Recovers a sandbox in an error state. */
+  /** Waits until no verb is in progress for the sandbox. If it is in an error state, it is recovered. */
   async #rest(known: KnownSandbox) {
     const end = Date.now() + stuckAfterMs
     while (this.#sandboxes.includes(known)) {

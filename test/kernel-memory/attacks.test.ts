@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { attacks, holds, noiseMiB, slowAttacks, watchedAttacks } from './attacks.ts'
 
 suite('attacks on the kernel’s memory', () => {
-  test('each attack on kernel memory is in docs/reference/kernel-memory.md and in attacks.c', () => {
+  test('each attack on kernel memory is listed in docs/reference/kernel-memory.md and made by attacks.c', () => {
     const page = readFileSync(new URL('../../docs/reference/kernel-memory.md', import.meta.url), 'utf8')
     const program = readFileSync(new URL('attacks/attacks.c', import.meta.url), 'utf8')
     const names = [...attacks, ...watchedAttacks, ...slowAttacks].map(({ name }) => name)
@@ -16,7 +16,7 @@ suite('attacks on the kernel’s memory', () => {
     assert.deepEqual(known.toSorted(), names.toSorted())
   })
 
-  test('an attack counts as held off if it made nothing that must be refused, and little uncharged memory', () => {
+  test('an attack has failed if it made no forbidden object, and little memory that counts for no sandbox', () => {
     const base = { name: 'x', object: 'x', bound: 'x' }
     const measured = { made: 1, unchargedMiB: noiseMiB + 10, chargedMiB: 0 }
     assert.equal(holds({ ...base, verdict: 'refused' }, measured), false)

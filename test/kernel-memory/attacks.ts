@@ -1,5 +1,6 @@
-// The table of the attacks in attacks/: for each attack the kernel objects that it makes, what limits them, and the expected
-// result. An attack runs inside a sandbox. It is measured from outside, by the counters of the host's kernel and of the cgroup.
+// Lists the attacks in attacks/. For each, it says which kernel objects it makes, what limits them, and the expected
+// result. Each attack is a program in a sandbox. The host's kernel and the sandbox's cgroup count how much memory it
+// uses.
 import { execFileSync } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,8 +15,8 @@ export type Attack = {
   object: string
   bound: string
   /**
-   * Expected result. `refused`: the sandbox cannot make the object. `charged`: the memory counts for the sandbox. `boundedMiB`:
-   * memory that counts for no sandbox stays below this many MiB.
+   * The expected result. `refused`: the sandbox cannot make the object. `charged`: the memory counts as memory of the
+   * sandbox. `boundedMiB`: memory that counts for no sandbox stays below this many MiB.
    */
   verdict: 'refused' | 'charged' | { boundedMiB: number }
 }
@@ -100,7 +101,7 @@ export const attacks: readonly Attack[] = [
   attack('neighbours', 'entries of the neighbour table', 'no capability', 'refused'),
 ]
 
-/** Attacks that go on until the runner's watch on kernel memory ends the sandbox. */
+/** Attacks that no limit stops. They go on until the runner's watch on kernel memory ends the sandbox. */
 export const watchedAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'directory-lists', object: 'lists of names that open overlay directories keep' },
   { name: 'spliced-buffers', object: 'buffers of TCP that a pipe has taken over' },
@@ -112,7 +113,7 @@ export const watchedAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'udp-unsent', object: 'datagrams that are begun and not sent' },
 ]
 
-/** Attacks that use about 1 MiB more per second. */
+/** Attacks that use about 1 MiB more in each second, so that they are hard to notice. */
 export const slowAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'directory-lists-slowly', object: 'lists of names that open overlay directories keep' },
 ]
@@ -123,14 +124,17 @@ export const buildAttacks = (path: string): void => {
 }
 
 export type Measured = {
-  /** Number of objects that the attack holds. */
+  /** Number of objects that the attack has made. */
   made: number
-  /** Growth of the host's unreclaimable kernel memory, in MiB, minus the part charged to the sandbox. */
+  /**
+   * By how many MiB the kernel memory of the host has grown that cannot be reclaimed, without the part that counts for
+   * the sandbox.
+   */
   unchargedMiB: number
   chargedMiB: number
 }
 
-/** Tolerance in MiB: other programs of the host allocate and free kernel memory during a measurement. */
+/** Allowed error of a measurement in MiB. Other programs of the host change the kernel memory too while it is measured. */
 export const noiseMiB = 48
 
 export const holds = ({ verdict }: Attack, { made, unchargedMiB }: Measured): boolean => {
@@ -144,7 +148,10 @@ type Inside = {
   run: (line: string) => Promise<string>
 }
 
-/** Runs one attack for at most `seconds`, measures it and ends it. The program `attacks` is on the sandbox's PATH. */
+/**
+ * Runs an attack in the sandbox for at most `seconds`, measures what it uses, and ends it. The program `attacks` must
+ * be in the sandbox's PATH.
+ */
 export const measureAttack = async (name: string, seconds: number, { cgroup, run }: Inside): Promise<Measured> => {
   const out = '/tmp/attack-out'
   const before = { host: readKernelMemory().unreclaimable, own: cgroup.kernelMemory() ?? 0 }

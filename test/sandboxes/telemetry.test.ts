@@ -1,5 +1,5 @@
-// Telemetry that the programs send while a sandbox is created and used: one trace for each client call, the numbers of /metrics,
-// and no secrets.
+// Checks what the programs of a server send while a sandbox is created and used: one trace for each call of a client,
+// and the numbers of /metrics. No secret may be in it.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -39,7 +39,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver?.[Symbol.asyncDispose]()
   })
 
-  /** Makes a call as a client that has its own trace. */
+  /** Makes a call as a client that has begun a trace itself. */
   const call = async (method: string, url: string, body: unknown, traceparent?: string) => {
     const traceId = randomBytes(16).toString('hex')
     const parentId = randomBytes(8).toString('hex')
@@ -64,7 +64,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver.until(names.join('; '), () => missing().length === 0)
     return spansOf(traceId)
   }
-  /** Returns the chain of spans from the span `from` up to the client. */
+  /** Returns the span `from`, its parent, the parent of that, and so on up to the client. */
   const wayUp = (spans: SeenSpan[], from: string): string[] => {
     const span = spans.find(({ spanId }) => spanId === from)
     return span === undefined ? [] : [`${span.service} ${span.name}`, ...wayUp(spans, span.parentSpanId)]
@@ -72,7 +72,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
   const wayUpFrom = (spans: SeenSpan[], service: string, name: string) =>
     wayUp(spans, spans.find((one) => one.service === service && one.name === name)?.spanId ?? '')
 
-  test('a create is one trace from its client through control to the steps of the runner, and back', async () => {
+  test('the create of a sandbox is one trace, from the client through control to the steps of the runner', async () => {
     const { traceId, parentId, record } = await call('POST', `${server.url}/api/sandbox?token=in-a-query`, {
       env: { SECRET: secrets[0] },
     })
@@ -114,9 +114,9 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
       traceparent,
     )
 
-  test('an execute is one trace through the gate, control and the toolbox', async () => {
-    // Wait until the gate's cached access from the create has expired. Otherwise the gate would not call control, and the trace
-    // would lack it.
+  test('an execute is one trace, from the client through the gate and control to the toolbox', async () => {
+    // The gate has cached from the create that this caller has access. When the cache has expired, the gate calls
+    // control, and the trace has a span for that call.
     await pause(accessKeptMs + 100)
     const { traceId, parentId, record } = await execute()
     assert.equal(record['result'], secrets[2])
@@ -137,7 +137,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.attributes['alcove.sandbox']], [parentId, sandboxId])
   })
 
-  test('each toolbox call is counted once in the metrics, under its route in the toolbox', async () => {
+  test('the metrics count each toolbox call once, under its route in the toolbox', async () => {
     const rows = () =>
       receiver
         .metrics()
@@ -162,7 +162,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.traceId === traceId], ['', false])
   })
 
-  test('the trace of a refused call has its status and code, but not the contents of the request', async () => {
+  test('the trace of a refused call has its status and error code, but nothing of the request’s content', async () => {
     const asked = `${server.url}/api/preview/${randomBytes(12).toString('hex')}/nowhere`
     secrets.push(new URL(asked).pathname)
     assert.equal((await fetch(asked)).status, 404)
@@ -173,7 +173,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.equal(refused?.isFailure, false)
   })
 
-  test('all metrics of /metrics are exported, with durations of calls and of the runner’s verbs', async () => {
+  test('all metrics of /metrics are sent, also the durations of calls and of the runner’s verbs', async () => {
     const reply = await fetch(`${server.url}/api/metrics`, { headers: { authorization: `Bearer ${server.key}` } })
     const printed = [...(await reply.text()).matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, name]) => name!)
     assert.ok(printed.includes('alcove_sandboxes'))
@@ -196,7 +196,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver.until('the sandbox to be counted', () => started() === 1)
   })
 
-  test('every program sends its log, and no sent data contains a secret', async () => {
+  test('every program sends its log, and nothing that is sent contains a secret', async () => {
     const programs = [control, gate, runner]
     const seen = () => new Set(receiver.lines().map(({ service }) => service))
     await receiver.until('lines of each program', () => programs.every((one) => seen().has(one)))
@@ -205,7 +205,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     for (const secret of [...secrets, server.key, 'in-a-query']) assert.ok(!all.includes(secret), secret)
   })
 
-  test('if the telemetry receiver is unreachable, calls are not delayed, and the server stops in time', async () => {
+  test('if the telemetry receiver cannot be reached, calls take no longer, and the server stops in time', async () => {
     await receiver[Symbol.asyncDispose]()
     const { record } = await execute()
     assert.equal(record['result'], secrets[2])

@@ -1,5 +1,5 @@
-// Tests `./alcove up` as an operator uses it: started twice, started on a port that is in use, stopped, and started again.
-// survival.test.ts kills it and its programs.
+// Tests `./alcove up` as an operator uses it: starting it twice, starting it on a port in use, stopping it, and
+// starting it again. survival.test.ts tests what happens if it is killed.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -32,7 +32,7 @@ suite('alcove up', () => {
   })
   const programs = () => findUpState(dataDirectoryAt(server.data).stateFile)?.programs ?? []
 
-  test('a second `up` on the same data directory is refused, and names the process of the first `up`', async () => {
+  test('a second `up` on one data directory is refused, and names the process of the first `up`', async () => {
     const { code, stderr } = await alcove('up', '--data', server.data, '--port', String(await freePorts(3)))
     const first = findUpState(dataDirectoryAt(server.data).stateFile)
     assert.equal(code, 1)
@@ -62,7 +62,7 @@ suite('alcove up', () => {
     })
   }
 
-  test('alcove key prints only the key, and the key works', async () => {
+  test('`alcove key` prints only the admin key, and the API accepts that key', async () => {
     const { code, stdout } = await alcove('key', '--data', server.data)
     assert.deepEqual([code, stdout], [0, `${server.key}\n`])
     const reply = await fetch(`${server.url}/api/api-keys/current`, {
@@ -71,7 +71,7 @@ suite('alcove up', () => {
     assert.equal(reply.status, 200)
   })
 
-  test('`alcove status` shows every program as ready, and the sandboxes counted by state', async () => {
+  test('`alcove status` shows that every program is ready, and how many sandboxes are in each state', async () => {
     const { code, stdout } = await alcove('status', '--json', '--data', server.data)
     const status = JSON.parse(stdout) as {
       programs: { name: string; state: string; alive: boolean }[]
@@ -91,7 +91,7 @@ suite('alcove up', () => {
       assert.match(stdout, word)
   })
 
-  test('of the programs that `up` starts, only the runner is root; all others have no capabilities', async () => {
+  test('of the programs that `up` starts, only the runner is root, and no other has a capability', async () => {
     const users = programs().map(({ name, pid }) => {
       const status = readFileSync(`/proc/${pid}/status`, 'utf8')
       return [name, Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]), /^CapEff:\s+0+$/m.test(status)]
@@ -105,7 +105,7 @@ suite('alcove up', () => {
     ])
   })
 
-  test('`alcove down` stops all programs, and the next `up` serves the same data with the same key', async () => {
+  test('`alcove down` stops all programs, and the next `up` has the same data and the same admin key', async () => {
     const running = programs()
     const { code } = await alcove('down', '--data', server.data)
     assert.equal(code, 0)

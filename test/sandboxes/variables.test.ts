@@ -1,4 +1,4 @@
-// Tests variables that are changed while a sandbox runs, through the unmodified public SDK.
+// Changes environment variables of a running sandbox through the public SDK.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -28,7 +28,7 @@ suite('updateEnv of the SDK', () => {
   }
   const print = 'echo "$OF_CREATE,$COLOUR,$ADDED"'
 
-  test('after updateEnv, every later process has the variables: commands, terminals, interpreters, sudo -E', async () => {
+  test('after updateEnv, all later processes have the variables: commands, terminals, interpreters, sudo -E', async () => {
     await sandbox.process.createSession('before')
     await sandbox.updateEnv({ COLOUR: 'blue', ADDED: 'a b\n"c" $HOME' }, { unset: ['OF_CREATE'] })
     const expected = ',blue,a b\n"c" $HOME'
@@ -59,7 +59,7 @@ suite('updateEnv of the SDK', () => {
     assert.deepEqual(sandbox.env, { COLOUR: 'blue', ADDED: 'a b\n"c" $HOME' })
   })
 
-  test('a variable of the image can be removed and set again; without PATH, commands get the default PATH', async () => {
+  test('updateEnv can remove a variable of the image and set it again; a removed PATH gets a default value', async () => {
     const path = await run('echo $PATH')
     await sandbox.updateEnv({}, { unset: ['PATH', 'IS_SANDBOX', 'DAYTONA_REGION_ID', 'NOWHERE'] })
     assert.equal(
@@ -70,7 +70,7 @@ suite('updateEnv of the SDK', () => {
     assert.equal(await run('echo $IS_SANDBOX,$PATH'), `1,${path}`)
   })
 
-  test('twenty parallel updates of variables all take effect, each before its next call', async () => {
+  test('of twenty parallel calls of updateEnv, each is in force as soon as its own answer has come', async () => {
     const names = Array.from({ length: 20 }, (_, n) => `N${n}`)
     const seen = await Promise.all(
       names.map(async (name) => {
@@ -84,7 +84,7 @@ suite('updateEnv of the SDK', () => {
     assert.equal(await run('env | grep -c "^N[0-9]*=N" || true'), '0')
   })
 
-  test('variables of updateEnv survive stop, pause, archive and fork, but are not in a snapshot', async () => {
+  test('variables of updateEnv are kept over stop, pause, archive and fork, but are not in a snapshot', async () => {
     await sandbox.updateEnv({ COLOUR: 'red' }, { unset: ['IS_SANDBOX'] })
     const seen = (inside?: Sandbox) => run('echo $COLOUR,$IS_SANDBOX', undefined, inside)
     await sandbox.pause()
@@ -115,7 +115,7 @@ suite('updateEnv of the SDK', () => {
     assert.equal(await seen(), 'red,')
   })
 
-  test('a refused updateEnv is an error of the SDK with the reason, and changes nothing', async () => {
+  test('if updateEnv is refused, the SDK throws an error with the reason, and no variable changes', async () => {
     const before = await run('env | sort')
     await assert.rejects(sandbox.updateEnv({ 'A-B': '1' }), /not the name of a variable/)
     await assert.rejects(sandbox.updateEnv({ BIG: 'x'.repeat(70_000) }), /at most 65536 bytes/)

@@ -1,4 +1,4 @@
-// Volumes through the public SDK, on the real platform.
+// Volumes of a real server, used through the public SDK.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -9,7 +9,10 @@ import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
-/** A program that checks what programs expect of a disk and shared directories often lack, such as locks and renames. */
+/**
+ * A program that checks what programs expect of a disk, such as locks and renames. Directories that several machines
+ * share often lack these.
+ */
 const posix = `
 import errno, fcntl, mmap, os, sqlite3
 os.chdir('/data')
@@ -65,7 +68,7 @@ suite('volumes with the SDK', () => {
     return result.trim()
   }
 
-  test('two sandboxes share a volume; it outlives both, and deleting it leaves nothing on the host', async () => {
+  test('two sandboxes share a volume, which outlives both; its delete leaves nothing on the host', async () => {
     await using daytona = connectTo(alcove)
     const name = `shared-${randomUUID().slice(0, 8)}`
     const volume = await daytona.volume.get(name, true)
@@ -109,7 +112,7 @@ suite('volumes with the SDK', () => {
       )
       await run(two, 'echo mine > /home/daytona/mine/file')
       assert.equal(await run(one, 'cat /data/users/mine/file'), 'mine')
-      // The toolbox reads and writes files in a volume as in any other directory.
+      // The file calls of the toolbox work in a volume as in any other directory.
       await one.fs.uploadFile(Buffer.from('uploaded'), '/data/upload')
       assert.equal(String(await two.fs.downloadFile('/shared/upload')), 'uploaded')
 
@@ -123,7 +126,8 @@ suite('volumes with the SDK', () => {
       await two.delete(60, true)
     }
     assert.ok(existsSync(disk))
-    // The SDK reports the sandbox as deleted a moment before the runner has confirmed this to control.
+    // For the SDK, the sandbox is deleted a moment before the runner has told control so. Until then, the volume counts
+    // as in use.
     await until('nothing mounts the volume', () =>
       daytona.volume.delete(volume).then(
         () => true,
@@ -135,7 +139,7 @@ suite('volumes with the SDK', () => {
     await assert.rejects(daytona.volume.get(name), /not found/)
   })
 
-  test('a create with an unknown, malformed or unusable volume fails with the reason, and makes no sandbox', async () => {
+  test('a create with an unknown, malformed or unusable volume fails with a reason, and makes no sandbox', async () => {
     await using daytona = connectTo(alcove)
     const { id } = await daytona.volume.create('words')
     await assert.rejects(daytona.volume.create('words'), /already exists/)
@@ -152,7 +156,8 @@ suite('volumes with the SDK', () => {
         /must not be inside another/,
       ],
     ]
-    // Another test file creates sandboxes on this server at the same time, so a label marks the sandboxes of this test.
+    // Other tests create sandboxes on this server at the same time, so this label tells which sandboxes this test has
+    // created.
     const labels = { refused: id }
     for (const [volumes, says] of refused) await assert.rejects(daytona.create({ volumes, labels }), says)
     const query = new URLSearchParams({ labels: JSON.stringify(labels) })

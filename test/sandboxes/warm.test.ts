@@ -1,4 +1,5 @@
-// Warm sandboxes: a caller cannot distinguish a claimed warm sandbox from any other sandbox, except that it is ready sooner.
+// A warm sandbox is started before anybody needs it, and a create may claim it. The caller must not notice a difference
+// to a new sandbox, except that it is ready sooner.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'
@@ -17,7 +18,7 @@ suite('a warm sandbox', () => {
   const list = async (query: string) =>
     (await alcove.api('GET', `/sandbox?${query}`)).body['items'] as { id: string; state: string; warmPoolId?: string }[]
 
-  /** Waits until one warm sandbox is ready, and returns its id. */
+  /** Waits until a warm sandbox is ready, and returns its id. */
   const ready = async (): Promise<string> => {
     let found: { id: string; state: string } | undefined
     await until(
@@ -32,7 +33,7 @@ suite('a warm sandbox', () => {
     return found!.id
   }
 
-  test('a warm sandbox that a create claims gets all settings of the create, including limits and network', async () => {
+  test('a warm sandbox that a create claims gets all settings of that create, including limits and network', async () => {
     await alcove.api('POST', '/secret', { name: 'key', value: 'its-value', hosts: ['api.example.com'] })
     await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool: 1 })
     const id = await ready()
@@ -47,7 +48,7 @@ suite('a warm sandbox', () => {
     })
     assert.equal(box.id, id)
     assert.match(await box.run('echo $TOKEN'), /^alcove_secret_/)
-    // The claimed sandbox trusts the authority of its secrets, like a sandbox that was made for its create.
+    // Like any sandbox with secrets, the claimed sandbox trusts the certificate authority for them.
     assert.match(
       await box.run('grep -c "Alcove: for secrets" $SSL_CERT_FILE /etc/ssl/certs/ca-certificates.crt'),
       /:1\n.*:1$/,
@@ -57,7 +58,7 @@ suite('a warm sandbox', () => {
     assert.deepEqual([status, await box.run('echo $COLOUR,$IS_SANDBOX')], [200, 'red,'])
     const code = await box.toolbox('POST', '/process/code-run', { code: 'console.log(typeof process)' })
     assert.equal(String(code.body['result']).trim(), 'object')
-    // The sandbox has the requested memory, not the memory that it was started with.
+    // The sandbox has the memory that the create asks for. It was started with another size.
     const inMemory = (mebibytes: number) => `python3 -c 'len(bytearray(${mebibytes} << 20))'`
     assert.equal((await box.try(inMemory(1500))).exitCode, 0)
     assert.notEqual((await box.try(inMemory(2500))).exitCode, 0)
@@ -65,7 +66,7 @@ suite('a warm sandbox', () => {
     assert.notEqual((await box.try('timeout 3 bash -c "exec 3<>/dev/tcp/192.0.2.1/80"')).exitCode, 0)
   })
 
-  test('a claimed warm sandbox works, even if the runner is killed directly after the claim', async () => {
+  test('a claimed warm sandbox works even if the runner is killed directly after the claim', async () => {
     await ready()
     await using box = await createBox(alcove, { env: { COLOUR: 'green' } })
     await alcove.kill('runner')
@@ -77,11 +78,11 @@ suite('a warm sandbox', () => {
     })
   })
 
-  test('a snapshot that is used for creates gets warm sandboxes, and the next creates claim them', async () => {
+  test('after creates from a snapshot, the server starts warm sandboxes of it, and later creates claim them', async () => {
     const { body: pools } = await alcove.api('GET', '/warm-pools')
     for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
     await using _first = await createBox(alcove)
-    // Warm sandboxes have no owner, so callers cannot list them: a claim shows that one existed.
+    // Callers cannot list warm sandboxes, because these have no owner. That a create claims one shows that it existed.
     const isClaimed = async () => {
       await using next = await createBox(alcove)
       assert.equal(await next.run('echo here'), 'here')

@@ -1,4 +1,5 @@
-// Tests the whole life of a sandbox through the unmodified public SDK, and a hundred parallel callers with opposite verbs.
+// The whole life of a sandbox through the public SDK. In the last test, a hundred callers use verbs at the same time
+// that contradict each other.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -26,7 +27,7 @@ suite('the whole life of a sandbox by the SDK', () => {
 
   const isGone = async (id: string) => (await alcove.api('GET', `/sandbox/${id}`)).status === 404
 
-  test('a sandbox keeps its processes when it is paused, continued and resized', async () => {
+  test('a sandbox keeps its processes while it is paused, started again and resized', async () => {
     const sandbox = await daytona.create()
     await run(sandbox, 'setsid sleep 6161 >/dev/null 2>&1 & echo $! > pid')
     await sandbox.pause()
@@ -43,7 +44,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     await sandbox.delete(60, true)
   })
 
-  test('forks have the same files and another machine identity, and their tree can be listed', async () => {
+  test('forks have the files of their parent and another machine id, and the tree of forks can be listed', async () => {
     const parent = await daytona.create({ labels: { family: 'fork' }, envVars: { COLOUR: 'green' } })
     await run(parent, 'echo before > file; mkdir -p deep/er; echo x > deep/er/file')
     const child = await parent.fork({ name: `child-${parent.id}` })
@@ -63,7 +64,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     }
     assert.deepEqual(await idsAt(`${grandchild.id}/ancestors`), [parent.id, child.id])
     assert.deepEqual(await idsAt(`${parent.id}/forks`), [child.id])
-    // Delete the parent, which does not affect its forks.
+    // Deletes the parent. Its forks stay.
     await parent.delete(60, true)
     assert.equal(await run(child, 'cat file'), 'child')
     assert.equal((await alcove.api('GET', `/sandbox/${child.id}/parent`)).status, 404)
@@ -73,7 +74,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     await Promise.all([child.delete(60, true), grandchild.delete(60, true)])
   })
 
-  test('snapshots of a running or paused sandbox start other sandboxes, even after their source is deleted', async () => {
+  test('snapshots of a running or paused sandbox can start sandboxes even after that sandbox is deleted', async () => {
     const sandbox = await daytona.create()
     await run(sandbox, 'echo then > file')
     const name = `whole-life-${sandbox.id}`
@@ -93,7 +94,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     for (const each of [name, `${name}-paused`]) await daytona.snapshot.delete(await daytona.snapshot.get(each))
   })
 
-  test('a sandbox is archived and restored with every file', async () => {
+  test('a sandbox has every file again after an archive and a restore', async () => {
     const sandbox = await daytona.create()
     await run(sandbox, 'head -c 3M /dev/urandom > big; ln -s big link; sha256sum big > sum')
     await sandbox.archive()
@@ -128,11 +129,11 @@ suite('the whole life of a sandbox by the SDK', () => {
       'recover',
       'delete',
     ]
-    /** Keep the first sandbox. Some of its forks are deleted while other calls still use them. */
+    /** The first sandbox is never deleted. Some of its forks are, while other calls still use them. */
     const family = [id]
     const deleted = new Set<string>()
     const calls = Array.from({ length: 100 }, async (_, n) => {
-      // Make the calls in waves, so that verbs meet while others are under way, not only at their start.
+      // Calls begin in waves. Many verbs therefore meet a sandbox in which another verb is in progress.
       await new Promise((resolve) => setTimeout(resolve, Math.floor(n / 10) * 150))
       const verb = verbs[random(verbs.length)]!
       const target = verb === 'delete' ? family.at(-1)! : family[random(2) * random(family.length)]!

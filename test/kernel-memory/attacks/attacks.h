@@ -1,5 +1,5 @@
-// The attack programs, grouped by the objects that they create. Each attack creates objects until its time is over, and
-// returns their number.
+// The attack functions, by the kind of kernel object. Each makes objects until its time is over, and returns how many
+// it has made.
 #ifndef ATTACKS_H
 #define ATTACKS_H
 
@@ -45,10 +45,10 @@
 #include <time.h>
 #include <unistd.h>
 
-// Returns a socket that listens on this port of 127.0.0.1.
+// Returns a socket that listens on 127.0.0.1 at this port.
 int listen_on(int port, int backlog);
 
-// False when the time for making objects is over.
+// Returns false when no more objects may be made because the time is over.
 int has_time(void);
 
 // files.c

@@ -1,7 +1,7 @@
-// Files and directories: their attributes, names, lists, locks and watches.
+// Attacks with files and directories: their attributes, names, lists, locks and watches.
 #include "attacks.h"
 
-// Makes an access control list of at most `most` bytes in the kernel's format (linux/posix_acl_xattr.h).
+// Makes an access control list in the kernel's format (linux/posix_acl_xattr.h). It has at most `most` bytes.
 static size_t make_acl(unsigned char *into, size_t most) {
   struct entry {
     uint16_t tag, permissions;
@@ -22,7 +22,7 @@ static size_t make_acl(unsigned char *into, size_t most) {
 static unsigned char acl[65536] __attribute__((aligned(8)));
 static const char *access_list = "system.posix_acl_access", *default_list = "system.posix_acl_default";
 
-// Finds the largest size that the file system and the seccomp filter accept.
+// Returns the size of the largest access control list that the file system and the seccomp filter accept.
 static size_t largest_acl(int fd) {
   for (size_t size = sizeof acl; size >= 64; size -= 64)
     if (fsetxattr(fd, access_list, acl, make_acl(acl, size), 0) == 0) return make_acl(acl, size);
@@ -57,7 +57,7 @@ long acl_memfd(void) {
   }
 }
 
-// The newer system call reads the size from memory, where a seccomp filter cannot see it.
+// This newer system call gets the size of the list in a structure in memory, which a seccomp filter cannot read.
 long acl_memfd_at(void) {
   struct {
     uint64_t value;
@@ -83,7 +83,8 @@ long user_attributes(void) {
   }
 }
 
-// Each open overlay directory caches a list of its names. After a change, the next reader gets a separate list.
+// An open overlay directory keeps a list of its names in memory. When a file is added, the next program that opens the
+// directory gets another list.
 static long list_again(int names, long most, useconds_t pause) {
   char name[256];
   for (int n = 0; n < names; n++) {
@@ -102,10 +103,10 @@ static long list_again(int names, long most, useconds_t pause) {
   }
 }
 
-// The pause makes the attack last some seconds on a fast machine too.
+// The pauses make the attack last for some seconds even on a fast machine.
 long directory_lists(void) { return list_again(2000, 600, 10000); }
 
-// Like directory_lists, but uses only about 1 MiB more per second.
+// Does what `directory_lists` does, but so slowly that it uses only about 1 MiB more in each second.
 long directory_lists_slowly(void) { return list_again(200, 3000, 100000); }
 
 long terminals(void) {

@@ -1,4 +1,4 @@
-// Data between processes: pipes, unix sockets and message queues.
+// Attacks with data that processes send each other: pipes, unix sockets and message queues.
 #include "attacks.h"
 
 long pipes(void) {
@@ -70,8 +70,8 @@ long message_queues(void) {
   }
 }
 
-// Data that is spliced from a TCP socket into a pipe does not count for that socket any more. One byte keeps a buffer of up
-// to 32 KiB, and a pipe has room for 256 buffers.
+// Data that `splice` moves from a TCP socket into a pipe no longer counts for the socket. One byte keeps a whole buffer
+// of up to 32 KiB, and a pipe can have 256 buffers.
 long spliced_buffers(void) {
   int listener = listen_on(2001, 16), from = socket(AF_INET, SOCK_STREAM, 0), on = 1;
   struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(2001), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -1,4 +1,4 @@
-// Sockets of the network: connections, queues, keys, groups and routes.
+// Attacks with network sockets: connections, queues, keys, groups and routes.
 #include "attacks.h"
 
 static int listen_everywhere(int port, int backlog) {
@@ -35,7 +35,7 @@ static long leave_unaccepted(size_t bytes, long most, int (*listen_at)(int port,
 long tcp_unaccepted(void) { return leave_unaccepted(0, 60000, listen_on); }
 long tcp_unaccepted_data(void) { return leave_unaccepted(131072, 2500, listen_on); }
 
-// The IPv6 listener accepts IPv4 connections too.
+// A socket that listens on IPv6 accepts connections over IPv4 too.
 long tcp6_unaccepted_data(void) { return leave_unaccepted(131072, 2500, listen_everywhere); }
 
 static ssize_t send_to_itself(int one, const void *data, size_t size, int flags) {

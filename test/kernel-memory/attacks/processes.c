@@ -1,4 +1,4 @@
-// Processes: their memory, filters, timers, signals, users and sessions.
+// Attacks with processes: their memory, filters, timers, signals, users and sessions.
 #include "attacks.h"
 
 long seccomp_filters(void) {
@@ -126,7 +126,7 @@ long secret_memory(void) {
   }
 }
 
-// Each session has its own scheduler group, with a part for each processor of the host.
+// Each session has a scheduler group of its own, which needs memory for every processor of the host.
 long sessions(void) {
   for (long made = 0;; made++) {
     pid_t child = made == 900 || !has_time() ? -1 : fork();
@@ -138,8 +138,8 @@ long sessions(void) {
   }
 }
 
-// An open file refers to the user that opened it, and the kernel keeps two accounting objects per user. Where a process may open no
-// more files, a child continues.
+// An open file keeps the user in memory who opened it, and the kernel has two accounting objects for each user. When a
+// process can open no more files, a child process goes on.
 long users(void) {
   for (long made = 0;;) {
     if (!has_time() || syscall(SYS_setresuid, made + 1, -1, -1) < 0) return made;

@@ -1,7 +1,8 @@
-// Objects that no sandbox may make. The kernel or the filter refuses each of these calls.
+// Attacks with objects that no sandbox may make. The kernel or the seccomp filter must refuse each of these calls.
 #include "attacks.h"
 
-// Asks repeatedly for an object that a sandbox must not get. `ask` returns a number below 0 if it is refused.
+// Tries again and again to make an object that a sandbox must not get. `ask` returns a number below 0 if the call is
+// refused.
 static long ask_for(long (*ask)(long made)) {
   for (long made = 0;; made++)
     if (made == 1000 || !has_time() || ask(made) < 0) return made;

@@ -1,4 +1,4 @@
-// Calls that wait: polls, reads, opens and futexes of many threads.
+// Attacks with many threads that wait in a system call: polls, reads, opens and futexes.
 #include "attacks.h"
 
 long aio_polls(void) {
