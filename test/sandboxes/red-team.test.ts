@@ -1,4 +1,5 @@
-// The attacks of `alcove test --red-team`: every defence holds, and the report says so when one is missing.
+// Runs the attacks of `alcove test --red-team`. Every defence must hold. Where a test takes a defence away, the report
+// must say so.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { suite, test } from 'node:test'
@@ -13,7 +14,7 @@ import { platform } from './harness.ts'
 const soon = () => ({ untilMs: Date.now() + 180_000 })
 
 suite('the red team', () => {
-  test('the red team tries every boundary of SECURITY.md, and all of them hold', async () => {
+  test('the red team attacks every boundary in SECURITY.md, and each of them holds', async () => {
     assert.deepEqual(
       boundaries.filter((boundary) => !attacks.some((attack) => attack.boundary === boundary)),
       [],
@@ -40,7 +41,8 @@ suite('the red team', () => {
       const tables = spawnSync('nft', ['list', 'tables'], { encoding: 'utf8' }).stdout.match(shape) ?? []
       for (const table of tables) spawnSync('nft', ['delete', ...table.split(' ')])
     }
-    // The runner restores its firewall table, so the test removes the table repeatedly during the attack.
+    // The runner adds its firewall table again when it is missing, so the test removes the table again and again during
+    // the attack.
     const taking = setInterval(takeFirewall, 100)
     try {
       const network = attacks.filter(({ boundary }) => boundary === 'sandbox → network')
@@ -60,7 +62,7 @@ suite('the red team', () => {
     let pid = await findPid()
     for (; pid === undefined; pid = await findPid()) await pause(50)
     const inside = ['-t', `${pid}`, '--all', '--', '/bin/sh', '-c']
-    // These commands run in the sandbox's namespaces, but did not pass through the filter.
+    // These commands run in the namespaces of the sandbox, but without the system call filter.
     const run = async (command: string) => spawnSync('nsenter', [...inside, command], { encoding: 'utf8' }).stdout
     const unfiltered = { ...root, run, try: async (command: string) => ({ exitCode: 0, result: await run(command) }) }
     const calls = attacks.filter(({ name }) => name === 'system calls that open more of the kernel')
@@ -68,7 +70,7 @@ suite('the red team', () => {
     assert.match(`${row?.result}: ${row?.sentence}`, /^not held: .*there is no filter; .*keyctl/)
   })
 
-  test('the red team reports a program that has no system call filter, or that sees secrets', async () => {
+  test('the red team reports a program of the server without a system call filter, or one that sees secrets', async () => {
     await using alcove = await platform()
     const loose = spawn('sleep', ['600'], { stdio: 'ignore' })
     try {
@@ -82,7 +84,7 @@ suite('the red team', () => {
     }
   })
 
-  test('an attack that throws, or starts after the time limit, is reported as "could not be tried"', async () => {
+  test('an attack that throws or comes after the time limit is reported as "could not be tried"', async () => {
     const failing = { ...attacks[0]!, try: () => Promise.reject(new Error('no tool for it')) }
     const ground = {} as Parameters<typeof runAttacks>[1]
     const [row] = await runAttacks([failing], ground, soon())

@@ -1,5 +1,5 @@
-// Renews the default image while sandboxes exist. If the machine's cache has an image that the tests made within a week, the
-// server uses it as the new image; otherwise the server builds one.
+// Renews the default image of a server that has sandboxes. Building an image takes long, so the server uses an image
+// that an earlier test run has made within a week. If there is none in the machine's cache, the server builds one.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -20,7 +20,7 @@ suite('a renewed default image', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('after an image renewal, only new sandboxes use the new image; `alcove status` shows the image’s day', {
+  test('after an image renewal, new sandboxes have the new image; `alcove status` shows that image’s day', {
     timeout: 900_000,
   }, async () => {
     const images = join(alcove.data, 'runner/images')

@@ -1,4 +1,4 @@
-// Tests pause, resize, archive and snapshot through HTTP, on the real platform.
+// Tests pause, resize, archive and snapshot by HTTP on a real server.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { boxOf, createBox, until } from './box.ts'
@@ -21,7 +21,7 @@ suite('pause, resize, archive and snapshot', () => {
   const becomes = (id: string, state: string) =>
     until(`${id} is ${state}`, async () => (await recordOf(id))['state'] === state, 60)
 
-  test('a paused sandbox keeps its processes, and its toolbox answers 409; a start continues the processes', async () => {
+  test('a paused sandbox keeps its processes, and its toolbox answers 409; after a start, they go on', async () => {
     await using box = await createBox(alcove)
     await box.run(
       'setsid sh -c "i=0; while :; do i=\\$((i+1)); echo \\$i > /dev/shm/n; done" >/dev/null 2>&1 & sleep 0.2',
@@ -33,13 +33,13 @@ suite('pause, resize, archive and snapshot', () => {
     assert.match(String(answer.body['message']), /paused/)
     await asks(box.id, 'start')
     await becomes(box.id, 'started')
-    // Retry the read, because the file is empty for a moment at each count.
+    // The file is empty for a moment each time the number is written, so the read is repeated.
     const count = async () => Number(await box.run('n=; while [ -z "$n" ]; do read n < /dev/shm/n; done; echo $n'))
     const from = await count()
     await until('it counts on', async () => (await count()) > from)
   })
 
-  test('a resize applies immediately, and answers 409 if the sandbox uses more memory than the new size', async () => {
+  test('a resize is in force immediately; it answers 409 if the sandbox uses more memory than the new size', async () => {
     await using box = await createBox(alcove)
     await asks(box.id, 'resize', { cpu: 2, memory: 2 })
     await becomes(box.id, 'started')
@@ -55,7 +55,7 @@ suite('pause, resize, archive and snapshot', () => {
     assert.equal(await box.run(limit), String(2 * 1024 ** 3))
   })
 
-  test('a start during an archive is accepted, and the sandbox has all its files', async () => {
+  test('a start during an archive is accepted, and the started sandbox has all its files', async () => {
     await using box = await createBox(alcove)
     await box.run('echo kept > file; head -c 40M /dev/urandom > big; sha256sum big > sum')
     for (let round = 0; round < 2; round++) {
@@ -66,7 +66,7 @@ suite('pause, resize, archive and snapshot', () => {
     }
   })
 
-  test('an archived sandbox leaves its host, and comes back unchanged when it is started', async () => {
+  test('an archived sandbox leaves nothing on its host, and has all its files after a start', async () => {
     await using box = await createBox(alcove)
     await box.run('echo kept > file; head -c 5M /dev/urandom > big')
     const before = await box.run('sha256sum file big; cat /etc/machine-id')
@@ -83,7 +83,7 @@ suite('pause, resize, archive and snapshot', () => {
     assert.equal(await box.run('sha256sum file big; cat /etc/machine-id'), before)
   })
 
-  test('a snapshot keeps the disk as it was when the snapshot was taken, despite later writes', async () => {
+  test('a snapshot has the disk as it was when the snapshot was made, without later writes', async () => {
     await using box = await createBox(alcove)
     await box.run('echo then > file')
     await asks(box.id, 'snapshot', { name: 'as-it-was' })

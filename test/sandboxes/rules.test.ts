@@ -1,5 +1,5 @@
-// Rules 1 to 5 of the toolbox, in the numbering of the API, each clause tested in a real sandbox. The tests of each endpoint's
-// other promises are beside its code, in src/toolbox.
+// Tests rules 1 to 5 of the toolbox in a real sandbox. The numbers are those of the API's documentation. Tests for what
+// single endpoints promise besides these rules are beside their code in src/toolbox.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, suite, test } from 'node:test'
@@ -13,7 +13,7 @@ import { connectTo } from './sdk-client.ts'
 let alcove: Platform
 let daytona: Daytona
 let sandbox: Sandbox
-/** The sandbox of these tests, called by plain HTTP. */
+/** The sandbox of these tests, for calls by plain HTTP. */
 let box: Box
 
 before(async () => {
@@ -41,7 +41,7 @@ suite('rule 1: command execution', () => {
     assert.deepEqual([whole.status, whole.body], [200, { exitCode: 0, result: 'whole\n' }])
   })
 
-  test('rule 1: a relative cwd starts at the user’s home; a cwd that starts with a slash is absolute', async () => {
+  test('rule 1: a cwd without a slash at its start is below the user’s home; one with a slash is absolute', async () => {
     await execute({ command: 'mkdir -p below' })
     const pwd = async (cwd: string) => (await execute({ command: 'pwd', cwd })).body['result']
     assert.deepEqual([await pwd('below'), await pwd('/tmp')], ['/home/daytona/below\n', '/tmp\n'])
@@ -95,7 +95,7 @@ suite('rule 3: stateful code', () => {
     await codeInterpreter.deleteContext(context)
   })
 
-  test('rule 3: created contexts can be listed and deleted; the default context cannot', async () => {
+  test('rule 3: created contexts can be listed and deleted; the default context can be neither', async () => {
     const { codeInterpreter } = sandbox
     await codeInterpreter.runCode('pass')
     const context = await codeInterpreter.createContext()
@@ -124,9 +124,10 @@ suite('rule 4: sessions', () => {
     for (const id of ['one', 'other']) await process.deleteSession(id)
   })
 
-  test('rule 4: with runAsync the call returns a cmdId immediately; logs and status are read separately', async () => {
+  test('rule 4: with runAsync, the call returns a cmdId immediately; logs and status are read by other calls', async () => {
     await sandbox.process.createSession('async')
-    // The command ends only with input that is sent after the call has returned.
+    // This command ends only after input that the test sends when the call has returned. If the call waited, it would
+    // never return.
     const exec = { command: 'echo begun; read line; echo "got $line"; exit_code=4; (exit $exit_code)', runAsync: true }
     const { status, body } = await box.toolbox('POST', '/process/session/async/exec', exec)
     assert.deepEqual([status, Object.keys(body)], [202, ['cmdId']])
@@ -139,7 +140,7 @@ suite('rule 4: sessions', () => {
     await sandbox.process.deleteSession('async')
   })
 
-  // If an entrypoint is configured, it runs in this session: images.test.ts has images with one.
+  // This sandbox has no entrypoint. images.test.ts tests this session for images that have one.
   test('rule 4: each sandbox has an entrypoint session; it is not listed, and is empty without an entrypoint', async () => {
     assert.deepEqual(await sandbox.process.getEntrypointSession(), { sessionId: 'entrypoint', commands: [] })
     assert.deepEqual(await sandbox.process.listSessions(), [])
@@ -153,7 +154,7 @@ suite('rule 5: terminals', () => {
     return { pty, screen }
   }
 
-  test('rule 5: a terminal takes text or raw bytes as input, treats byte 3 as Ctrl+C, and streams output', async () => {
+  test('rule 5: a terminal takes text or bytes as input, treats byte 3 as Ctrl+C, and streams output', async () => {
     const { pty } = await open('input')
     const url = `${String(box.record['toolboxProxyUrl']).replace('http', 'ws')}/${box.id}/process/pty/input/connect`
     const socket = new WebSocket(url, { headers: { authorization: `Bearer ${alcove.key}` } })

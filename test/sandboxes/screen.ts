@@ -1,6 +1,6 @@
 import { until } from './box.ts'
 
-/** Collects the output of a terminal. */
+/** Collects what a terminal shows, as text. */
 export class Screen {
   text = ''
   readonly #decoder = new TextDecoder()

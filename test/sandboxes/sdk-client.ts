@@ -1,4 +1,4 @@
-// The public SDK as a client of a platform.
+// Makes the public SDK a client of a test's server.
 import { Daytona } from '@daytona/sdk'
 import type { Platform } from './harness.ts'
 

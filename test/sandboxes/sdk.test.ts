@@ -1,4 +1,4 @@
-// Tests the unmodified public SDK from npm, as its users use it.
+// Uses the public SDK from npm, as its users do. Nothing in it is changed for these tests.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,7 +9,7 @@ import { Daytona as LegacySdk } from '@daytonaio/sdk'
 import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** Opens a URL as a browser does: for browsers, every name below `localhost` is this machine. */
+/** Opens a URL as a browser would. Browsers connect to this machine for every name below `localhost`, but Node does not. */
 const open = async (url: string, headers: OutgoingHttpHeaders = {}): Promise<[status: number, text: string]> => {
   const { host, port, pathname, search } = new URL(url)
   const asking = request({ host: '127.0.0.1', port, path: pathname + search, headers: { ...headers, host } }).end()
@@ -117,7 +117,7 @@ for (const [name, Sdk] of [
       await sandbox.delete()
     })
 
-    test('a command that exceeds its timeout is an error of the SDK', async () => {
+    test('the SDK throws an error if a command exceeds its timeout', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       await assert.rejects(sandbox.process.executeCommand('sleep 30', undefined, undefined, 1), /timeout/i)
@@ -127,7 +127,7 @@ for (const [name, Sdk] of [
 }
 
 suite('a script of the SDK', () => {
-  test('a program that uses the SDK ends by itself when its work is done, even if sandboxes still run', async () => {
+  test('a program that uses the SDK ends when its work is done, even if its sandboxes still run', async () => {
     const alcove = await platform()
     try {
       const script = `
@@ -143,7 +143,8 @@ suite('a script of the SDK', () => {
       child.stdout.on('data', (data) => {
         printed += data
       })
-      // Without the event channel, the SDK's reconnect timers would keep the script alive for 180 s; this limit is far lower.
+      // If the SDK had no event channel, its reconnect timers would keep the script running for 180 s. This limit is
+      // far lower, so the test would fail.
       const late = setTimeout(() => child.kill('SIGKILL'), 90_000)
       const code = await new Promise((resolve) => child.on('exit', resolve))
       clearTimeout(late)

@@ -1,5 +1,5 @@
-// Secrets on a real server, driven by the public SDK and by real clients in a sandbox. The network namespace has a simulated
-// Internet with HTTPS servers.
+// Secrets on a real server, used through the public SDK and by real HTTPS clients in a sandbox. The server runs in a
+// network namespace with a simulated Internet that has HTTPS servers.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -25,7 +25,7 @@ const root = join(import.meta.dirname, '../..')
 const program = join(root, 'src/egress/testing/far-server-program.ts')
 
 if (!isPrivateHost) {
-  test('secrets are put into requests of real clients, on a private host', { skip: needsRoot }, () =>
+  test('real clients in a sandbox send secrets, on a server with a simulated Internet', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename, 420_000),
   )
 } else {
@@ -39,7 +39,10 @@ if (!isPrivateHost) {
     let secretId: string
     let placeholder: string
 
-    /** Starts HTTPS servers whose authority the host trusts, as it trusts those of the Internet. */
+    /**
+     * Starts HTTPS servers. The host trusts the authority of their certificates, as it would trust those of the real
+     * Internet.
+     */
     const startServers = async () => {
       const span = { notBefore: new Date(Date.now() - 86_400_000), notAfter: new Date(Date.now() + 86_400_000) }
       const world = makeAuthority('The world', span)
@@ -88,7 +91,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    test('a sandbox has a variable with the placeholder, and no place in it has the value', async () => {
+    test('a sandbox gets a variable with a secret’s placeholder; its files and processes lack the value', async () => {
       const secret = await daytona.secret.create({ name: 'api-key', value, hosts: ['api.test'] })
       secretId = secret.id
       placeholder = secret.placeholder
@@ -143,7 +146,7 @@ if (!isPrivateHost) {
         assert.match(await say(command), expected)
       })
 
-    test('clients that the image lacks trust the files that it has: requests, httpx, and Go’s in skopeo', async () => {
+    test('clients outside of the image, such as requests, httpx and skopeo, accept the files for trust', async () => {
       const bundle = join(scratch, 'bundle.pem')
       await writeFile(bundle, await sandbox.fs.downloadFile(trustFiles.bundle))
       await writeFile(join(scratch, 'authorities.jks'), await sandbox.fs.downloadFile(trustFiles.keyStore))
@@ -166,15 +169,15 @@ if (!isPrivateHost) {
       assert.match(await inside(inspect), /schemaVersion/)
     })
 
-    test('a host without the secret gets the placeholder, by its own certificate', async () => {
+    test('a host that the secret does not list gets the placeholder, and shows its own certificate', async () => {
       const { text, exitCode } = await run('curl -sS https://other.test/ -H "Authorization: Bearer $TOKEN"')
-      // The image does not know the authority of this simulated Internet.
+      // The image does not trust the authority of the simulated Internet, so curl refuses its certificate.
       assert.notEqual(exitCode, 0, text)
       const insecure = await say('curl -sSk https://other.test/ -H "Authorization: Bearer $TOKEN"')
       assert.match(insecure, new RegExp(`Bearer ${placeholder}`))
     })
 
-    test('another name at the address of the host gets nothing, and neither does the host under another SNI', async () => {
+    test('a call to another host name gets no secret, even at the address of a listed host or with its SNI', async () => {
       const command =
         'curl -sSk --connect-to other.test:443:api.test:443 https://other.test/ -H "Authorization: Bearer $TOKEN"'
       assert.match(await say(command), new RegExp(placeholder))
@@ -182,7 +185,7 @@ if (!isPrivateHost) {
       assert.equal(await say(fronted), '421')
     })
 
-    test('a program that trusts other authorities only fails, and the timeline says why', async () => {
+    test('a program that does not trust the proxy’s authority fails, and the sandbox’s timeline says why', async () => {
       await say(
         'curl -sS --cacert /etc/hostname https://api.test/ 2>&1; curl -sS --capath /nowhere --cacert /usr/share/ca-certificates/mozilla/ISRG_Root_X1.crt https://api.test/ 2>&1; true',
       )
@@ -190,7 +193,7 @@ if (!isPrivateHost) {
       await until('the timeline says why', async () => /refused the certificate for api\.test/.test(await events()))
     })
 
-    test('a changed value, changed hosts and a withdrawn secret hold for a running sandbox', async () => {
+    test('a change of a secret’s value or hosts is in force in a running sandbox', async () => {
       await daytona.secret.update(secretId, { value: 'rotated-value' })
       await until('the new value is sent', async () => (await sentBy(sandbox)) === 'Bearer rotated-value')
       await daytona.secret.update(secretId, { hosts: ['elsewhere.test'] })
@@ -199,7 +202,7 @@ if (!isPrivateHost) {
       await until('the host is back', async () => (await sentBy(sandbox)) === `Bearer ${value}`)
     })
 
-    test('`updateSecrets` mounts and detaches while the sandbox runs', async () => {
+    test('`updateSecrets` gives a running sandbox a secret, and takes it away again', async () => {
       const box = await daytona.create()
       await box.updateSecrets({ TOKEN: 'api-key' })
       assert.equal(await say('echo $TOKEN', { in: box }), placeholder)
@@ -213,7 +216,7 @@ if (!isPrivateHost) {
       await box.delete()
     })
 
-    test('the policy of the sandbox holds for the hosts of its secrets too', async () => {
+    test('the network policy of a sandbox also holds for the hosts of its secrets', async () => {
       const isClosed = () => until('the host is closed', async () => (await run(authorization)).exitCode !== 0)
       const isOpen = () => until('the host is open', async () => (await sentBy(sandbox)) === `Bearer ${value}`)
       await sandbox.updateNetworkSettings({ networkBlockAll: true })
@@ -226,7 +229,7 @@ if (!isPrivateHost) {
       await isOpen()
     })
 
-    test('the secret survives stop and start, and a runner and a proxy that were killed', async () => {
+    test('secrets work after a stop and start of the sandbox, and after a kill of the runner', async () => {
       await sandbox.stop()
       await sandbox.start()
       await until('after a start', async () => (await sentBy(sandbox)) === `Bearer ${value}`)
@@ -238,14 +241,14 @@ if (!isPrivateHost) {
       )
     })
 
-    test('the value is in no log and in no journal of the server', async () => {
+    test('the value of a secret is in no log and in no journal of the server', async () => {
       const places = [join(alcove.data, 'log'), join(alcove.data, 'runner/sandboxes')]
       const found = runCommand(['grep', '-rla', value, ...places])
       assert.equal(await found.catch(() => ''), '')
       assert.match(await runCommand(['grep', '-rla', placeholder, ...places]), /spec\.json/)
     })
 
-    test('the script of the guide runs as it is printed, and prints what the guide shows', async () => {
+    test('the script of the guide on secrets runs as it is printed, and prints what the guide shows', async () => {
       const page = await readFile(join(root, 'docs/guides/secrets.md'), 'utf8')
       const [[, script = ''] = []] = page.matchAll(/```js\n([\s\S]*?)```/g)
       const [[, shown = ''] = []] = page.matchAll(/```text\n([\s\S]*?)```/g)
@@ -257,7 +260,7 @@ if (!isPrivateHost) {
       assert.equal(printed.replace(/(alcove_secret_)\w+/, '$1…'), shown)
     })
 
-    test('a deleted secret is taken from its sandboxes', async () => {
+    test('if a secret is deleted, the sandboxes that have it lose its variable', async () => {
       await daytona.secret.delete(secretId)
       await until('the variable is gone', async () => (await say('echo "<$TOKEN>"')) === '<>')
       const env = { TOKEN: placeholder }

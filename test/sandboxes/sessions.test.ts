@@ -1,4 +1,4 @@
-// Tests sessions in real sandboxes, through the public SDK, also when our own programs are killed.
+// Tests sessions of real sandboxes through the public SDK.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -23,7 +23,7 @@ suite('sessions of the SDK', () => {
 
   const run = (id: string, command: string) => sandbox.process.executeSessionCommand(id, { command })
 
-  test('commands of one session share directory, variables and functions; the SDK lists and deletes sessions', async () => {
+  test('commands of a session share directory, variables and functions; the SDK lists and deletes sessions', async () => {
     await sandbox.process.createSession('state')
     const first = await run('state', 'cd /tmp; export WHO=me; greet() { echo "hi $1"; }')
     assert.equal(first.exitCode, 0)
@@ -46,7 +46,7 @@ suite('sessions of the SDK', () => {
     await assert.rejects(sandbox.process.getSession('state'), { statusCode: 404 })
   })
 
-  test('output of an asynchronous command reaches the SDK’s callbacks; the command takes input and ends', async () => {
+  test('the output of an asynchronous command reaches the SDK’s callbacks, and the command accepts input', async () => {
     await sandbox.process.createSession('async')
     const { cmdId } = await sandbox.process.executeSessionCommand('async', {
       command: 'echo ready; read -r line; echo "got $line"; echo bad >&2; exit 4',
@@ -75,7 +75,7 @@ suite('sessions of the SDK', () => {
     await sandbox.process.deleteSession('async')
   })
 
-  test('a background server keeps its own log, and ends when the session is deleted', async () => {
+  test('a server started in the background of a session has its own log, and ends with the session', async () => {
     await sandbox.process.createSession('server')
     const { cmdId } = await sandbox.process.executeSessionCommand('server', {
       command: 'python3 -u -m http.server 8123 --bind 127.0.0.1 &',
@@ -100,7 +100,7 @@ suite('sessions of the SDK', () => {
     )
   })
 
-  test('following the log of an unknown command is an error', async () => {
+  test('the SDK throws an error if it follows the log of an unknown command', async () => {
     const ignore = () => undefined
     await assert.rejects(sandbox.process.getSessionCommandLogs('none', 'none', ignore, ignore))
   })

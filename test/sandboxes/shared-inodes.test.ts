@@ -1,5 +1,5 @@
-// A process that shares an inode with others can watch them by inotify, wait for their locks and see their reads. So no file that
-// a sandbox can open is shared with another sandbox or with the host.
+// If two processes share an inode, one can watch the other by inotify, wait for its locks and see its reads. Therefore
+// no file that a sandbox can open may be shared with another sandbox or with the host.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, suite, test } from 'node:test'
@@ -12,7 +12,7 @@ const inodesIn = (listing: string) =>
   new Map(listing.split('\n').flatMap((line) => (line.includes(' ') ? [line.split(' ', 2) as [string, string]] : [])))
 const list = `( ${places.replace('\n', '; ')} ) 2>/dev/null | tr '\\n' '\\0' | xargs -0 stat -L -c '%d:%i %n' 2>/dev/null || true`
 
-/** A program that prints `ready`, and then the path of each file with an inotify event. */
+/** A program that prints `ready`, and then the path of each file on which inotify reports an event. */
 const watcher = `import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 queue = libc.inotify_init1(0)
@@ -45,7 +45,7 @@ suite('files of two sandboxes', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('two sandboxes share no inode with each other or the host, in any mount, /dev, /sys or /proc/self/ns', async () => {
+  test('two sandboxes share no inode with each other or the host: in mounts, /dev, /sys and /proc/self/ns', async () => {
     const mine = inodesIn(await one.run(list))
     const theirs = inodesIn(await other.run(list))
     const ofHost = inodesIn(
@@ -63,13 +63,13 @@ suite('files of two sandboxes', () => {
       '/proc/self/ns/time_for_children',
     ])
       assert.ok([...mine.values()].includes(path), path)
-    // Leave out the network namespace of each sandbox, because the host has a name for it.
+    // Leaves out the sandbox's network namespace. The host has a name for it, so it is seen on both sides.
     ofHost.delete([...mine].find(([, path]) => path === '/proc/self/ns/net')?.[0] ?? '')
     const shared = (others: ReadonlyMap<string, string>) => [...mine].filter(([inode]) => others.has(inode))
     assert.deepEqual([shared(theirs), shared(ofHost)], [[], []])
   })
 
-  test('a sandbox cannot see, by watching device files, that another sandbox uses the same files', async () => {
+  test('a sandbox that watches its device files does not see that another sandbox uses such files', async () => {
     const touched = ['/dev/zero', '/dev/random', '/dev/urandom', '/dev/.alcove/agent', '/sys/devices/system/cpu/online']
     const mine = '/dev/full'
     await one.run(`cat > /tmp/watch.py <<'END'\n${watcher}END`)
@@ -80,15 +80,15 @@ suite('files of two sandboxes', () => {
     await other.run(`for each in ${touched.join(' ')}; do head -c1 $each | wc -c; done`)
     await using third = await createBox(alcove, { user: 'root' })
     await third.run('true')
-    // Cause an event on `mine`. Events come in order, so this event comes after all events that other sandboxes could have
-    // caused.
+    // Causes an event on `mine`. Events come in order, so any event that the other sandbox has caused would come before
+    // this one.
     await one.run(`head -c1 ${mine} | wc -c`)
     await until('its own event', async () => (await one.run('cat /tmp/seen')).includes(mine))
     const seen = new Set((await one.run('cat /tmp/seen; kill $(cat /tmp/pid)')).split('\n'))
     assert.deepEqual([...seen], ['ready', mine])
   })
 
-  test('a file lock in one sandbox, on a device or system file, does not lock the file in another sandbox', async () => {
+  test('a lock on a device or system file in one sandbox does not lock the file in another sandbox', async () => {
     const locked = '/dev/zero /dev/.alcove/agent /proc/self/ns/time /sys/devices/system/cpu/online'
     await one.run(`for each in ${locked}; do setsid flock $each sleep 60 < /proc/version > /tmp/out 2>&1 & done`)
     await until('they are locked', async () => (await one.try(`flock --nonblock /dev/zero true`)).exitCode !== 0)

@@ -1,5 +1,6 @@
-// A small default image, for servers whose tests only need a shell, files and Python. Unpacking the real image is most of the
-// work of a first start. The small image is in its own cache directory, at the path where a server looks for the real image.
+// A small default image, for servers of tests that need only a shell, files and Python. A first start with the real
+// image takes much longer, mostly for unpacking it. The small image is in a cache directory of its own, at the path
+// where a server looks for the real one.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -43,22 +44,23 @@ const programs = [
 const python = '/usr/bin/python3'
 const unneededOfPython = /^(?:test|idlelib|lib2to3|ensurepip|pydoc_data|config-.*)$/
 
-/** Copies the Python of this machine and its standard library. */
+/** Copies the Python of this machine into the image, with its standard library. */
 const addPython = (rootfs: string): void => {
   const ask = 'import sysconfig; print(sysconfig.get_path("stdlib"))'
   const library = execFileSync(python, ['-c', ask], { encoding: 'utf8' }).trim()
   mkdirSync(join(rootfs, 'usr/bin'), { recursive: true })
   copyFileSync(python, join(rootfs, python))
   const filter = (path: string) => !unneededOfPython.test(basename(path))
-  // Preserve file times: Python uses a compiled module (.pyc) only if it names the modification time of its source.
+  // The times of files must stay: Python uses a compiled module (.pyc) only if it contains the modification time of its
+  // source.
   cpSync(library, join(rootfs, library), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true, filter })
   copyLibraries(rootfs, [python, ...globSync(join(library, 'lib-dynload/*.so'))])
 }
 
-/** Uid of the default user of the default image. */
+/** Uid that the default user has in the default image. */
 const user = 1000
 
-/** Makes the cache directory below `directory` if it does not exist yet, and returns its path. */
+/** Makes the cache directory with the small image below `directory`, unless it exists, and returns its path. */
 export const smallDefaultIn = async (directory: string): Promise<string> => {
   const cache = join(directory, 'small-default')
   if (existsSync(cache)) return cache
@@ -78,7 +80,7 @@ export const smallDefaultIn = async (directory: string): Promise<string> => {
     mkdirSync(made)
     const archive = join(made, `default-${recipeHash(defaultRecipe())}.tar.zst`)
     await runCommand(['tar', '--create', '--zstd', '--numeric-owner', '--file', archive, '--directory', rootfs, '.'])
-    // Test files run in parallel; all of them use the image that is finished first.
+    // Several test processes may make the image at the same time. All use the one that is finished first.
     if (!existsSync(cache)) renameSync(made, cache)
   } catch (error) {
     if (!existsSync(cache)) throw error

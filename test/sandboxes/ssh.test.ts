@@ -1,4 +1,4 @@
-// SSH into a real sandbox, as its clients do: OpenSSH's programs and those that call them, and the SDK.
+// SSH into a real sandbox, by OpenSSH's programs, by programs that use them, and by the SDK.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ let alcove: Platform
 let daytona: Daytona
 let box: Sandbox
 let token: string
-/** Options for every OpenSSH program: the configuration of the test, and no other. */
+/** Path of an SSH configuration file for the test. All OpenSSH programs read only this file. */
 let config: string
 const desk = mkdtempSync(join(tmpdir(), 'alcove-ssh-'))
 const children = new Set<ChildProcess>()
@@ -112,7 +112,7 @@ after(async () => {
 })
 
 suite('createSshAccess, validateSshAccess and revokeSshAccess of the SDK', () => {
-  test('the command of the SDK’s answer opens the sandbox, until the token is revoked', async () => {
+  test('the SSH command that the SDK returns opens a shell in the sandbox until its token is revoked', async () => {
     const access = await box.createSshAccess(5)
     assert.equal(access.sandboxId, box.id)
     const port = Number(new URL(alcove.url).port) + 2
@@ -137,14 +137,14 @@ suite('createSshAccess, validateSshAccess and revokeSshAccess of the SDK', () =>
 })
 
 suite('ssh', () => {
-  test('a command gets its input and variables, its errors stay apart, and its exit code is that of ssh', async () => {
+  test('an SSH command gets its input and variables; stderr is separate, and ssh exits with its exit code', async () => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
     const command = 'cat; echo "$GREETING $(whoami) $DAYTONA_SANDBOX_ID" >&2; exit 7'
     const { code, out, err } = await ssh(command, { input: bytes, env: { GREETING: 'hello' } })
     assert.deepEqual([code, out, err], [7, bytes.toString('latin1'), `hello daytona ${box.id}\n`])
   })
 
-  test('a command that a signal ended is 255 to ssh, and a client that leaves hangs up its command', async () => {
+  test('if a signal ends an SSH command, ssh exits with 255; if the client leaves, its command gets SIGHUP', async () => {
     assert.equal((await ssh('kill -TERM $$')).code, 255)
     const child = begin('ssh', [
       '-F',
@@ -158,8 +158,8 @@ suite('ssh', () => {
     assert.equal(out, 'hup\n')
   })
 
-  test('a terminal is a login shell of the client’s size and name; it follows a new size and passes Ctrl-C', async () => {
-    // Python gives ssh a terminal of its own, and changes its size.
+  test('an SSH terminal is a login shell with the client’s size and TERM; it is resized and gets Ctrl-C', async () => {
+    // Python runs ssh in a terminal, and changes the size of that terminal.
     const script = `
 import fcntl, os, pty, select, struct, sys, termios
 pid, terminal = pty.fork()
@@ -203,7 +203,7 @@ suite('programs that use ssh', () => {
 
   const isSame = (name: string) => assert.ok(readFileSync(join(desk, name)).equals(bytes), name)
 
-  test('scp copies both ways, by SFTP and by the old protocol', async () => {
+  test('scp copies files in both directions, over SFTP and over the old scp protocol', async () => {
     for (const more of [[], ['-O']]) {
       const there = await run('scp', ['-F', config, ...more, 'large', 'box:scp-large'])
       assert.equal(there.code, 0, there.err)
@@ -213,7 +213,7 @@ suite('programs that use ssh', () => {
     }
   })
 
-  test('sftp runs a batch; without an sftp-server in the image it says so', async () => {
+  test('sftp runs a batch of commands; if the image has no sftp-server, the error says so', async () => {
     const batch = 'put large sftp-large\nrename sftp-large sftp-renamed\nget sftp-renamed sftp-back\nls\n'
     const { code, out, err } = await run('sftp', ['-F', config, '-b', '-', 'box'], { input: batch })
     assert.equal(code, 0, err)
@@ -230,7 +230,7 @@ suite('programs that use ssh', () => {
     }
   })
 
-  test('rsync copies a directory both ways', async () => {
+  test('rsync copies a directory in both directions over SSH', async () => {
     mkdirSync(join(desk, 'tree/deep'), { recursive: true })
     writeFileSync(join(desk, 'tree/deep/file'), bytes)
     const over = ['-a', '-e', `ssh -F ${config}`]
@@ -241,7 +241,7 @@ suite('programs that use ssh', () => {
     isSame('tree-back/deep/file')
   })
 
-  test('git clones a repository of the sandbox, and pushes to it', async () => {
+  test('git clones a repository in the sandbox over SSH, and pushes to it', async () => {
     const made = await ssh('git init -q --bare repository && git -C repository config receive.denyCurrentBranch ignore')
     assert.equal(made.code, 0, made.err)
     const env = { GIT_SSH_COMMAND: `ssh -F ${config}`, GIT_CONFIG_GLOBAL: '/dev/null' }
@@ -255,7 +255,7 @@ suite('programs that use ssh', () => {
     assert.equal((await ssh('git -C repository log --format=%s main')).out, 'from outside\n')
   })
 
-  test('sshfs mounts the sandbox', { skip: !existsSync('/dev/fuse') && 'this machine has no /dev/fuse' }, async () => {
+  test('sshfs mounts a sandbox over SSH', { skip: !existsSync('/dev/fuse') && 'this machine has no /dev/fuse' }, async () => {
     const mount = join(desk, 'mount')
     mkdirSync(mount)
     const mounted = await run('sshfs', ['-F', config, 'box:', mount])
@@ -272,7 +272,7 @@ suite('programs that use ssh', () => {
 })
 
 suite('forwarded ports', () => {
-  test('-L reaches a server on the sandbox’s loopback, and nothing beyond the sandbox', async () => {
+  test('`ssh -L` reaches a server on the sandbox’s loopback address, and no address outside the sandbox', async () => {
     await ssh(
       'mkdir -p site && echo found > site/page && cd site && (setsid python3 -m http.server 8123 --bind 127.0.0.1 >/dev/null 2>&1 &)',
     )
@@ -283,7 +283,7 @@ suite('forwarded ports', () => {
     ])
     await untilListening(first)
     const page = async (port: number) => (await fetch(`http://127.0.0.1:${port}/page`)).text()
-    // The server of Python needs a moment to listen.
+    // Python's server does not listen immediately, so the call is repeated.
     let text = await page(first).catch(() => '')
     while (text === '') {
       await pause(100)
@@ -295,7 +295,7 @@ suite('forwarded ports', () => {
     await end(child)
   })
 
-  test('an editor’s remote start: bash reads a script, its server outlives the session, and -D reaches it', async () => {
+  test('an editor’s server, which a script starts over SSH, outlives its session and is reached by `ssh -D`', async () => {
     const proxy = await freePorts(1)
     const script = `
 cat > ~/server.py <<'END'
@@ -323,7 +323,7 @@ echo listeningOn==8321==
 })
 
 suite('a sandbox that is stopped', () => {
-  test('its sessions end, and a new one says why it cannot begin', async () => {
+  test('if a sandbox stops, its SSH sessions end, and a new session fails and says that it is stopped', async () => {
     const child = begin('ssh', ['-F', config, '-N', 'box'])
     const closed = once(child, 'close')
     assert.equal((await ssh('true')).code, 0)

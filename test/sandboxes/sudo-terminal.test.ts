@@ -1,4 +1,5 @@
-// sudo in a terminal: the command has a terminal of its own, and belongs to the jobs of the caller's shell.
+// sudo in a terminal. sudo's command has another terminal than the caller, but must behave like a job of the caller's
+// shell.
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
 import { until } from './box.ts'
@@ -22,7 +23,7 @@ suite('sudo in a terminal', () => {
   })
 
   let count = 0
-  /** A shell in a terminal, with methods to type text and to read the output. */
+  /** Opens a terminal with a shell. Returns functions that type text and read the output. */
   const open = async () => {
     const screen = new Screen()
     const pty = await sandbox.process.createPty({ id: `sudo-${++count}`, cols: 100, rows: 30, onData: screen.take })
@@ -35,7 +36,7 @@ suite('sudo in a terminal', () => {
     return { pty, screen, type }
   }
 
-  test('sudo’s command has its own terminal, which follows the size of the caller’s terminal', async () => {
+  test('the command of sudo has a terminal of its own, whose size follows that of the caller’s terminal', async () => {
     const { pty, type } = await open()
     await type(
       'sudo sh -c "tty; stty size; id -un; stat -c %U \\$(tty); : </dev/tty && echo con""trolled"\n',
@@ -49,7 +50,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('Ctrl-C ends sudo’s command and not the shell; text typed with echo off is not shown', async () => {
+  test('Ctrl-C ends the command of sudo, not the shell; text typed while echo is off is not shown', async () => {
     const { pty, type } = await open()
     await type('sudo sh -c "echo run\\$((1)); sleep 3600"\n', /run1/)
     await type('\x03', /\$ /)
@@ -60,7 +61,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('Ctrl-Z stops sudo as a job of the shell; fg and bg continue it', async () => {
+  test('Ctrl-Z stops sudo as a job of the shell, and fg and bg let it go on', async () => {
     const { pty, type } = await open()
     await type('sudo sh -c "echo run\\$((2)); while read x; do echo got \\$x; done"\n', /run2/)
     await type('\x1a', /Stopped[\s\S]*\$ /)
@@ -73,7 +74,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('in a pipeline with sudo each program reads its own input, and Ctrl-C ends all programs', async () => {
+  test('in a pipeline with sudo, each program reads its own input, and Ctrl-C ends all of them', async () => {
     const { pty, type } = await open()
     await type('sudo sh -c "seq 3; id -un" | sed s/^/-/\n', /-1\s+-2\s+-3\s+-root/)
     await type('x=$(sudo sh -c "read y; echo \\$y"); echo "<$x>"\n', /read y/)
@@ -96,7 +97,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('killing a terminal ends the sudo command in it', async () => {
+  test('if a terminal is killed, the sudo command in it ends', async () => {
     const { pty, type } = await open()
     await type('sudo sh -c "trap \'\' HUP TERM; echo run\\$((3)); sleep 3621; sleep 3621"\n', /run3/)
     await pty.kill()

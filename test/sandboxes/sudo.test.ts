@@ -1,4 +1,5 @@
-// sudo in real sandboxes: the default user runs commands as root, although no process there can gain privileges (docs/adr/0033).
+// sudo in real sandboxes. The default user can run commands as root, although no process in a sandbox can gain
+// privileges: the agent starts these commands (docs/adr/0033).
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -18,11 +19,11 @@ suite('sudo', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** Waits until no process has this command line. */
+  /** Waits until no process whose command line matches `pattern` runs. */
   const isGone = (pattern: string) =>
     until(`no process ${pattern}`, async () => (await box.try(`pgrep -f '${pattern}'`)).exitCode === 1)
 
-  test('sudo needs no password, and gives the default user the rights that root in a sandbox has, no more', async () => {
+  test('sudo needs no password, and gives the default user the rights of root in a sandbox, and no more', async () => {
     assert.equal(await box.run('whoami; sudo whoami; sudo -n whoami'), 'daytona\nroot\nroot')
     const limits = "grep -E '^(NoNewPrivs|Seccomp|Cap(Prm|Bnd))' /proc/self/status"
     const root = await createBox(alcove, { user: 'root' })
@@ -35,7 +36,7 @@ suite('sudo', () => {
     }
   })
 
-  test('sudo exits with the exit code of its command, or dies by the same signal', async () => {
+  test('sudo exits with the exit code of its command, or dies of the signal that killed its command', async () => {
     const codes = {
       'sudo true': 0,
       'sudo sh -c "exit 7"': 7,
@@ -49,10 +50,10 @@ suite('sudo', () => {
     assert.equal(await box.run(script), '-10')
   })
 
-  test('signals to sudo are forwarded to the command, which may handle them', async () => {
+  test('signals to sudo are passed on to its command, which may handle them', async () => {
     const command = `trap "echo got $0; exit 3" $0; echo ready; while :; do sleep 0.01; done`
     for (const name of ['TERM', 'INT', 'HUP', 'QUIT', 'USR1', 'USR2']) {
-      // A shell that is not interactive starts jobs with INT and QUIT ignored, so Python starts this one.
+      // A shell that is not interactive would make its jobs ignore INT and QUIT. Python therefore starts sudo here.
       const script = `
 import signal, subprocess
 p = subprocess.Popen(['sudo', 'sh', '-c', '${command.replaceAll('$0', name)}'], stdout=subprocess.PIPE, text=True)
@@ -63,7 +64,7 @@ print(p.stdout.read().strip(), p.wait())`
     }
   })
 
-  test('if sudo is stopped, its command stops too, and SIGCONT continues both', async () => {
+  test('if sudo is stopped, its command stops too; SIGCONT lets both go on', async () => {
     const script = `
 import os, signal, subprocess, time
 p = subprocess.Popen(['sudo', 'sh', '-c', 'echo $$; exec sleep 3601'], stdout=subprocess.PIPE, text=True, process_group=0)
@@ -80,7 +81,7 @@ print(p.wait())`
     assert.equal(await box.run(`python3 -c '${script.replaceAll("'", `'\\''`)}'`), '-15')
   })
 
-  test('a sudo command reads the caller’s stdin, and writes to the caller’s stdout and stderr, unchanged', async () => {
+  test('a command of sudo reads the caller’s stdin, and writes to the caller’s stdout and stderr, unchanged', async () => {
     await box.run('head -c 1048576 /dev/urandom >/tmp/random')
     await box.run('cat /tmp/random | sudo tee /root/random | cmp - /tmp/random && sudo cmp /root/random /tmp/random')
     assert.equal(await box.run('sudo sh -c "echo out; echo err >&2" 2>/dev/null'), 'out')
@@ -89,10 +90,10 @@ print(p.wait())`
     assert.equal(await box.run('sudo sh -c "echo closed" <&- 2>&-'), 'closed')
   })
 
-  test('a sudo command gets no file descriptor of the agent, so it cannot send forged messages to sudo', async () => {
+  test('the command of sudo gets no socket of the agent, so it cannot send messages in the agent’s name', async () => {
     const others = `sh -c 'for fd in 3 4 5 6 7 8 9; do test ! -e /proc/$$/fd/$fd || echo $fd; done'`
     for (const user of ['root', 'nobody']) assert.equal(await box.run(`sudo -u ${user} ${others}`), '', user)
-    // A forged message "Your command was stopped by signal 9", at which sudo would stop its own process group.
+    // This message would say "your command was stopped by signal 9". sudo would then stop its own process group.
     const stops = String.raw`python3 -c 'import socket; socket.socket(fileno=3).send(b"\x04\x09")'`
     assert.match(
       await box.run(`sudo -u nobody ${stops} 2>&1; echo the caller lives`),
@@ -107,7 +108,7 @@ print(p.wait())`
     assert.match((await box.try('sudo -D /nosuch pwd 2>&1')).result, /unable to change directory to \/nosuch/)
   })
 
-  test('sudo’s command gets a fresh environment, with only a few of the caller’s variables, such as LANG', async () => {
+  test('the command of sudo gets a new environment, with only a few of the caller’s variables, such as LANG', async () => {
     const given =
       'LANG=C.UTF-8 LC_TIME=a/b OWN=1 HTTP_PROXY=http://proxy PATH=/tmp/own:$PATH LD_LIBRARY_PATH=/tmp TERM=dumb'
     const lines = (await box.run(`env ${given} sudo env`)).split('\n').sort()
@@ -130,7 +131,7 @@ print(p.wait())`
     )
   })
 
-  test('sudo -E, --preserve-env= and NAME=value pass variables; -E leaves out those that load code', async () => {
+  test('sudo -E, --preserve-env= and NAME=value pass variables on; -E leaves out variables that load code', async () => {
     const print = `sh -c 'echo "$OWN $LD_PRELOAD $PYTHONPATH $HOME $USER"'`
     const given = 'OWN=own LD_PRELOAD= PYTHONPATH=/p'
     assert.equal(await box.run(`env ${given} sudo -E ${print}`), 'own   /home/daytona root')
@@ -158,7 +159,7 @@ print(p.wait())`
     }
   })
 
-  test('sudo’s query options (such as -l and -v) work; unsupported options are refused', async () => {
+  test('options such as -l and -v, which only ask sudo something, work; unsupported options are refused', async () => {
     assert.match(await box.run('sudo -l'), /^User daytona may run .*\n +\(ALL : ALL\) NOPASSWD: ALL$/)
     assert.equal(await box.run('sudo -v; sudo -nv; sudo -k; sudo -K; sudo -S -p "" -k whoami </dev/null'), 'root')
     assert.match(await box.run('sudo -h; sudo --version'), /^usage: sudo -h[\s\S]*Sudo version/)
@@ -181,12 +182,12 @@ print(p.wait())`
     }
   })
 
-  test('a hundred sudo commands at the same time all run', async () => {
+  test('a hundred sudo commands can run at the same time', async () => {
     const said = await box.run('for i in $(seq 100); do sudo sh -c "echo $i" & done; wait', { timeout: 60 })
     assert.equal(new Set(said.split('\n')).size, 100)
   })
 
-  test('a sudo command ends when its call times out or sudo is killed, even if it ignores signals', async () => {
+  test('a sudo command ends when its call times out or its sudo is killed, even if it ignores signals', async () => {
     const stubborn = (name: string) => `sudo sh -c 'trap "" HUP TERM; (setsid sleep ${name} &); sleep ${name}'`
     assert.equal((await box.toolbox('POST', '/process/execute', { command: stubborn('3611'), timeout: 1 })).status, 408)
     await isGone('sleep 361[1]')
@@ -194,13 +195,13 @@ print(p.wait())`
     await isGone('sleep 361[2]')
   })
 
-  test('a daemon that a command of sudo starts continues when that command has ended', async () => {
+  test('a daemon that a sudo command has started goes on when that command has ended', async () => {
     await box.run(`sudo sh -c 'setsid sleep 3613 >/dev/null 2>&1 &'; sudo -b sleep 3614 >/dev/null 2>&1; sleep 0.2`)
     assert.match(await box.run('pgrep -f "sleep 361[3]"; pgrep -f "^sleep 361[4]"'), /^\d+\n\d+$/)
     await box.run('sudo pkill -f "sleep 361[34]"')
   })
 
-  test('a new process with the pid of an ended sudo does not get control of that sudo’s background command', async () => {
+  test('a process that gets the pid of an ended sudo gets no control of that sudo’s background command', async () => {
     const client = Number(await box.run('sudo -b sleep 3616 >/dev/null 2>&1 & echo $!; wait'))
     const inside = ['--pid', '--target', String(await alcove.hostPid('sleep 3616')), 'sh', '-c']
     let below = 0
@@ -209,7 +210,7 @@ print(p.wait())`
       execFileSync('nsenter', [...inside, `echo ${client - below} >/proc/sys/kernel/ns_last_pid`])
       await box.toolbox('POST', '/process/session', { sessionId: 'reused' })
       const { body } = await box.toolbox('POST', '/process/session/reused/exec', { command: 'echo $$' })
-      // The delete ends the shell and everything that the shell started.
+      // Deleting the session ends its shell and everything that the shell has started.
       await box.toolbox('DELETE', '/process/session/reused')
       return Number(body['stdout'] ?? body['output']) === client
     })
@@ -217,7 +218,7 @@ print(p.wait())`
     await box.run('sudo pkill -f "sleep 361[6]"')
   })
 
-  test('removing a session ends the sudo commands in it', async () => {
+  test('if a session is deleted, the sudo commands in it end', async () => {
     await box.toolbox('POST', '/process/session', { sessionId: 'gone' })
     const command = `sudo sh -c 'trap "" TERM HUP; sleep 3615'`
     await box.toolbox('POST', '/process/session/gone/exec', { command, runAsync: true })
@@ -246,7 +247,7 @@ print(p.wait())`
     await box.run('sudo apt-get remove -y own', { timeout: 120 })
   })
 
-  test('Debian’s own sudo package may be installed too', async () => {
+  test('Debian’s sudo package can be installed, and sudo still works', async () => {
     const control =
       'Package: sudo\\nVersion: 99\\nArchitecture: all\\nMaintainer: a <a@example.com>\\nDescription: as Debian has it\\n'
     const fresh = await createBox(alcove)
@@ -262,13 +263,13 @@ print(p.wait())`
     }
   })
 
-  test('sudo refuses users other than the default user, with an error message', async () => {
+  test('if a user other than the default user calls sudo, it refuses with an error message', async () => {
     const { exitCode, result } = await box.try('sudo -u nobody sh -c "sudo id" 2>&1')
     assert.equal(exitCode, 1)
     assert.match(result, /^nobody is not allowed to run sudo on \S+\.$/m)
   })
 
-  test('sudo leaves no file on the disk of a sandbox, and works in a fork', async () => {
+  test('sudo leaves no file on the disk of a sandbox, and it works in a fork of the sandbox', async () => {
     await box.run('sudo touch /usr/bin/witness')
     const onDisk = (name: string) => {
       const wanted = [join(alcove.data, 'runner'), '-path', `*${box.id}*`, '-name', name]
@@ -322,7 +323,7 @@ def answer(s):
     except (ConnectionResetError, socket.timeout) as e: return type(e).__name__.encode()
 `
 
-  test('malformed or incomplete requests to the agent’s sudo socket are refused, and leak nothing', async () => {
+  test('the agent refuses malformed or incomplete requests for sudo, and leaks nothing', async () => {
     const said = await python(`${words}
 good = request([b'/bin/true'])
 null = os.open('/dev/null', os.O_RDWR)
@@ -341,8 +342,8 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // A request with an unusable directory is accepted, because the command may not need it. All other invalid requests are
-    // refused.
+    // If its directory cannot be used, a request is still accepted, because the command may not need it. All other
+    // wrong requests are refused.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })
@@ -370,7 +371,7 @@ END`,
     assert.equal(await box.run('sudo whoami', { timeout: 60 }), 'root')
   })
 
-  test('sudo refuses a user without permission before it reads the request, even while others are served', async () => {
+  test('the agent refuses users who may not use sudo before it reads the request, even while it is busy', async () => {
     const said = await python(
       `${words}
 s = knock(); print(answer(s))
@@ -380,7 +381,7 @@ s = knock(); send(s, 0, request([b'/bin/true']), [0, 1, 2]); print(answer(s))`,
     assert.equal(said, "b'\\x07\\x01'\nb'\\x07\\x01'")
   })
 
-  test('a sudo command ends if its sudo sends an incomplete or invalid message, or closes the connection', async () => {
+  test('a sudo command ends if its sudo sends an incomplete or invalid message, or disconnects', async () => {
     for (const rest of [
       "s.send(b'\\x02')",
       "s.send(b'\\xff\\xff')",
@@ -397,7 +398,7 @@ while s.recv(10): pass`)
     }
   })
 
-  test('while a sudo command runs, the caller’s terminal stays the controlling terminal of its session', async () => {
+  test('during a sudo command, the caller’s terminal stays the controlling terminal of the caller’s session', async () => {
     const said = await python(`${words}
 import pty
 pid, master = pty.fork()

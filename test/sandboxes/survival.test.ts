@@ -1,4 +1,5 @@
-// Tests that any program may be killed at any instruction: sandboxes keep running, answer again, and can be deleted completely.
+// Kills programs of a server at arbitrary moments. The sandboxes must keep running, answer again when the programs have
+// been restarted, and leave nothing when they are deleted.
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -31,7 +32,7 @@ suite('kill -9 of gate, runner and control', () => {
     await daytona?.[Symbol.asyncDispose]()
   })
 
-  /** Repeats a call until the platform has restarted and answers. */
+  /** Repeats a call until the server has restarted and answers. */
   const answered = async <T>(ask: () => Promise<T>): Promise<T> => {
     let answer: T | undefined
     await until(
@@ -45,7 +46,7 @@ suite('kill -9 of gate, runner and control', () => {
     return answer!
   }
 
-  test('a session survives kill -9 of our programs: a running command keeps its complete log and continues', async () => {
+  test('kill -9 of our programs does not affect a session: its command goes on, and its log is complete', async () => {
     await sandbox.process.createSession('work')
     await sandbox.process.executeSessionCommand('work', { command: 'cd /tmp; X=kept' })
     const { cmdId } = await sandbox.process.executeSessionCommand('work', {
@@ -94,7 +95,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await sandbox.process.getSessionCommand('work', cmdId)).exitCode, 0)
   })
 
-  test('a terminal survives kill -9 of our programs, with its shell, running programs and earlier output', async () => {
+  test('kill -9 of our programs does not affect a terminal: its shell, programs and earlier output are there', async () => {
     const before = new Screen()
     const pty = await sandbox.process.createPty({ id: 'kept', cols: 90, onData: before.take })
     await pty.sendInput('echo "shell <$$>"; kept=value\n')
@@ -127,7 +128,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await again!.wait()).exitCode, 137)
   })
 
-  test('an interpreter survives kill -9 of our programs: a run in progress finishes, and the next run waits', async () => {
+  test('kill -9 of our programs does not affect an interpreter: its run finishes, and the next run waits', async () => {
     const interpreter = sandbox.codeInterpreter
     const context = await interpreter.createContext('/tmp')
     const begin = 'import os, time\nstate = [os.getpid()]\nprint(state[0])'
@@ -150,7 +151,7 @@ suite('kill -9 of gate, runner and control', () => {
     )
   })
 
-  test('after kill -9 of the runner alone, everything in a sandbox continues, and new programs can start', async () => {
+  test('after kill -9 of the runner, everything in a sandbox goes on, and new programs can be started', async () => {
     const { process: inside, codeInterpreter } = sandbox
     const port = 3123
     await inside.createSession('server')
@@ -163,7 +164,7 @@ suite('kill -9 of gate, runner and control', () => {
     await sandbox.fs.uploadFile(Buffer.from(serve), '/tmp/serve.py')
     await inside.executeSessionCommand('server', { command: 'python3 /tmp/serve.py', runAsync: true })
     const { url, token } = await sandbox.getPreviewLink(port)
-    // Use the preview's path, because Node does not resolve its host name.
+    // Node does not resolve the host name of the preview, so the preview is called by its path.
     const path = `http://127.0.0.1:${new URL(url).port}/preview/${sandbox.id}/${port}/`
     const visit = () => fetch(path, { headers: { 'x-daytona-preview-token': token } })
     let preview: Response | undefined
@@ -208,7 +209,7 @@ suite('kill -9', () => {
     await until('the counter runs', async () => (await box.try('cat /tmp/counter')).exitCode === 0)
     shellPid = await box.run('pgrep -f "while :" | head -1')
   })
-  /** Runs a command inside and returns its output; `undefined` while the platform does not answer. */
+  /** Runs a command in the sandbox and returns its output. Returns `undefined` if the server does not answer. */
   const ask = async (command: string): Promise<string | undefined> => {
     const reply = await boxOf(alcove, box.record)
       .toolbox('POST', '/process/execute', { command })
@@ -216,7 +217,10 @@ suite('kill -9', () => {
     return reply?.status === 200 ? String(reply.body['result']).trim() : undefined
   }
 
-  /** Checks that the counter continues in the same process that was started before the kill, and that the record agrees. */
+  /**
+   * Checks that the counter goes on in the process that was started before the kill, and that the API shows the sandbox
+   * as started.
+   */
   const countsOn = async (before: number) => {
     await until(
       'the sandbox answers, and the counter moved on',
@@ -251,7 +255,7 @@ suite('kill -9', () => {
     })
   }
 
-  test('if `up` is killed, its programs end; the next `up` serves the same sandbox, which never stopped', async () => {
+  test('if `up` is killed, its programs end; its sandbox keeps running, and the next `up` serves it', async () => {
     const before = Number(await ask('cat /tmp/counter'))
     assert.ok(before > 0)
     const ending = programs().filter(({ name }) => name !== 'postgres')
@@ -261,7 +265,7 @@ suite('kill -9', () => {
     await countsOn(before)
   })
 
-  test('if all programs are killed at the same time, the next `up` serves the same sandbox', async () => {
+  test('if all programs are killed at the same time, the next `up` serves the sandbox, which kept running', async () => {
     const before = Number(await ask('cat /tmp/counter'))
     assert.ok(before > 0)
     await alcove.killAll()
@@ -269,10 +273,10 @@ suite('kill -9', () => {
     await countsOn(before)
   })
 
-  test('an answered change of variables stays in effect, even if any program is killed directly afterwards', async () => {
+  test('a confirmed change of variables stays in force if a program is killed directly after it', async () => {
     for (const [n, program] of (['runner', 'control', 'gate'] as const).entries()) {
       const change = { set: { KEPT: String(n) }, unset: ['IS_SANDBOX'] }
-      // While the program that was killed before starts again, the answer is 503.
+      // The program that was killed last may still be starting. Until it has started, the answer is 503.
       await until('the variables are set', async () => (await box.toolbox('POST', '/env', change)).status === 200)
       await alcove.kill(program)
       let told: string | undefined
@@ -288,7 +292,7 @@ suite('kill -9', () => {
     }
   })
 
-  test('kills while volumes are made or deleted lose no volume, and leave none that control does not list', async () => {
+  test('kills while volumes are made or deleted lose none, and leave none that control does not list', async () => {
     const api: Platform['api'] = async (...call) => {
       let answer: Awaited<ReturnType<Platform['api']>> | undefined
       await until(
@@ -301,7 +305,7 @@ suite('kill -9', () => {
       )
       return answer!
     }
-    // Retried: a program that was killed a moment ago may not have started again yet.
+    // The program that was killed a moment before may not have started again, so the kill is repeated.
     const kill = (program: 'control' | 'runner') =>
       until(
         `${program} is killed`,
@@ -351,7 +355,7 @@ suite('kill -9', () => {
     assert.deepEqual(readdirSync(join(alcove.data, 'runner/pool/volumes')), [])
   })
 
-  test('a create during which the runner is killed leaves one sandbox in a settled state, or none', async () => {
+  test('if the runner is killed during a create, the result is one sandbox in a settled state, or none', async () => {
     const creating = alcove.api('POST', '/sandbox', { name: 'interrupted' }).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 20))
     await alcove.kill('runner')
@@ -371,7 +375,7 @@ suite('kill -9', () => {
     await alcove.api('DELETE', '/sandbox/interrupted')
   })
 
-  test('after all sandboxes are deleted, nothing is left on the host', async () => {
+  test('after all sandboxes are deleted, nothing of them is left on the host', async () => {
     const { body } = await alcove.api('GET', '/sandbox')
     for (const { id } of body['items'] as { id: string }[]) await alcove.api('DELETE', `/sandbox/${id}`)
     await until('every sandbox is gone from the host', async () => (await alcove.leftovers()).length === 0, 60)
