@@ -11,7 +11,7 @@ const sources = globSync(['{bin,src,scripts,bench,test}/**/*.ts', '{agent,native
   exclude: ['**/build/**'],
 })
 
-/** Lists the first lines of comments that hide their subject, with file and line. */
+/** Returns file and line of each comment that begins with a word which hides the subject of the sentence. */
 const hiddenSubjects = (file: string): string[] => {
   const lines = readFileSync(file, 'utf8').split('\n')
   return lines.flatMap((line, index) => {

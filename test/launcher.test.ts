@@ -1,5 +1,5 @@
-// Tests `./alcove` itself, in a temporary checkout with a fake npm. The fake Node that npm installs prints its arguments, and the
-// lock file for which it was installed.
+// Tests `./alcove` itself, in a temporary checkout with a fake npm. This npm installs a fake Node, which prints its
+// arguments and the lock file for which it was installed.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -25,7 +25,7 @@ const needsDebian = needsRoot || (existsSync('/etc/debian_version') ? false : 'n
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
-/** A fake npm. Like the real one, it empties `node_modules` before it installs. */
+/** A fake npm. Like the real npm, it empties `node_modules` before it installs. */
 const npm = `#!/bin/sh
 [ "$1" = --version ] && [ -e "$TOP/missing" ] && exit 127
 [ "$1" = --version ] && exit
@@ -48,7 +48,7 @@ class Checkout {
     mkdirSync(join(this.#top, 'bin'))
     copyFileSync(launcher, join(this.home, 'alcove'))
     writeFileSync(join(this.home, 'package.json'), '{}')
-    // A failing apt-get stops the launcher from installing anything on the machine that runs the tests.
+    // This fake apt-get always fails, so that the launcher installs nothing on the machine that runs the tests.
     const programs = { npm, 'apt-get': '#!/bin/sh\nexit 1\n' }
     for (const [name, text] of Object.entries(programs))
       writeFileSync(join(this.#top, 'bin', name), text, { mode: 0o755 })
@@ -69,8 +69,8 @@ class Checkout {
   }
 
   /**
-   * Runs `./alcove` with these arguments until it ends. Returns the output of the fake Node, which is empty if no
-   * Node ran.
+   * Runs `./alcove` with these arguments until it ends. Returns what the fake Node has printed: nothing if `./alcove`
+   * has started no Node.
    */
   async run(...args: string[]) {
     const child = this.start(...args)
@@ -81,8 +81,8 @@ class Checkout {
   }
 
   /**
-   * Lets apt download two packages, a Node and an npm, which are shell scripts here. Writes their checksums into the
-   * lock file, and returns them.
+   * Lets apt download two packages, one of Node and one of npm. Both are shell scripts. Writes their checksums into the
+   * lock file, and returns the checksums.
    */
   offerPackages(): string[] {
     const interpreter = '#!/bin/sh\n[ "$1" = --version ] && exit\nscript=$1; shift; exec sh "$script" "$@"\n'
@@ -105,12 +105,12 @@ class Checkout {
     return digests.map(([, digest]) => digest.toString('hex'))
   }
 
-  /** The address and the expected checksum of each file that apt has downloaded. */
+  /** For each file that apt has downloaded: its address, and the checksum that the launcher expected. */
   get downloads() {
     return readFileSync(join(this.#top, 'downloads'), 'utf8').trimEnd().split('\n')
   }
 
-  /** The arguments of each call of npm. */
+  /** The arguments with which npm was called, a line for each call. */
   get calls() {
     const file = join(this.#top, 'installs')
     return existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : []
@@ -120,7 +120,7 @@ class Checkout {
     return this.calls.length
   }
 
-  /** Resolves when npm has been started as many times as `installs` says. */
+  /** Resolves when npm has been started `installs` times in total. */
   async begun(installs: number) {
     while (this.installs < installs) await pause(20)
   }
@@ -130,7 +130,10 @@ class Checkout {
   }
 }
 
-/** Makes a checkout with packages of the lock file `old` and then the lock file `new`, as after a `git pull`. */
+/**
+ * Makes a checkout as it is after a `git pull`: its packages are those of the lock file `old`, and its lock file is
+ * `new`.
+ */
 const pulled = async () => {
   const checkout = new Checkout()
   checkout.lock('old')
@@ -140,7 +143,7 @@ const pulled = async () => {
 }
 
 suite('the launcher', { timeout: 60_000 }, () => {
-  test('`up`, `test` and `runner --join` install the packages of a changed lock file; other commands do not', async () => {
+  test('`up`, `test` and `runner --join` install packages if the lock file changed; other commands do not', async () => {
     using checkout = await pulled()
     for (const asking of ['down', 'status', 'key', 'doctor', 'purge --yes', 'runner list', 'user add test']) {
       assert.equal(await checkout.run(...asking.split(' ')), `old ${asking}`)
@@ -159,7 +162,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.equal(checkout.installs, 5)
   })
 
-  test('only `alcove test` installs development dependencies, and a later `alcove up` does not remove them', async () => {
+  test('only `alcove test` installs development dependencies, and `alcove up` does not remove them later', async () => {
     using checkout = new Checkout()
     checkout.lock('first')
     const leftOut = () => checkout.calls.map((call) => call.includes('--omit=dev'))
@@ -186,7 +189,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     })
   }
 
-  test('if an install is killed, the old packages stay; the next install waits until the orphaned npm ends', async () => {
+  test('if an install is killed, the old packages stay; the next install waits until its npm ends', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const killed = checkout.start('up')
@@ -202,7 +205,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
   })
 
-  test('without npm, apt fetches the Node and npm that the lock file names, and checks their SHA-512 sums', {
+  test('without npm, apt fetches the Node and npm that the lock file names, and their SHA-512 is checked', {
     skip: needsDebian,
   }, async () => {
     using checkout = new Checkout()
@@ -216,14 +219,14 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
   })
 
-  test('if an install is killed while it exchanges node_modules, the next command restores the old packages', async () => {
+  test('if an install is killed while it replaces node_modules, the next command restores the old packages', async () => {
     using checkout = await pulled()
     renameSync(join(checkout.home, 'node_modules'), join(checkout.home, '.alcove', 'old-packages'))
     assert.equal(await checkout.run('down'), 'old down')
     assert.equal(checkout.installs, 1)
   })
 
-  test('if two commands start at the same time, the packages are installed once', async () => {
+  test('if two commands start at the same time, only one of them installs the packages', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const both = [checkout.run('up', '1'), checkout.run('up', '2')]

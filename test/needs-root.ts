@@ -1,4 +1,4 @@
 export const isRoot = process.getuid?.() === 0
 
-/** Value for `skip` of a test that needs root: the reason, or false if we are root. */
+/** Value for the option `skip` of a test that needs root: false for root, and otherwise the reason. */
 export const needsRoot = isRoot ? false : 'needs root'

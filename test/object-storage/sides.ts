@@ -1,5 +1,5 @@
-// The parts of an upload, for tests: the real gate, the real store of contexts in a directory, and a simulated control with
-// two organizations.
+// Everything that takes part in an upload, for tests: the real gate, the real store of contexts in a directory, and a
+// simulated control with two organizations.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -17,7 +17,7 @@ import { serveGates } from '#src/runner/gate-link/socket.ts'
 import { SimulatedHost } from '#src/runner/testing/simulated-host.ts'
 import { contextBucket, contextRegion, type UploadQuestion } from '#src/wire/contexts.ts'
 
-/** What control grants to each access key. For any other key, control answers 401. */
+/** Access keys that the simulated control accepts, and what each grants. For any other key, it answers 401. */
 export const known: Record<string, { organizationId: string; secret: string; status?: number }> = {
   ALCVOURS: { organizationId: 'ours', secret: 'secret-of-ours' },
   ALCVTHEIRS: { organizationId: 'theirs', secret: 'secret-of-theirs' },
@@ -49,7 +49,7 @@ export const startUploads = async (
     response.writeHead(status, { 'content-type': 'application/json' })
     response.end(JSON.stringify(status === 200 ? { organizationId, secret, runnerAddress: `unix:${socket}` } : {}))
   })
-  // Refuse the gate's link, which the gate does not need in these tests.
+  // Refuses the link that the gate wants to open to control, because these tests do not need it.
   control.on('upgrade', (_request, socket) => socket.destroy())
   control.listen(0, '127.0.0.1')
   await once(control, 'listening')
@@ -70,7 +70,7 @@ export const startUploads = async (
     port: gate.port,
     contexts,
     time,
-    /** Makes an S3 client with the settings that the SDK uses. */
+    /** Returns an S3 client with the settings of the SDK's client. */
     client: (accessKey = 'ALCVOURS', more: { secret?: string; token?: string } = {}) =>
       new S3Client({
         region: contextRegion,
@@ -83,7 +83,7 @@ export const startUploads = async (
           sessionToken: more.token ?? sessionToken,
         },
       }),
-    /** The keys of all objects below `contexts/`. */
+    /** Returns the keys of all objects in the store that begin with `contexts/`. */
     objects: async () => {
       const keys: string[] = []
       for await (const { key } of kept.list('contexts/')) keys.push(key)

@@ -1,4 +1,5 @@
-// Uploads by the client of the public SDK, and by malicious clients.
+// Uploads files for images, with the client that the public SDK uses, and with calls that only a malicious client would
+// send.
 import assert from 'node:assert/strict'
 import { createCipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -44,12 +45,15 @@ const list = async (client: S3Client, Prefix: string) =>
     ({ Key }) => Key,
   )
 
-/** Incompressible bytes that are always the same, so that the chunk borders and the stored size are deterministic. */
+/**
+ * Returns bytes that cannot be compressed and are the same in each run. The size in the store is therefore always the
+ * same.
+ */
 const noise = (bytes: number): Buffer =>
   createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16)).update(Buffer.alloc(bytes))
 
 suite('uploading the files of a definition', () => {
-  test('files of an image definition, uploaded whole or in parts, are stored for their organization only', async () => {
+  test('files for an image, uploaded whole or in parts, are stored for their organization only', async () => {
     await using uploads = await startUploads()
     const [client, stranger] = [uploads.client(), uploads.client('ALCVTHEIRS')]
     for (const [name, bytes] of [
@@ -72,11 +76,11 @@ suite('uploading the files of a definition', () => {
     )
     assert.deepEqual([Contents?.length, IsTruncated], [3, true])
     assert.deepEqual(await list(stranger, 'theirs/'), [])
-    // Check that the store holds only tables, chunks and start times, and no remains of an upload.
+    // The store must contain only tables, chunks and start times, and nothing of an unfinished upload.
     assert.ok((await uploads.objects()).every((key) => !key.includes('/uploads/')))
   })
 
-  test('an organization cannot list or write another’s contexts, and nobody can download a context', async () => {
+  test('no organization can list or write the contexts of another, and nobody can download a context', async () => {
     await using uploads = await startUploads()
     const [client, stranger] = [uploads.client(), uploads.client('ALCVTHEIRS')]
     await client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'ours' }))
@@ -103,7 +107,7 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => key.startsWith(`contexts/ours/${hash}/`)))
   })
 
-  test('an upload under a name that is not a context’s name is refused, in any spelling', async () => {
+  test('an upload is refused if its name does not have the form of a context’s name, in any spelling', async () => {
     await using uploads = await startUploads()
     const keys = ['ours/x/context.tar', `ours/${hash}/other`, `ours/${hash}/../../theirs/${hash}/context.tar`]
     for (const Key of [
@@ -127,7 +131,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('an upload is refused if its key is unknown or expired, its signature wrong, or its date too far off', async () => {
+  test('an upload with an unknown or expired key, a wrong signature or a date too far off is refused', async () => {
     await using uploads = await startUploads()
     const put = (client: S3Client) => codeOf(client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'x' })))
     assert.equal(await put(uploads.client('ALCVNOBODY')), 'InvalidAccessKeyId')
@@ -144,7 +148,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await code({ headers: { authorization: 'Bearer x' } }), [403, 'AccessDenied'])
     for (const minutes of [-16, 16])
       assert.deepEqual(await code({ at: new Date(Date.now() + minutes * 60_000) }), [403, 'RequestTimeTooSkewed'])
-    // Use a call's signature for a call with a different path, method or header.
+    // Sends the signature of one call with another path, method or header.
     assert.deepEqual(await code({ sentPath: path.replace('ours', 'theirs') }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ method: 'POST', signedMethod: 'PUT' }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ sentPath: `${path}?uploads=` }), [403, 'SignatureDoesNotMatch'])
@@ -156,20 +160,21 @@ suite('uploading the files of a definition', () => {
     ])
   })
 
-  test('an upload whose body differs from its signed hash is not stored, and a stored context never changes', async () => {
+  test('an upload whose body differs from its signed hash is refused, and a stored context never changes', async () => {
     await using uploads = await startUploads()
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const lied = await raw(uploads, { path, body: 'signed', sent: 'forged' })
     assert.deepEqual([lied.status, /<Code>(\w+)</.exec(lied.text)?.[1]], [400, 'BadDigest'])
     assert.equal(await uploads.contexts.find(ours), undefined)
     await raw(uploads, { path, body: 'first' })
-    // Sends the call a second time, and then with a body that differs from the signed body.
+    // Sends the call again with another body, first signed and then without a signed hash. Neither may change the
+    // stored context.
     assert.equal((await raw(uploads, { path, body: 'second' })).status, 200)
     assert.equal((await raw(uploads, { path, body: 'third', payload: 'UNSIGNED-PAYLOAD' })).status, 200)
     assert.equal((await readBack(uploads)).toString(), 'first')
   })
 
-  test('an upload in chunks is stored if its checksum and signatures are right, and refused if one is wrong', async () => {
+  test('an upload in signed chunks is stored if all checksums and signatures are right, otherwise refused', async () => {
     await using uploads = await startUploads()
     const content = randomBytes(200_000)
     const name = (digit: string) => `/${contextBucket}/ours/${digit.repeat(32)}/context.tar`
@@ -195,7 +200,7 @@ suite('uploading the files of a definition', () => {
     }
   })
 
-  test('the S3 client uploads a stream, whose hash it cannot know in advance, in chunks, and it is stored', async () => {
+  test('the S3 client can upload a stream whose hash it does not know yet; the stream is sent in chunks', async () => {
     await using uploads = await startUploads()
     const content = randomBytes(300_000)
     await uploads
@@ -204,7 +209,7 @@ suite('uploading the files of a definition', () => {
     assert.ok(content.equals(await readBack(uploads)))
   })
 
-  test('an upload above a limit of bytes, parts or contexts per organization is refused, and uses no quota', async () => {
+  test('an upload above a limit of bytes, parts or contexts per organization is refused and not counted', async () => {
     const limits = { largestBytes: 6 * MiB, bytesOfOrganization: 9 * MiB, contextsOfOrganization: 3, partsOfUpload: 2 }
     await using uploads = await startUploads({ limits })
     const client = uploads.client()
@@ -230,12 +235,12 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual([await part(2), await part(3)], ['done', 'InvalidRequest'])
   })
 
-  test('a client that is silent too long is disconnected, and blocks no other client', async () => {
+  test('a client that sends nothing for too long is disconnected, and does not block other clients', async () => {
     await using uploads = await startUploads({ limits: { silentMs: 300, atOnceOfOrganization: 1 } })
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const silent = raw(uploads, { path, body: 'x'.repeat(1000), sent: 'x' })
-    // The limit is one upload at a time per organization. So the upload below succeeds only if the silent upload was
-    // disconnected.
+    // An organization may have only one upload at a time here. The upload below therefore succeeds only if the silent
+    // one has ended.
     const { text } = await silent
     assert.match(text, /<Code>RequestTimeout</)
     assert.equal((await raw(uploads, { path, body: 'whole' })).status, 200)
@@ -249,7 +254,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await list(uploads.client(), 'ours/'), [`ours/${'b'.repeat(32)}/context.tar`])
   })
 
-  test('if the object store fails, an upload is answered with ServiceUnavailable', async () => {
+  test('if the object store fails, the answer to an upload is ServiceUnavailable', async () => {
     const wrap = (store: object) =>
       Object.assign(Object.create(store), { put: () => Promise.reject(new TypeError('x')) })
     await using uploads = await startUploads({ wrap: wrap as never })
@@ -281,7 +286,7 @@ suite('stored contexts', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('a context of which a chunk is missing is not listed, and can be uploaded again', async () => {
+  test('a context that lacks a chunk in the store is not listed, and can be uploaded again', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     await client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'content' }))
@@ -297,7 +302,7 @@ suite('stored contexts', () => {
 type Raw = {
   path: string
   body: string | Buffer
-  /** A body that is sent instead of the signed body. */
+  /** The body that is sent, if it is not the body that was signed. */
   sent?: string | Buffer
   sentPath?: string
   method?: string
@@ -326,7 +331,7 @@ const sign = async ({ url }: Uploads, { path, body, method = 'PUT', ...given }: 
   return { headers: Object.fromEntries(headers as unknown as Iterable<[string, string]>), signer }
 }
 
-/** Sends a signed call that no real client would make. */
+/** Sends a signed call that can differ from what a real client would send. */
 const raw = async (uploads: Uploads, asked: Raw) => send(uploads, asked, (await sign(uploads, asked)).headers)
 
 const send = async ({ port }: Uploads, asked: Raw, signed: Record<string, string>) => {
@@ -356,7 +361,10 @@ const send = async ({ port }: Uploads, asked: Raw, signed: Record<string, string
 
 type Harm = 'checksum' | 'length' | 'cut' | 'chunk' | 'trailer'
 
-/** Sends a chunked upload, implemented independently from the documentation of Signature Version 4 ("sigv4-streaming"). */
+/**
+ * Sends an upload in signed chunks. This is written from the documentation of Signature Version 4 ("sigv4-streaming"),
+ * and shares no code with the server.
+ */
 const chunked = async (
   uploads: Uploads,
   path: string,

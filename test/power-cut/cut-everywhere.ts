@@ -1,4 +1,5 @@
-// For tests of a module that writes to a directory: records one run and returns the remains of every possible power cut.
+// Helps to test code that writes files: records one run of the code, and computes what a power cut at each moment of it
+// could leave on the disk.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,12 +8,15 @@ import { Recorder } from './recorder.ts'
 import { cutsOf, layOut } from './remains.ts'
 
 /**
- * The directory as one possible power cut leaves it. `told`: number of marks before the cut. `after`: name of the cut, for
- * messages.
+ * What one power cut leaves. `told`: how many marks were set before the cut. `directory`: has the files that are left.
+ * `after`: describes the moment of the cut, for messages.
  */
 export type Left = { told: number; directory: string; after: string }
 
-/** Runs `act` and returns what every possible power cut leaves. `directories` exist on the disk before `act` begins. */
+/**
+ * Runs `act`, and calls `look` with what each possible power cut would leave. `directories` are on the disk before
+ * `act` begins.
+ */
 export const cutEverywhere = async (
   act: (directory: string, mark: () => void) => unknown,
   look: (left: Left) => unknown,

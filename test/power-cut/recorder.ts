@@ -1,5 +1,5 @@
-// Records the file system operations of a process in order, with strace, so that only real syncs count. Threads and child
-// processes are recorded too. It needs root to attach to other processes.
+// Records in order what a process does to files, with strace. Only real calls of fsync therefore count. The threads and
+// child processes of the process are recorded too. This needs root.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,18 +8,21 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
 /**
- * A file system operation. Paths are absolute. A file without a name yet has the kernel's name, such as `/var/tmp/#123
- * (deleted)`.
+ * Something that a process has done to a file. Paths are absolute. A file that has no name yet is named as the kernel
+ * names it, such as `/var/tmp/#123 (deleted)`.
  */
 export type Operation =
   | { kind: 'create' | 'empty' | 'mkdir' | 'remove' | 'sync'; path: string }
-  /** A write. `at` is the position; undefined: the end of the file. */
+  /** Bytes were written. `at`: the position in the file; undefined means at its end. */
   | { kind: 'write'; path: string; bytes: Buffer; at: number | undefined }
   | { kind: 'cut'; path: string; length: number }
   | { kind: 'rename' | 'link'; path: string; to: string }
   | { kind: 'copy'; path: string; to: string }
   | { kind: 'sync-all' }
-  /** An acknowledgement: a call of the recorder's `mark` or, in another process, bytes written to a socket. */
+  /**
+   * The process has told somebody that its work is done: it called `mark` or, if it is another process, wrote to a
+   * socket.
+   */
   | { kind: 'told' }
 
 const calls =
@@ -56,7 +59,7 @@ export class Recorder {
     return recorder
   }
 
-  /** Records the moment of the acknowledgement, if the recorded process is this one. */
+  /** Notes that the recorded code has confirmed its work. For code in this process. */
   mark() {
     writeSync(this.#marks, '.')
   }
@@ -79,7 +82,10 @@ export class Recorder {
   }
 }
 
-/** Splits a trace into one system call per line. Joins the two parts of an interrupted call. */
+/**
+ * Splits the output of strace into lines with one system call each. If a call was interrupted, its two parts are
+ * joined.
+ */
 const wholeCalls = (trace: string): string[] => {
   const begun = new Map<string, string>()
   const whole: string[] = []
@@ -95,7 +101,7 @@ const wholeCalls = (trace: string): string[] => {
 
 const escapes: Record<string, number> = { n: 10, t: 9, r: 13, v: 11, f: 12, '"': 34, '\\': 92 }
 
-/** Decodes a string as strace prints it. */
+/** Returns the bytes of a string in the form in which strace prints it. */
 const bytesOf = (text: string): Buffer => {
   const bytes: number[] = []
   for (const [piece] of text.matchAll(/\\[0-7]{1,3}|\\x[0-9a-f]{2}|\\.|[^\\]/gs)) {
@@ -166,8 +172,8 @@ const matchers: [RegExp, (found: (string | undefined)[], result: number) => Oper
 ]
 
 /**
- * The write position of each open file, by path. A file that is opened a second time before it is closed is not
- * supported.
+ * The position in each open file at which the next write goes. The files are known by path, so a file must not be
+ * opened twice at the same time.
  */
 class Positions {
   readonly #next = new Map<string, number>()
@@ -184,7 +190,10 @@ class Positions {
     if (sought !== undefined) this.#next.set(sought, result)
   }
 
-  /** Returns the write position and advances it; undefined: the end of the file. */
+  /**
+   * Returns the position of the next write, and moves it on by `length`. Undefined: the write goes to the end of the
+   * file.
+   */
   take(path: string, length: number): number | undefined {
     if (this.#appended.has(path)) return undefined
     const at = this.#next.get(path) ?? 0
@@ -193,7 +202,10 @@ class Positions {
   }
 }
 
-/** Parses a trace. Resolves a path of a descriptor in /proc to the file that was open as that descriptor. */
+/**
+ * Reads the output of strace. A path in /proc that stands for a descriptor is replaced by the path of the file that was
+ * open there.
+ */
 const readOperations = (trace: string, isTold: (path: string) => boolean): Operation[] => {
   const opened = new Map<string, string>()
   const positions = new Positions()

@@ -1,12 +1,16 @@
-// Computes what may be left on a disk if the power fails after some of the recorded operations. POSIX promises only this:
-// contents are durable once the file is synced, and names once their directory is synced. Other changes may be lost or not.
+// Computes what is left on a disk if the power fails after some of the recorded operations. POSIX guarantees two
+// things: the content of a file that was synced, and the names in a directory that was synced. Any other change may be
+// lost.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import type { Operation } from './recorder.ts'
 
 type File = { bytes: Buffer; synced: Buffer; isDirectory: boolean }
 
-/** What a power cut may do to changes that were not synced. File systems differ, and our promises must hold on each of them. */
+/**
+ * What may happen to changes that were not synced. This differs between file systems, and our code must be right on all
+ * of them.
+ */
 export const fates = ['all of it lost', 'names kept, contents lost', 'all of it kept'] as const
 export type Fate = (typeof fates)[number]
 
@@ -20,7 +24,10 @@ const written = (before: Buffer, bytes: Buffer, at: number): Buffer => {
   return after
 }
 
-/** A simulated disk. It starts with synced files and then receives operations. Paths are absolute. */
+/**
+ * A simulated disk. At first, everything on it is synced. Then it is told each operation of a recording. Paths are
+ * absolute.
+ */
 export class Disk {
   readonly #names = new Map<string, File>()
   readonly #durable = new Map<string, File>()
@@ -57,7 +64,7 @@ export class Disk {
           this.#names.delete(path)
           this.#names.set(operation.to + path.slice(operation.path.length), file)
         }
-        // Renaming a directory moves its durable contents too.
+        // If a directory is renamed, the synced files in it get another path too.
         for (const [path, file] of [...this.#durable]) {
           if (path === operation.path || !isBelow(operation.path, path)) continue
           this.#durable.set(operation.to + path.slice(operation.path.length), file)
@@ -104,7 +111,10 @@ export class Disk {
     for (const [name, each] of this.#names) if (dirname(name) === path) this.#durable.set(name, each)
   }
 
-  /** The files that are left below `directory`, by relative path. If a directory is lost, so are its contents. */
+  /**
+   * Returns the files that are left below `directory`, by their relative paths. If a directory is lost, everything in
+   * it is lost.
+   */
   remains(directory: string, fate: Fate): Map<string, Buffer | undefined> {
     const names = fate === 'all of it lost' ? this.#durable : this.#names
     const has = (path: string): boolean =>
@@ -118,7 +128,7 @@ export class Disk {
     )
   }
 
-  /** Whether a directory existed before the recording, which is true if no operation made it. */
+  /** Whether a directory existed before the recording: no recorded operation has made it. */
   #wasThere(path: string): boolean {
     return !this.#names.has(path) && !this.#durable.has(path)
   }
@@ -133,8 +143,8 @@ const concerns = (operation: Operation, directory: string): boolean =>
 export type Cut = { told: number; fate: Fate; remains: Map<string, Buffer | undefined>; after: string }
 
 /**
- * Yields all power cuts: before the first operation and after each operation, with each fate. `told` counts the acknowledgements
- * before the cut.
+ * Returns all power cuts: before the first operation and after each one, each with every possible fate of the unsynced
+ * changes. `told`: how many marks were set before the cut.
  */
 export function* cutsOf(operations: readonly Operation[], directory: string, disk = new Disk()): Generator<Cut> {
   let told = 0
@@ -147,7 +157,7 @@ export function* cutsOf(operations: readonly Operation[], directory: string, dis
   }
 }
 
-/** Writes the remaining files into an empty directory, so that the program can read them. */
+/** Writes files into an empty directory, so that the tested code can read them as it would after a power cut. */
 export const layOut = (remains: Map<string, Buffer | undefined>, directory: string): void => {
   for (const [path, bytes] of remains) {
     const place = join(directory, path)

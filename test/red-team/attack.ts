@@ -1,4 +1,4 @@
-// The type of an attack on one boundary of SECURITY.md's table, and the function that runs a list of attacks.
+// The type of an attack on a boundary that SECURITY.md lists, and the function that runs attacks.
 import type { Box } from '../sandboxes/box.ts'
 import type { Platform } from '../sandboxes/harness.ts'
 
@@ -17,8 +17,8 @@ export const boundaries = [
 ] as const
 
 /**
- * The targets of an attack: a server (`platform`) and two of its sandboxes. Commands in `box` run as the default user, commands
- * in `root` as uid 0.
+ * What attacks are tried on: a server (`platform`) and two of its sandboxes. Commands in `box` run as the default user,
+ * and those in `root` as root.
  */
 export type Ground = { platform: Platform; box: Box; root: Box }
 
@@ -27,23 +27,26 @@ export type Verdict = { result: 'held' | 'not held' | 'could not be tried'; sent
 export type Attack = {
   name: string
   boundary: (typeof boundaries)[number]
-  /** Tries the attack. Throws if the attack could not be tried. */
+  /** Tries the attack and returns whether the boundary has held. Throws if the attack could not be tried. */
   try: (ground: Ground) => Promise<Verdict>
 }
 
 export const held = (sentence: string): Verdict => ({ result: 'held', sentence })
 export const notHeld = (sentence: string): Verdict => ({ result: 'not held', sentence })
 
-/** Makes a verdict: the boundary held if `got` is empty. */
+/** Returns the result of an attack: `got` lists what the attacker got, so the boundary has held if it is empty. */
 export const unless = (got: readonly string[], sentence: string): Verdict =>
   got.length === 0 ? held(sentence) : notHeld(`got through: ${got.join('; ').slice(0, 300)}`)
 
 export type Row = Attack & Verdict
 
-/** Time limit of each attack in ms. */
+/** How many ms an attack may take. */
 const attackMs = 40_000
 
-/** Runs the attacks one after the other, so that no two attacks load the two sandboxes at the same time. */
+/**
+ * Runs the attacks one after the other, because two attacks at the same time would influence each other in the two
+ * sandboxes.
+ */
 export const runAttacks = async (
   attacks: readonly Attack[],
   ground: Ground,

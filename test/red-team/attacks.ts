@@ -1,4 +1,4 @@
-// The table of attacks, which `alcove test --red-team` and the ordinary tests run.
+// All attacks. `alcove test --red-team` and test/sandboxes/red-team.test.ts run them.
 import type { Attack } from './attack.ts'
 import { attacksFromInside } from './inside.ts'
 import { attacksFromOutside } from './outside.ts'
@@ -6,7 +6,10 @@ import { attacksOnSockets } from './sockets.ts'
 
 const isOfResources = ({ boundary }: Attack) => boundary === 'sandbox → resources'
 
-/** All attacks. Attacks on resources are last, because they leave a sandbox without resources for a moment. */
+/**
+ * All attacks in the order in which they run. Those on resources come last, because a sandbox needs a moment to recover
+ * from them.
+ */
 export const attacks: readonly Attack[] = [
   ...attacksFromInside.filter((attack) => !isOfResources(attack)),
   ...attacksFromOutside,

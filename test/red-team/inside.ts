@@ -1,13 +1,16 @@
-// Attacks by code in a sandbox on the host, the limits, the networks and the runner.
+// Attacks by code in a sandbox: on the host, on the sandbox's limits, on networks and on the runner.
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Box } from '../sandboxes/box.ts'
 import { type Attack, held, notHeld, unless } from './attack.ts'
 
-/** A command that runs a Python program. The program's text is encoded, so that error messages cannot quote it. */
+/**
+ * Returns a command that runs a Python program. The program is encoded, so that an error message cannot contain its
+ * text by accident.
+ */
 const python = (program: string) => `echo ${Buffer.from(program).toString('base64')} | base64 -d | python3 - 2>&1`
 
-/** Runs commands that must all fail, and returns those that succeeded. */
+/** Runs commands that must all fail. Returns those that have succeeded. */
 const thatWork = async (box: Box, commands: readonly string[]): Promise<string[]> => {
   const script = commands.map((command, index) => `(${command}) >/dev/null 2>&1 && echo ${index}`).join('\n')
   const { result } = await box.try(`${script}\ntrue`)
@@ -46,8 +49,8 @@ for name, (amd, arm) in calls.items():
   elif ctypes.get_errno() not in (1, 38): print(name, ctypes.get_errno())`)
 
 /**
- * Machine code with which a 64-bit program reaches the 32-bit system calls: `push rbx; mov eax, edi; mov ebx, esi; int 0x80; pop
- * rbx; ret`.
+ * Machine code that lets a 64-bit program make a 32-bit system call: `push rbx; mov eax, edi; mov ebx, esi; int 0x80;
+ * pop rbx; ret`.
  */
 const callsOf32Bits = python(`
 import ctypes, mmap, platform
@@ -89,7 +92,7 @@ export const attacksFromInside: readonly Attack[] = [
     try: async ({ root }) => {
       const status = await root.run('cat /proc/self/status')
       const isFiltered = /^Seccomp:\t2$/m.test(status) && /^NoNewPrivs:\t1$/m.test(status)
-      // A kernel without support for 32-bit programs kills the program that tries these calls.
+      // If the kernel cannot run 32-bit programs, it kills a program that tries these calls.
       const said = [await root.run(callsThatOpenTheKernel), (await root.try(callsOf32Bits)).result]
       const calls = said.flatMap((text) => text.split('\n')).filter(Boolean)
       return unless([...(isFiltered ? [] : ['there is no filter']), ...calls], 'the filter refuses them')

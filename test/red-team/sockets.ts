@@ -1,4 +1,5 @@
-// Attacks by an attacker who controls one of our programs: on the agents' sockets, and on the runner with requests of a gate.
+// Attacks by somebody who controls one of our programs: on the sockets of the agents, and on the runner with the
+// requests that a gate can send.
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -8,7 +9,7 @@ import { Frames, frameOf } from '#src/kit/length-frames.ts'
 import { dataDirectoryAt } from '#src/up/data-directory.ts'
 import { type Attack, unless } from './attack.ts'
 
-/** Opens a socket with the rights of this user only. */
+/** Connects to a unix socket with only the rights that this user has. */
 const openAs = (uid: number, path: string): Socket => {
   const groups = process.getgroups?.() ?? []
   process.setgroups?.([])
@@ -38,7 +39,7 @@ const opens = async (uid: number, path: string): Promise<boolean> => {
 const nobody = 65_534
 const hash = 'a'.repeat(32)
 
-/** Messages that request more than a gate may have, or that are not valid requests. */
+/** Messages that ask for more than a gate may have, or that are no valid requests. */
 const tooMuch: readonly string[] = [
   '{"ask":"start","sandboxId":"box"}',
   '{"ask":"exec","sandboxId":"box","argv":["id"]}',
@@ -52,7 +53,7 @@ const tooMuch: readonly string[] = [
   `${'['.repeat(100_000)}`,
 ]
 
-/** Sends a message to the runner and returns its answer; `undefined` if it closes the connection. */
+/** Sends a message to the runner and returns the answer. Returns `undefined` if the runner closes the connection. */
 const answerTo = async (path: string, message: Uint8Array): Promise<unknown> => {
   const socket = openAs(users.gate, path)
   try {

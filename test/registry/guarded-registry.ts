@@ -1,4 +1,5 @@
-// For tests: makes a registry on loopback demand an account, by itself or through a token service of its own.
+// Makes a registry on loopback require an account, for tests. It checks passwords itself, or names a token service that
+// does.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { TestRegistry } from '#src/runner/images/testing/registry.ts'
@@ -7,11 +8,11 @@ type Way = 'basic' | 'token'
 
 export class GuardedRegistry {
   readonly registry: TestRegistry
-  /** Passwords by username. A test may change them. */
+  /** The password of each username. A test may change them. */
   readonly accounts: Map<string, string>
-  /** Every `Authorization` that the registry and the token service have received. */
+  /** Each value of the header `Authorization` that the registry or the token service has received. */
   readonly received: string[] = []
-  /** URL of the token service, which the registry names in its 401 answers. Default: the token service of this class. */
+  /** URL of the token service that the registry names in its 401 answers. Default: the token service of this object. */
   realm: string
   readonly #tokens: Server
 
@@ -38,7 +39,7 @@ export class GuardedRegistry {
           : guarded.#note(authorization) && /^Bearer token-of-/.test(authorization)
       if (isAllowed) return answer
       const challenge = way === 'basic' ? 'Basic realm="images"' : `Bearer realm="${guarded.realm}",service="tokens"`
-      // A malicious registry repeats the received credentials in its error.
+      // This error repeats the received credentials, which a malicious registry might do.
       const body = Buffer.from(JSON.stringify({ errors: [{ code: 'UNAUTHORIZED', message: authorization }] }))
       return { ...answer, status: 401, body, headers: { 'www-authenticate': challenge } }
     }
@@ -54,7 +55,7 @@ export class GuardedRegistry {
     return true
   }
 
-  /** Returns the username of a right account. */
+  /** Returns the username if the header has the right password for it; otherwise undefined. */
   #isAllowed(authorization = ''): string | undefined {
     this.#note(authorization)
     const [, encoded = ''] = /^Basic (.+)$/.exec(authorization) ?? []

@@ -1,10 +1,10 @@
-// A simulated browser for a sign-in: it keeps cookies per host and follows redirects one step at a time.
+// A simulated browser with which tests sign in. It keeps the cookies of each host, and follows redirects one at a time.
 import type { TestControl } from '../control/harness.ts'
 
 export type Page = {
   url: string
   status: number
-  /** Target of the redirect, if the answer is a redirect. */
+  /** Where the answer redirects to. Undefined: it is no redirect. */
   location: string | undefined
   text: string
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there
@@ -29,7 +29,7 @@ export class Browser {
     this.#control = control
   }
 
-  /** Returns the cookies that the browser would send to this origin. */
+  /** Returns the cookies that the browser would send to `origin`. */
   cookies(origin: string): Map<string, string> {
     const jar = this.#jars.get(origin) ?? new Map<string, string>()
     this.#jars.set(origin, jar)
@@ -74,7 +74,10 @@ export class Browser {
     return { status: reply.status, text: await reply.text(), headers: plain }
   }
 
-  /** Follows the provider's redirects and fills in its form. Stops at the redirect back to control. */
+  /**
+   * Signs in at the identity provider: follows its redirects and fills in its form. Stops at the redirect back to
+   * control.
+   */
   async signInAt(url: string, login: string): Promise<string> {
     const { publicUrl } = this.#control.parts.settings
     let page = await this.go(url)

@@ -1,4 +1,4 @@
-// An organization with single sign-on by a real provider, and people who sign in with a simulated browser.
+// An organization that uses single sign-on with a real identity provider. People sign in with a simulated browser.
 import assert from 'node:assert/strict'
 import { readNetworks } from '#src/kit/networks.ts'
 import { type ControlOptions, startControl, type TestControl } from '../control/harness.ts'
@@ -11,17 +11,20 @@ export const developer = '00000000-0000-0000-0000-000000000001'
 export type SsoControl = AsyncDisposable & {
   app: TestControl
   providerId: string
-  /** URL at which a sign-in of this organization begins. */
+  /** URL at which the people of this organization begin to sign in. */
   startUrl: string
-  /** Changes the identity provider's settings by the API, as the owner. */
+  /** Changes the organization's settings for its identity provider, by the API as the owner. */
   change: (change: object) => Promise<void>
-  /** Makes a whole sign-in and returns the last page. Default: in a new browser. */
+  /** Signs a person in and returns the last page. Without `browser`, a new one is used. */
   signIn: (login: string, browser?: Browser) => Promise<Page>
-  /** Makes a sign-in without its last step. Returns the URL to which the provider redirects the browser. */
+  /** Signs a person in up to the last step. Returns the URL to which the identity provider then redirects the browser. */
   comeBack: (login: string, browser: Browser) => Promise<string>
 }
 
-/** Creates an organization with the domain `example.com`. New users get the role Developer. */
+/**
+ * Creates an organization whose identity provider is responsible for the domain `example.com`. New users get the role
+ * Developer.
+ */
 export const startSso = async (
   provider: TestProvider,
   more: object = {},

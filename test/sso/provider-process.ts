@@ -1,5 +1,5 @@
-// A real OpenID provider (oidc-provider) as a separate process, with accounts and keys chosen by the test. It sends its
-// address and gets commands over the IPC channel. People sign in with a form and cookies.
+// A real OpenID provider (oidc-provider) in a process of its own. It sends its address over the IPC channel, on which
+// the test sets its accounts and keys. People sign in with a form and cookies.
 
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -13,7 +13,7 @@ type Accounts = Record<string, Record<string, unknown>>
 
 const stored = new Map<string, AdapterPayload>()
 
-/** Storage that outlives the provider object, which is created again when its keys change. */
+/** Storage for the provider object. When the keys change, a new provider object is made, and the storage stays. */
 const adapter = (model: string): Adapter => {
   const keyOf = (id: string) => `${model} ${id}`
   const find = (is: (payload: AdapterPayload) => boolean) => [...stored.values()].find(is)
@@ -70,7 +70,7 @@ const configurationWith = (key: JWK): Configuration => ({
       : { accountId, claims: async () => ({ sub: accountId, ...accounts[accountId] }) },
   interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
   jwks: { keys: [key as never] },
-  // A person who signs in also consents to everything.
+  // Whoever signs in here also agrees to everything that a client asks for.
   loadExistingGrant: async (context) => {
     const { session, client, provider: current } = context.oidc
     const known = session!.grantIdFor(client!.clientId)
@@ -132,6 +132,6 @@ process.on('message', ({ id, order }: { id: number; order: ProviderOrder }) => {
   obey(order).then((answer) => process.send?.({ id, answer }))
 })
 process.on('disconnect', () => process.exit(0))
-// This process is always killed, and later ones start faster with its compiled code.
+// Stores the compiled code now, because this process is always killed. Later processes start faster with it.
 flushCompileCache()
 process.send?.({ issuer })

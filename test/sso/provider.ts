@@ -22,20 +22,20 @@ export type ProviderOrder =
 export type TestProvider = AsyncDisposable & {
   issuer: string
   setup: ProviderSetup
-  /** Sets the accounts: for each login name, its claims. */
+  /** Sets all accounts of the provider: the claims for each login name. */
   setAccounts: (accounts: Record<string, Record<string, unknown>>) => Promise<void>
-  /** Makes the provider sign with a new key from now on, and publish only this key. */
+  /** Makes the provider sign with a new key, and publish only that key. */
   rotate: () => Promise<void>
-  /** Sets whether ID tokens contain the email address, or only the userinfo endpoint returns it. */
+  /** True: ID tokens contain the email address. False: only the userinfo endpoint returns it. */
   setClaimsInToken: (inToken: boolean) => Promise<void>
-  /** Returns the paths of requests since the last call of this function. */
+  /** Returns the paths of the requests that came since the last call of this function. */
   takeAsked: () => Promise<string[]>
   stop: () => Promise<void>
 }
 
 const standardSetup: ProviderSetup = {
   clientId: 'alcove-client',
-  // This secret contains characters that must be encoded for HTTP Basic authentication.
+  // This secret has characters that a client must encode for HTTP Basic authentication.
   clientSecret: 'secret:of/the+client%',
   redirectUri: 'http://control.test:3000/api/auth/sso/callback',
   authMethod: 'client_secret_basic',

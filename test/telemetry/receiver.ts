@@ -1,4 +1,4 @@
-// An OTLP/HTTP receiver for tests: stores everything that it receives, and parses JSON.
+// A receiver for telemetry (OTLP over HTTP) for tests. It stores everything that it receives, and parses what is JSON.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -23,13 +23,13 @@ export type SeenMetric = { service: string; name: string; unit: string; points: 
 export type Posted = { path: string; headers: IncomingMessage['headers']; body: Buffer }
 
 export type Receiver = {
-  /** Value for OTEL_EXPORTER_OTLP_ENDPOINT. */
+  /** The value of OTEL_EXPORTER_OTLP_ENDPOINT for programs that send to this receiver. */
   url: string
   posted: readonly Posted[]
   spans: () => SeenSpan[]
   lines: () => SeenLine[]
   metrics: () => SeenMetric[]
-  /** Resolves when `done` returns true, which is checked whenever data arrives. Rejects after a time limit. */
+  /** Resolves when `done` returns true, which is checked whenever data arrives. Rejects if that takes too long. */
   until: (what: string, done: () => boolean) => Promise<void>
   [Symbol.asyncDispose]: () => Promise<void>
 }
@@ -89,7 +89,10 @@ const metricsIn = (sent: Sent): SeenMetric[] =>
 
 const waitMs = 60_000
 
-/** Starts a receiver. `answer` answers each request after it was read. Default: 200 with an empty body. */
+/**
+ * Starts a receiver. `answer` is called for each request when it has been read. Default: answers 200 with an empty JSON
+ * object.
+ */
 export const startReceiver = async (
   answer: (response: ServerResponse) => void = (response) => response.writeHead(200).end('{}'),
 ): Promise<Receiver> => {
