@@ -19,13 +19,13 @@ const { values, positionals } = parseArgs({
     count: { type: 'string', default: '25' },
     seed: { type: 'string', default: '1' },
     /**
-     * True: runs only tests of pure code, and mutates only the source files that these tests import. This takes seconds
-     * instead of minutes.
+     * True: runs only tests of code that starts no program and needs no database. Changes only source files that such
+     * tests import. This takes seconds instead of minutes.
      */
     pure: { type: 'boolean', default: false },
     /** Time limit of one test file, in seconds. */
     seconds: { type: 'string', default: '120' },
-    /** Most test files that run for each change. */
+    /** Maximum number of test files that run for one change. */
     files: { type: 'string', default: '6' },
   },
 })
@@ -40,8 +40,8 @@ const tests = globSync('{src,test}/**/*.test.ts')
   .filter((path) => !values.pure || needsOf(path).size === 0)
   .sort()
 /**
- * Lists the tests for a source file, nearest first: tests of the file's name, tests in its folder, tests that import
- * it. Then come tests in the folders above.
+ * Lists the tests for a source file, the most useful first: tests with the file's name, tests in its folder, tests that
+ * import it. At the end come tests in the folders above it.
  */
 const nearestTests = (source: string): string[] => {
   const [folder, name] = [dirname(source), basename(source, '.ts')]
@@ -75,8 +75,8 @@ const choose = (): Change[] => {
 }
 
 /**
- * Copies the checkout, because confined programs see only the checkout from which they are started. Unchanged files are
- * hard links.
+ * Copies the checkout, so that changes are made only in the copy. Confined programs see only the checkout from which
+ * they were started, so the copy must be complete. Files that are not changed are hard links.
  */
 const copyCheckout = (): string => {
   mkdirSync('.alcove', { recursive: true })
@@ -98,14 +98,17 @@ const where = ({ source, mutation }: Change): string => {
 
 const copy = copyCheckout()
 const remove = () => rmSync(copy, { recursive: true, force: true })
-/** Kills the running tests, which may never end after a mutation. Each test leads a process group. */
+/**
+ * Kills the tests that run. After a change of the source, a test may never end. Each test is the leader of a process
+ * group.
+ */
 const endTests = () => {
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').split(' ').filter(Boolean)
   for (const pid of children) {
     try {
       process.kill(-pid, 'SIGKILL')
     } catch {
-      // The process leads no group, or has already ended.
+      // This process is not the leader of a group, or has ended.
     }
   }
 }
@@ -130,7 +133,7 @@ try {
   const env = { ...process.env, NODE_COMPILE_CACHE: join(scratch, 'compiled'), ALCOVE_TEST_DATABASE_URL: database?.url }
   const isRed = async (test: string): Promise<boolean> =>
     hasFailed(await runTestFile(test, { scratch, env, timeoutSeconds: seconds! }))
-  /** The result of each test file without a change. If a file fails without a change, its failures prove nothing. */
+  /** For each test file, whether it fails without any change. If so, its failures say nothing about a change. */
   const redAnyway = new Map<string, boolean>()
 
   const survivors: string[] = []

@@ -1,5 +1,6 @@
-// Finds single changes of a source file that should make a test fail. Our packages include no parser, so the formatted text is
-// searched. Types, comments, strings and regular expressions are blanked first; positions stay the same.
+// Finds places in a source file where a small change should make a test fail. There is no parser among our packages, so
+// the formatted text is searched. Types, comments, strings and regular expressions are first replaced by spaces, so
+// that positions stay right.
 import { stripTypeScriptTypes } from 'node:module'
 
 export type Mutation = { start: number; end: number; text: string; what: string }
@@ -7,17 +8,17 @@ export type Mutation = { start: number; end: number; text: string; what: string 
 const blank = (text: string) => text.replace(/[^\n]/g, ' ')
 
 /**
- * Matches comments, quoted strings, regular expressions, and the borders of template literals and of their `${…}`
- * parts.
+ * Matches what must not be searched: comments, strings, regular expressions. It also matches the beginning and end of
+ * templates, and of the `${…}` in them.
  */
 const token =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|(?<=[(,=:[!&|?{};\n]\s*|return )\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/\w*|`|\$\{|[{}]/g
 
-/** Returns the code with blanked strings, and the positions of the texts in template literals. */
+/** Returns the code with spaces in place of strings, and the positions of the texts in templates. */
 const split = (source: string): { code: string; templates: [start: number, end: number][] } => {
   const code: string[] = []
   const templates: [number, number][] = []
-  /** The open constructs at this position: a template, a `${…}` part, or a block. */
+  /** What is open at this position, outermost first: a template, the `${…}` in a template, or a block. */
   const open: ('`' | '${' | '{')[] = []
   let from = 0
   const end = (at: number) => {
@@ -64,7 +65,7 @@ const rules: [RegExp, (found: string) => [text: string, what: string]][] = [
   [/^ +[\w.#]+ [-+]?= [^\n]*[^\n{([,=>|&?:]$(?!\n +[.?&|:+])/gm, () => [';', 'drop the assignment']],
 ]
 
-/** Matches an SQL condition up to the next clause or the end of the line. */
+/** Matches one condition of an SQL query, up to the next clause or the end of the line. */
 const clause = /\b(?:and|or) [^\n]*?(?=\s+(?:and|or|returning|order|group|limit|for)\b|\)*$)/gm
 const isQuery = (text: string) => /\b(?:select|update|delete from|insert into)\b/.test(text)
 
@@ -84,7 +85,7 @@ export const mutationsOf = (source: string): Mutation[] => {
       return { start: index, end: index + found.length, text, what }
     }),
   )
-  /** The search covers a whole query, from its first text to its last, because a condition may contain `${…}` parts. */
+  /** A query is searched from its first text to its last, because a condition may contain `${…}`. */
   const queries = templates.filter(([start, end]) => isQuery(source.slice(start, end)))
   const inQueries = queries.flatMap(([start]) => {
     const end = source.indexOf('`', start)
@@ -100,7 +101,10 @@ export const mutationsOf = (source: string): Mutation[] => {
 export const applied = (source: string, { start, end, text }: Mutation): string =>
   source.slice(0, start) + text + source.slice(end)
 
-/** Returns a generator of pseudo-random numbers between 0 and 1; the same seed gives the same numbers (mulberry32). */
+/**
+ * Returns a function that generates numbers from 0 to 1 which look random. A seed always gives the same numbers
+ * (mulberry32).
+ */
 export const randomOf = (seed: number) => () => {
   seed = (seed + 0x6d2b79f5) | 0
   let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed)

@@ -1,6 +1,6 @@
-// Generates docs/reference/ from the tables of the code: `node scripts/print-reference.ts`. With `--check`, it only
-// lists the files that are out of date. These files must not be edited by hand. scripts/reference/ has a file for each
-// page. The servers read two printed files: the calls of the public API that they do not serve, with the reasons.
+// Generates docs/reference/ from the code: `node scripts/print-reference.ts`. These files must not be edited by hand.
+// With `--check`, it only lists the files that are out of date. scripts/reference/ has a file for each page. Two
+// generated files are not pages: servers read from them which calls of the public API they do not serve, and why.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { openDatabase, type Sql } from '#src/control/storage/database.ts'
@@ -23,7 +23,7 @@ import { volumesPage } from './reference/volumes.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** Path and content of every printed file. `sql` queries a migrated database. */
+/** Returns the path and the content of every generated file. `sql`: a database with all migrations. */
 const printFiles = async (sql: Sql): Promise<Record<string, string>> => ({
   ...Object.fromEntries(
     Object.entries(await printPages(sql)).map(([name, text]) => [`docs/reference/${name}`, text] as const),
@@ -32,7 +32,7 @@ const printFiles = async (sql: Sql): Promise<Record<string, string>> => ({
   'src/toolbox/unserved.json': unservedFile('toolbox-api-client'),
 })
 
-/** File name and content of every page of docs/reference. */
+/** Returns the name and the content of each page of docs/reference. */
 const printPages = async (sql: Sql): Promise<Record<string, string>> => ({
   'compatibility.md': compatibilityPage(),
   'dockerfiles.md': dockerfilesPage(),
@@ -58,13 +58,13 @@ const readIfThere = (name: string) => {
   }
 }
 
-/** Lists the printed files that differ from newly generated ones. */
+/** Lists the files whose content differs from what the code gives now. */
 export const findStaleFiles = async (sql: Sql): Promise<string[]> =>
   Object.entries(await printFiles(sql))
     .filter(([name, text]) => readIfThere(name) !== text)
     .map(([name]) => name)
 
-/** Runs `work` on a new database with all migrations applied. */
+/** Calls `work` with a new database to which all migrations have been applied. */
 const withMigrated = async (work: (sql: Sql) => Promise<void>) => {
   const { url, stop } = await startTestPostgres()
   const database = openDatabase(url, { max: 1 })

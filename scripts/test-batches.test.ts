@@ -5,7 +5,7 @@ import { batchesOf } from './test-batches.ts'
 const needDatabases = ['regions', 'members', 'roles', 'meters'].map((noun) => `src/control/${noun}/routes.test.ts`)
 const pure = ['src/kit/log.test.ts', 'src/kit/rate.test.ts']
 const startsPrograms = 'scripts/test-file.test.ts'
-/** A test file that has a database, and that replaces the clock of its whole process. */
+/** A test file that needs a database, and that changes the clock of its whole process. */
 const mocks = 'src/control/rate-limits/limits.test.ts'
 
 suite('the files of one process', () => {
@@ -20,7 +20,7 @@ suite('the files of one process', () => {
     assert.deepEqual(batchesOf([mocks, ...needDatabases], 1), [[mocks], needDatabases])
   })
 
-  test('test files are split into batches so that every lane has some to run', () => {
+  test('test files are split into so many batches that every lane has one', () => {
     const [first, second, third, fourth] = needDatabases
     assert.deepEqual(batchesOf(needDatabases, 3), [
       [first, second],

@@ -6,12 +6,12 @@
 import { readFileSync } from 'node:fs'
 import { needsOf } from './test-needs.ts'
 
-/** Files that run in one process. */
+/** Test files that one process runs, one after the other. */
 export type Batch = readonly string[]
 
 /**
- * Matches the text of a test file that affects its process, or measures it. A mock or a change of `process` would
- * affect all files of the process. A measurement of the process would include all of its files.
+ * Matches test files that change their process or measure it. A mock, or a change of `process`, would affect all other
+ * files of the process. A measurement would include all other files.
  */
 const concernsProcess = /\bmock\b|\bprocess\.|syncBuiltinESMExports/
 
@@ -20,12 +20,15 @@ const mayShare = (file: string): boolean => {
   return (needs.has('database') || !needs.has('programs')) && !concernsProcess.test(readFileSync(file, 'utf8'))
 }
 
-/** Most files in one process. With more files, one lane would still be busy when all other lanes have finished. */
+/**
+ * Maximum number of files in one process. With more, one lane would still be busy with a long batch when the others
+ * have finished.
+ */
 const mostFiles = 8
 
 export const eachAlone = (files: readonly string[]): Batch[] => files.map((file) => [file])
 
-/** Splits files into batches, in order. Each of `lanes` lanes gets a batch if there are enough files. */
+/** Splits files into batches, in their order. If there are enough files, each of `lanes` lanes gets a batch. */
 export const batchesOf = (files: readonly string[], lanes: number): Batch[] => {
   const sharing = files.filter(mayShare)
   const size = Math.max(1, Math.min(mostFiles, Math.ceil(sharing.length / lanes)))

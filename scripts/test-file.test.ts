@@ -13,12 +13,12 @@ suite('running one test file', () => {
   const run = async (code: string, timeoutSeconds = 60, name?: string) => {
     const file = join(scratch, 'sample.test.mjs')
     writeFileSync(file, `import { after, suite, test } from 'node:test'\n${code}`)
-    // If this variable were set, the inner test runner would report to the outer one.
+    // Without this, the test runner that this test starts would report to the test runner that runs this test.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     return runTestFile(file, { scratch, env, timeoutSeconds, name })
   }
 
-  test('a run counts tests but not suites, and names a test with its suites', async () => {
+  test('a run counts tests but not suites, and the name of a test contains the names of its suites', async () => {
     const { results, output } = await run(`
       suite('outer', () => {
         suite('inner', () => { test('passes', () => { console.log('said aloud') }) })
@@ -38,7 +38,7 @@ suite('running one test file', () => {
     assert.match(output, /said aloud/)
   })
 
-  test('a test file that does not end is killed and fails, even if its tests passed', async () => {
+  test('a test file that never ends is killed and counts as failed, even if its tests passed', async () => {
     const { results } = await run(`test('passes', () => {}); setInterval(() => {}, 1000)`, 2)
     assert.deepEqual(
       results.map(({ outcome }) => outcome),
@@ -47,7 +47,7 @@ suite('running one test file', () => {
     assert.match(results[1]?.detail ?? '', /did not end within 2 s/)
   })
 
-  test('a test that hangs is reported by name, and the tests after it still run', async () => {
+  test('a test that never ends is reported by its name, and the tests after it still run', async () => {
     const { results } = await run(
       `suite('s', () => { test('hangs', () => new Promise(() => setInterval(() => {}, 1000))); test('passes', () => {}) })`,
       4,
@@ -76,7 +76,7 @@ suite('running one test file', () => {
     assert.deepEqual(results, [{ name: '(file)', outcome: 'failed', detail: 'has no tests' }])
   })
 
-  test('with --name, only tests whose name contains that text run; if there is none, the file fails', async () => {
+  test('with --name, only tests whose name contains the text run; a file without such a test fails', async () => {
     const code = `suite('s', () => { test('a.b (c)', () => {}); test('axb c', () => { throw new Error('ran') }) })`
     const { results } = await run(code, 60, 'a.b (c)')
     assert.deepEqual(results, [{ name: 's › a.b (c)', outcome: 'passed' }])
@@ -84,14 +84,14 @@ suite('running one test file', () => {
     assert.deepEqual(none.results, [{ name: '(file)', outcome: 'failed', detail: 'has no test named "a.b (d)"' }])
   })
 
-  test('a hook that fails makes the file fail, even if all of its tests passed', async () => {
+  test('if a hook fails, its file fails even if all tests of the file passed', async () => {
     const { results } = await run(
       `suite('s', () => { test('passes', () => {}); after(() => { throw new Error('in hook') }) })`,
     )
     assert.ok(results.some(({ outcome, detail }) => outcome === 'failed' && /in hook/.test(detail ?? '')))
   })
 
-  test('a process that a test leaves behind is killed, and the test file still ends', async () => {
+  test('if a test leaves a process running, that process is killed and the test file ends', async () => {
     const { results, output } = await run(`
       import { spawn } from 'node:child_process'
       test('passes', () => {
@@ -129,7 +129,7 @@ suite('running several test files in one process', () => {
 
   const passes = `suite('s', () => test('passes', () => {}))`
 
-  test('test files that share a process have separate results', async () => {
+  test('if several test files run in one process, each has its own results', async () => {
     const outcomes = await run({
       first: `globalThis.wasHere = true; ${passes}`,
       second: `test('sees the first', () => { if (!globalThis.wasHere) throw new Error() })`,
@@ -151,7 +151,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('if a test file in a shared process never ends, only that file fails', async () => {
+  test('if a test file that shares its process never ends, only that file fails', async () => {
     const outcomes = await run({ first: passes, second: `${passes}; setInterval(() => {}, 1000)` }, 3)
     assert.deepEqual(outcomes, [
       ['first', ['s › passes passed']],
@@ -159,7 +159,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('in a shared process, a file that throws when loaded and a file without tests fail; others pass', async () => {
+  test('in a shared process, only files that throw when loaded, or have no tests, fail', async () => {
     const outcomes = await run({ first: passes, second: `throw new Error('at load')`, third: '' })
     assert.deepEqual(
       outcomes.map(([file, results]) => [file, (results as string[]).map((result) => result.split(' ').at(-1))]),

@@ -1,4 +1,4 @@
-// Runs one test file, or several one after the other, in a separate process with a time limit, and returns the results.
+// Runs test files in a separate process with a time limit, one file after the other, and returns the results.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
@@ -10,9 +10,9 @@ export type FileOutcome = {
   results: TestResult[]
   output: string
   seconds: number
-  /** Processor seconds used by the processes of the test. Processes that outlive their parent are not counted. */
+  /** Processor seconds that the processes of the test have used. A process that has outlived its parent is not counted. */
   processorSeconds?: number
-  /** The command that runs the test file again. */
+  /** The command with which a person can run the test file again. */
   again: string
 }
 
@@ -20,30 +20,31 @@ type Settings = {
   scratch: string
   env: NodeJS.ProcessEnv
   timeoutSeconds: number
-  /** Only tests whose full name contains this text. Default: all. */
+  /** Only tests whose full name contains this text run. Default: all tests. */
   name?: string | undefined
-  /** Aborting this signal kills the processes of the test file. */
+  /** When this signal aborts, the processes of the test file are killed. */
   signal?: AbortSignal
 }
 
 const reporter = resolve(import.meta.dirname, 'test-reporter.ts')
 /**
- * Most bytes of output that are stored. Of a longer output the end is stored, because the end is the most useful part.
+ * Maximum number of bytes of output that are kept. If there are more, the end is kept, because it is the most useful
+ * part.
  */
 const maxOutput = 256 * 1024
 
 let nextReport = 0
 
-/** The kernel counts times in /proc in hundredths of a second on every machine. */
+/** /proc has times in hundredths of a second, on every machine. */
 const ticksPerSecond = 100
 
 /**
- * Returns the processor seconds of all child processes that have ended so far. The number grows when the end of a child
- * is noticed.
+ * Returns the processor seconds of all child processes that have ended so far. A child is included when this process
+ * has noticed its end.
  */
 const childrenSeconds = (): number => {
   const stat = readFileSync('/proc/self/stat', 'utf8')
-  // The name of the program is in parentheses and may hold spaces. These are the fields cutime and cstime, after the parentheses.
+  // The program's name is in parentheses and may contain spaces. The fields cutime and cstime come after it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[13]) + Number(fields[14])) / ticksPerSecond
 }
@@ -51,8 +52,8 @@ const childrenSeconds = (): number => {
 let counted = childrenSeconds()
 
 /**
- * Returns the processor seconds since the last call. A caller that calls this at each exit of a child gets what that
- * child has used.
+ * Returns the processor seconds that were added since the last call. If this is called at each exit of a child, the
+ * result is what that child has used.
  */
 const secondsOfEnded = (): number => {
   const before = counted
@@ -63,7 +64,7 @@ const secondsOfEnded = (): number => {
 const readResults = (path: string): ReportedResult[] => {
   try {
     const lines = readFileSync(path, 'utf8').split('\n')
-    // The last line may be incomplete if the process was killed.
+    // If the process was killed, the last line may not be complete, so it is left out.
     return lines.slice(0, -1).map((line) => JSON.parse(line) as ReportedResult)
   } catch {
     return []
@@ -75,7 +76,7 @@ type ProcessEnd = {
   output: string
   seconds: number
   processorSeconds: number
-  /** Why the process as a whole failed, even if every test passed. */
+  /** Why the process failed, apart from tests that failed in it. Undefined: it did not. */
   trouble: string | undefined
 }
 
@@ -92,12 +93,13 @@ const runProcess = async (
     [
       `--test-reporter=${reporter}`,
       `--test-reporter-destination=${report}`,
-      // This is less than the time limit of a file, so that a hanging test is reported and the tests after it still run.
+      // A test has less time than a file has. A test that never ends is therefore reported, and the tests after it
+      // still run.
       `--test-timeout=${timeoutSeconds * 750}`,
       ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
       ...args,
     ],
-    // `detached` makes a separate process group, so that the child processes of the test can be killed with it.
+    // With `detached`, the test has a process group of its own, so that its child processes can be killed with it.
     { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
   )
   let output = ''
@@ -110,7 +112,7 @@ const runProcess = async (
     try {
       process.kill(-(child.pid as number), 'SIGKILL')
     } catch {
-      // An error here means that the process group is empty.
+      // The process group is empty, so nothing must be killed.
     }
   }
   let isLate = false
@@ -126,7 +128,8 @@ const runProcess = async (
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
   clearTimeout(timer)
   stopping?.removeEventListener('abort', killGroup)
-  // Kills processes that the tests left behind. A process that left the group may still hold the output pipes open.
+  // Kills processes that the tests have left. Processes that have left the group may still have the output pipes open,
+  // so these are closed.
   killGroup()
   child.stdout.destroy()
   child.stderr.destroy()
@@ -154,8 +157,8 @@ export const runTestFile = async (file: string, settings: Settings): Promise<Fil
 }
 
 /**
- * Runs test files one after the other in one process. If the process as a whole fails, or if a file has no tests, it is not
- * clear which file is the cause, so those files run again, each in its own process.
+ * Runs test files one after the other in one process. If the process fails, or a file has no tests, the cause is
+ * unclear. Those files then run again, each in a process of its own.
  */
 export const runTestFiles = async (files: readonly string[], settings: Settings): Promise<FileOutcome[]> => {
   const runAlone = async (some: readonly string[]) => {
@@ -171,7 +174,7 @@ export const runTestFiles = async (files: readonly string[], settings: Settings)
   )
   const byFile = Map.groupBy(results, ({ file }) => file)
   const isClear = (file: string) => {
-    // Node reports a file that has no tests, or cannot be loaded, as one test with the name of the file.
+    // If a file has no tests or cannot be loaded, Node reports one test with the name of the file.
     const own = byFile.get(resolve(file)) ?? []
     return trouble === undefined && own.length > 0 && own.every(({ name }) => resolve(name) !== resolve(file))
   }
@@ -186,7 +189,7 @@ export const runTestFiles = async (files: readonly string[], settings: Settings)
       results: own.map(({ file: _file, seconds: _seconds, ...result }) => result),
       output,
       seconds,
-      // An estimate: the file's part of the process's time.
+      // An estimate: the file's part of the time that the whole process took.
       processorSeconds: allSeconds === 0 ? 0 : (processorSeconds * seconds) / allSeconds,
       again: commandFor(file),
     }

@@ -1,13 +1,14 @@
-// Runs batches of test files in parallel lanes. A lane runs one batch at a time. It takes its next batch from the first
-// of its queues that is not empty. Files of a queue that belongs to only one lane never run at the same time.
+// Runs batches of test files in several lanes at the same time. A lane runs one batch at a time, and takes the next one
+// from its first queue that is not empty. If only one lane has a certain queue, the batches of that queue never run at
+// the same time.
 import type { Batch } from './test-batches.ts'
 
 export type Queue = Batch[]
 
-/** For each lane, its queues in order of preference. */
+/** For each lane, the queues from which it takes batches, the preferred queue first. */
 export type Lanes = readonly (readonly Queue[])[]
 
-/** Runs all batches. Each batch is in one queue, which several lanes may share. */
+/** Runs all batches of all queues. Several lanes may share a queue; each batch runs only once. */
 export const runInLanes = async (lanes: Lanes, run: (batch: Batch) => Promise<void>): Promise<void> => {
   const work = async (queues: readonly Queue[]) => {
     const next = () => queues.find(({ length }) => length > 0)?.shift()

@@ -6,7 +6,7 @@ import { needsOf, reachableFrom } from './test-needs.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** Lists our source files that Node really loads when it runs a file. */
+/** Lists the files of this checkout that Node loads when it runs a file. */
 const loadedBy = (file: string): string[] => {
   const script = `
     import { registerHooks } from 'node:module'
@@ -32,7 +32,7 @@ const loadedBy = (file: string): string[] => {
 }
 
 suite('what a test file needs', () => {
-  test('`needsOf` tells from a test file’s imports whether it needs a database or starts programs', () => {
+  test('`needsOf` says, from a test file’s imports, whether the file needs a database or starts programs', () => {
     assert.deepEqual([...needsOf('src/kit/budget.test.ts')], [])
     assert.deepEqual([...needsOf('src/control/regions/routes.test.ts')].sort(), ['database', 'programs'])
     assert.deepEqual([...needsOf('scripts/test-file.test.ts')], ['programs'])
@@ -50,8 +50,8 @@ suite('what a test file needs', () => {
     })
   }
 
-  test('`reachableFrom` does not follow imports of types, because Node erases them', () => {
-    // This file imports only types from a file that starts programs.
+  test('`reachableFrom` does not follow imports of types, because Node removes them', () => {
+    // This file imports types, and nothing else, from a file that starts programs.
     assert.deepEqual([...reachableFrom('scripts/test-report.ts')], ['scripts/test-report.ts'])
   })
 })

@@ -1,5 +1,5 @@
-// Finds what a test file needs before it can run, for example a database or the C programs, from its direct and indirect
-// imports. So nobody has to maintain a list of needs.
+// Finds out what a test file needs before it can run, such as a database or the C programs. It follows the imports of
+// the file, so that nobody has to maintain a list.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 
@@ -7,14 +7,17 @@ export type Need = 'database' | 'programs'
 
 const root = resolve(import.meta.dirname, '..')
 const databaseFixture = 'test/control/test-postgres.ts'
-/** Node modules that can start programs. A worker can import anything, so it is in the list too. */
+/**
+ * Modules of Node with which code can start programs. A worker can load any other module, so its module is in the list
+ * too.
+ */
 const starters = ['node:child_process', 'node:cluster', 'node:worker_threads']
 
 const forms = /^(?:import|export)\s+(?!type\b)[^'"]*?\bfrom\s*'([^']+)'|^import\s*'([^']+)'|\bimport\(\s*'([^']+)'/gm
 
 const importsOf = new Map<string, string[]>()
 
-/** The modules that a file imports. Our files are paths from the root. Imports of types do not count. */
+/** Returns the modules that a file imports, except imports of types. A module of this checkout is a path from its root. */
 const readImports = (file: string): string[] => {
   const known = importsOf.get(file)
   if (known !== undefined) return known
@@ -29,10 +32,13 @@ const readImports = (file: string): string[] => {
   return found
 }
 
-/** Every module that a file may load, including itself. Imports of the files in `ends` are not followed. */
+/**
+ * Returns every module that Node may load for a file, including the file. Imports of modules in `ends` are not
+ * followed.
+ */
 export const reachableFrom = (file: string, ends: readonly string[] = []): Set<string> => {
   const reached = new Set([file])
-  // The loop also visits modules that are added to the set during the loop.
+  // Modules that are added to the set while this loop runs are visited by it too.
   for (const module of reached) {
     if (!module.endsWith('.ts') || ends.includes(module) || !existsSync(resolve(root, module))) continue
     for (const next of readImports(module)) reached.add(next)
@@ -44,7 +50,7 @@ export const needsOf = (file: string): Set<Need> => {
   const reached = reachableFrom(file, [databaseFixture])
   const needs = new Set<Need>()
   if (reached.has(databaseFixture)) needs.add('database')
-  // Root runs PostgreSQL confined by one of our C programs, so a database needs programs too.
+  // If the tests run as root, one of our C programs confines PostgreSQL. A database therefore needs the C programs too.
   if (needs.has('database') || starters.some((starter) => reached.has(starter))) needs.add('programs')
   return needs
 }

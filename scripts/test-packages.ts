@@ -1,4 +1,4 @@
-// System packages that only the tests need, for programs that the tests run outside a sandbox.
+// System packages that only tests need, because the tests run programs of them outside of a sandbox.
 import type { RequiredPackage } from '#src/doctor/packages.ts'
 
 export const testPackages: readonly RequiredPackage[] = [

@@ -8,7 +8,7 @@ const all = globSync('{src,agent,native,bin,scripts,bench,test}/**/*.test.ts').s
 const plan = planOf(all, { processors: 2, sharesProcesses: true })
 const inServers = (name: string) => `test/sandboxes/${name}.test.ts`
 
-/** Lists the files of a phase, each once, although several lanes may share a queue. */
+/** Lists the files of a phase. Each file is listed once, even if several lanes share its queue. */
 const filesOf = (lanes: Lanes): string[] => [...new Set(lanes.flat())].flat(2)
 const phaseOf = (file: string): number => plan.findIndex((lanes) => filesOf(lanes).includes(file))
 
@@ -19,20 +19,20 @@ suite('the plan of a test run', () => {
     assert.deepEqual(planOf(few, { processors: 1, sharesProcesses: true }).flatMap(filesOf).sort(), few.toReversed())
   })
 
-  test('a test file that measures the host’s memory or checks a time runs alone', () => {
+  test('a test file that measures the host’s memory or checks a duration runs alone', () => {
     const [, alone = []] = plan
     assert.equal(alone.length, 1)
     assert.deepEqual(filesOf(alone), [inServers('busy'), inServers('kernel-memory')])
   })
 
-  test('test files that measure a program of the shared server run one after the other', () => {
+  test('test files that measure a program of the shared server never run at the same time', () => {
     const [first] = plan
     const lanes = first.filter((queues) => queues.some((queue) => queue.flat().includes(inServers('files'))))
     assert.equal(lanes.length, 1)
     assert.ok(lanes[0]!.some((queue) => queue.flat().includes(inServers('bad-input'))))
   })
 
-  test('test files that need only the small image run before those that wait for the real image', () => {
+  test('test files that need only the small image run before files that wait for the real image', () => {
     const queue = plan[0]
       .flat()
       .find((queue) => queue.flat().includes(inServers('warm')))!

@@ -8,12 +8,15 @@ import { needsOf, reachableFrom } from './test-needs.ts'
 
 const sandboxTests = 'test/sandboxes/'
 
-/** Whether a file uses a real server. */
+/** Whether a test file uses a real server. */
 export const needsServer = (file: string): boolean => file.startsWith(sandboxTests)
 
 const includes = (file: string, pattern: RegExp) => pattern.test(readFileSync(file, 'utf8'))
 
-/** Whether a file uses the shared server, by calling `platform()`. Other files with a server start their own. */
+/**
+ * Whether a test file uses the server that several files share, by calling `platform()`. Other files that need a server
+ * start one.
+ */
 export const sharesServer = (file: string): boolean => needsServer(file) && includes(file, /\bplatform\(\)/)
 
 const named = (...names: string[]) => {
@@ -23,12 +26,15 @@ const named = (...names: string[]) => {
 const measuresHostMemory = named('kernel-memory')
 const checksTime = named('busy')
 
-/** Whether a file measures a program of the server. Two such files at the same time would disturb each other's measurement. */
+/**
+ * Whether a test file measures a program of the server. If two such files ran at the same time, each would change what
+ * the other measures.
+ */
 const measuresServer = (file: string) => includes(file, /\bmemoryOf\(/)
 
 /**
- * Whether a file's server has the real default image. On a new machine such a server waits until the shared server has made the
- * image, so files with a small image come first.
+ * Whether the server of a test file has the real default image. On a new machine, such a server waits until the shared
+ * server has made that image. Files with the small image therefore run before.
  */
 const wantsRealImage = (file: string) =>
   ![...reachableFrom(file)].some(
@@ -37,7 +43,7 @@ const wantsRealImage = (file: string) =>
 
 type PlanOptions = {
   processors: number
-  /** True if one process may run several test files of control or of pure code. */
+  /** True if a process may run several test files, of control or of code that needs nothing. */
   sharesProcesses: boolean
 }
 

@@ -1,4 +1,4 @@
-// What the public packages of the 0.x line can call, read from the packages themselves.
+// Finds out which calls the public packages of Daytona (0.x) can make, by reading the code of the packages.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { asCall } from '#src/http/unserved.ts'
@@ -7,7 +7,7 @@ const packages = resolve(import.meta.dirname, '../../node_modules/@daytona')
 
 export type Operation = { name: string; call: string }
 
-/** Lists the operations of a generated client: one operation for each request that it can make. */
+/** Lists the operations of a generated client. Each operation is one request that the client can make. */
 export const operationsOf = (client: 'api-client' | 'toolbox-api-client'): Operation[] => {
   const directory = join(packages, client, 'src/api')
   return readdirSync(directory)
@@ -23,15 +23,12 @@ export const operationsOf = (client: 'api-client' | 'toolbox-api-client'): Opera
     })
 }
 
-/**
- * A method of the SDK. `calls`: names of the operations that the method calls, itself or through other methods of its
- * class.
- */
+/** A method of the SDK. `calls`: names of the operations that it calls, itself or through other methods of its class. */
 export type SdkMethod = { owner: string; name: string; calls: ReadonlySet<string>; opensSocket: boolean }
 
 /**
- * The source text of each method, by `Class.method`. A compiler has formatted the SDK. So a class ends where the next
- * class begins, and methods are recognized by their indentation.
+ * Returns the source text of each method under the name `Class.method`. The SDK's files were formatted by a compiler. A
+ * class therefore ends where the next class begins, and indentation shows where a method begins.
  */
 const methodTexts = (source: string): Map<string, string> =>
   new Map(
@@ -42,7 +39,7 @@ const methodTexts = (source: string): Map<string, string> =>
     }),
   )
 
-/** Lists the public methods of each class in a declaration file. */
+/** Lists the public methods of each class that a declaration file (`.d.ts`) describes. */
 const publicMethods = (declarations: string): { owner: string; name: string }[] =>
   [...declarations.matchAll(/^export declare class (\w+)[^\n]*\{\n([\s\S]*?)^\}/gm)].flatMap(([, owner, text]) =>
     [...new Set([...text!.matchAll(/^ {4}(?:static )?(\w+)(?:<[^\n]*>)?\(/gm)].map(([, name]) => name!))]
@@ -50,7 +47,7 @@ const publicMethods = (declarations: string): { owner: string; name: string }[] 
       .map((name) => ({ owner: owner!, name })),
   )
 
-/** Lists the public methods of the TypeScript SDK's classes, with the operations that each method may call. */
+/** Lists the public methods of the TypeScript SDK, each with the operations that it may call. */
 export const sdkMethods = (operations: readonly Operation[]): SdkMethod[] => {
   const known = new Set(operations.map(({ name }) => name))
   const directory = join(packages, 'sdk/esm')

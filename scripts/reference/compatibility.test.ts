@@ -1,4 +1,4 @@
-// Makes every call of the public packages, without a credential.
+// Makes each call that the public packages can make, without a credential, and checks that the server knows the call.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
@@ -8,7 +8,7 @@ import { createToolboxServer } from '#src/toolbox/server.ts'
 import { startControl } from '#test/control/harness.ts'
 import { type Operation, operationsOf } from './clients.ts'
 
-/** Lists the calls that the server answers like a wrong URL. */
+/** Lists the calls to which the server gives the answer for a wrong URL. */
 const unknownTo = async (server: FastifyInstance, prefix: string, operations: readonly Operation[]) => {
   const unknown: string[] = []
   for (const { call } of operations) {

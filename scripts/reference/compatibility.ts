@@ -9,8 +9,8 @@ import { code, page, table } from './markdown.ts'
 const forRunners = 'It is for runners of the public service. Runners of Alcove have a connection of their own.'
 
 /**
- * Reasons why operations are not served, by the beginning of their path. The first row that matches an operation is its
- * reason.
+ * Why operations are not served. A row is for all operations whose path begins with its text. If several rows match an
+ * operation, the first of them is used.
  */
 const reasons: readonly (readonly [path: string, reason: string])[] = [
   [
@@ -56,7 +56,7 @@ const reasonFor = ({ call }: Operation): string => {
   return row[1]
 }
 
-/** Throws if a row of `reasons` matches no call that is not served. Such a row is out of date. */
+/** Throws if a row of `reasons` matches no unserved operation, because such a row is out of date. */
 const checkReasonsAreNeeded = (missing: readonly Operation[]): void => {
   const paths = missing.map(({ call }) => call.split(' ')[1]!)
   for (const [start] of reasons)
@@ -87,7 +87,7 @@ const versionOf = (name: string): string =>
 const servedCalls = (): Set<string> =>
   new Set([...listEndpoints(), ...toolboxEndpoints].map(({ method, path }) => asCall(method, path)))
 
-/** Prints the file from which a server takes the reasons of its unserved calls. */
+/** Returns the content of the file in which a server finds the reasons for its unserved calls. */
 export const unservedFile = (client: 'api-client' | 'toolbox-api-client'): string => {
   const isServed = isServedBy(servedCalls())
   const missing = operationsOf(client).filter((operation) => !isServed(operation))
@@ -95,7 +95,10 @@ export const unservedFile = (client: 'api-client' | 'toolbox-api-client'): strin
   return `${JSON.stringify(reasonOf, null, 2)}\n`
 }
 
-/** Lists the operations and methods of the public packages, and whether this server serves each. */
+/**
+ * Returns the page that lists the operations and methods of the public packages, and says for each whether it is
+ * served.
+ */
 export const compatibilityPage = (): string => {
   const clients = (['api-client', 'toolbox-api-client'] as const).map((name) => ({
     name,

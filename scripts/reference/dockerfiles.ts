@@ -4,8 +4,8 @@ import { definitions } from '#src/runner/images/definition/testing/definitions.t
 import { code, page, table } from './markdown.ts'
 
 /**
- * Lists the instructions and flags that a Dockerfile has, each once, in order of appearance. Mounts are listed by their
- * type.
+ * Lists the instructions and flags in a Dockerfile, each only once, in the order in which they first appear. Mounts are
+ * listed by their type.
  */
 const featuresOf = (dockerfile: string): string[] => {
   const features = instructionsOf(dockerfile).instructions.flatMap(({ name, flags, documents }) => [
@@ -21,7 +21,7 @@ const featuresOf = (dockerfile: string): string[] => {
 const stagesIn = (dockerfile: string): number =>
   instructionsOf(dockerfile).instructions.filter(({ name }) => name === 'FROM').length
 
-/** Matches the server's platform, which differs between machines. */
+/** Matches the platform of this machine. The page has `linux/…` instead, because the platform differs between machines. */
 const platforms = /linux\/(?:amd64|arm64)/g
 
 const answerTo = (dockerfile: string): string => {

@@ -5,13 +5,13 @@ import { code, page, table } from './markdown.ts'
 import { statesInUse } from './states-in-use.ts'
 
 /**
- * Draws the moves as a diagram. The verb `delete` is left out: it starts from every state and would hide all other
- * moves.
+ * Draws the moves as a diagram. The verb `delete` is left out, because it may begin in every state and would hide the
+ * other moves.
  */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
-  // Whether a drawn move starts from the state `through`. If so, this state gets no arrow to the end of its move.
-  // Examples are a claim, and a sandbox that waits for its image.
+  // Whether another drawn move begins in the state `through`. If so, the diagram has no arrow from this state to the
+  // end of its own move. Examples are a claim, and a sandbox that waits for its image.
   const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),

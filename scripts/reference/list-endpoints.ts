@@ -1,7 +1,10 @@
 import type { ControlRoute } from '#src/control/auth/route.ts'
 import { type EndpointParts, endpoints } from '#src/control/endpoints.ts'
 
-/** Lists every route of control. Only the `run` of a route uses its parts, so empty stand-ins are enough here. */
+/**
+ * Lists every route of control. The parts that control gives to its routes are used only when a route runs, so
+ * placeholders are enough here.
+ */
 export const listEndpoints = (): ControlRoute[] => {
   const absent: unknown = new Proxy(() => absent, { get: () => absent, apply: () => absent })
   return endpoints(absent as EndpointParts)

@@ -1,4 +1,4 @@
-// Markdown elements for all generated pages.
+// Functions for Markdown that all generated pages use: tables, whole pages and code marks.
 
 const printedBy = '<!-- Printed by scripts/print-reference.ts from the code. -->'
 

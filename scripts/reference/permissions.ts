@@ -4,7 +4,7 @@ import { roleNeeds } from '#src/control/auth/route.ts'
 import { listEndpoints } from './list-endpoints.ts'
 import { code, page, table } from './markdown.ts'
 
-/** Whether any endpoint needs the permission, either in its route or by a rule in its code. */
+/** Whether at least one endpoint needs the permission, by its route or by a check in its code. */
 const opensSomething = (permission: Permission): boolean =>
   listEndpoints().some(({ needs }) => needs === permission) ||
   Object.values(decidedInside).some((rule) => rule.includes(code(permission)))

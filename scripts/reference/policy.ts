@@ -8,7 +8,10 @@ import { braced } from './routes.ts'
 
 const isLetIn = (route: ControlRoute, caller: GridCaller) => ['yes', 'own'].includes(answerTo(route, caller))
 
-/** Names the callers of a group who may call the route. `all`: the text for a group whose callers may all call it. */
+/**
+ * Returns the names of those callers of a group who may call the route. `all`: the text that stands for all callers of
+ * the group.
+ */
 const openTo = <Caller extends GridCaller>(route: ControlRoute, many: readonly Caller[], all: string): string => {
   const some = many.filter((caller) => isLetIn(route, caller))
   return some.length === many.length ? all : some.length === 0 ? 'none' : some.join(', ')

@@ -54,7 +54,7 @@ export const fieldRows = (part: string, schema: TSchema | undefined) => {
   ])
 }
 
-/** The part of a route that a page describes. It is the same for all programs. */
+/** The parts of a route that a page describes. Routes of all programs have them. */
 export type Described = Pick<ControlRoute, 'method' | 'path' | 'summary' | 'query' | 'body'> & {
   replies: ControlRoute['replies']
 }

@@ -1,4 +1,5 @@
-// docs/reference/schema.sql: the schema after all migrations, read from a migrated database.
+// Prints docs/reference/schema.sql: the tables as they are after all migrations, read from a database with all
+// migrations.
 import type { Sql } from '#src/control/storage/database.ts'
 
 const head = `-- The tables of control as a database has them after every migration.
@@ -7,8 +8,8 @@ const head = `-- The tables of control as a database has them after every migrat
 type Table = { name: string; columns: string[]; constraints: string[]; indexes: string[]; triggers: string[] }
 
 /**
- * PostgreSQL prints the definitions. NOT NULL is printed at its column, so the separate constraint that newer versions
- * of PostgreSQL have is left out.
+ * Reads the definitions as PostgreSQL prints them. Newer versions of PostgreSQL have a separate constraint for each NOT
+ * NULL. These are left out, because NOT NULL is printed at the column.
  */
 const readTables = (sql: Sql) => sql<Table[]>`
   select relname as name,

@@ -2,7 +2,7 @@ import { rateMeaning } from '#src/kit/rate.ts'
 
 const rate = `Written as ${rateMeaning}. Default: no limit.`
 
-/** Meanings of settings for which the program itself has no text. */
+/** What a setting means, for settings about which the code of their program has no text. */
 export const meanings: Record<string, string> = {
   ALCOVE_RATE_LIMIT_ANONYMOUS: `Limit of calls without a credential, for each address. ${rate}`,
   ALCOVE_RATE_LIMIT_FAILED_AUTH: `Limit of calls with a wrong credential or none, for each address. ${rate}`,

@@ -27,8 +27,8 @@ const telemetryTable = (): string => {
 }
 
 /**
- * Loads a program's settings from an empty environment. The loader reads every name, and complains with the meaning of
- * each.
+ * Returns a program's settings with their meanings. The program's own function reads an environment without variables.
+ * It asks for each name, and its error messages contain the meanings.
  */
 const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonly [string, string])[] => {
   const said = new Map<string, string>()
@@ -49,10 +49,10 @@ const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonl
   })
 }
 
-/** Turns the few words of a complaint into a sentence for the table. */
+/** Makes a sentence of the few words that an error message has about a setting. */
 const sentence = (words: string) => `${words[0]?.toUpperCase()}${words.slice(1)}.`
 
-/** The names of all settings that a program reads from an empty environment. */
+/** Returns the names of all settings that a function reads, by giving it an environment without variables. */
 const namesRead = (load: (nothing: NodeJS.ProcessEnv) => unknown): string[] => {
   const names = new Set<string>()
   load(

@@ -33,7 +33,8 @@ const statesInUse = snapshotStates.filter((state) => snapshotMoves.some(([, , to
 const reservedStates = snapshotStates.filter((state) => !statesInUse.includes(state))
 
 /**
- * Draws the moves as a diagram. Left out are `delete`, which starts from every state, and moves that keep the state.
+ * Draws the moves as a diagram. `delete` is left out, because it may begin in every state, and so are moves that do not
+ * change the state.
  */
 const picture = () => {
   const arrows = new Map<string, SnapshotEvent[]>()

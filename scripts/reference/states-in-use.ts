@@ -1,7 +1,10 @@
 import { moves, settlements, stateRows } from '#src/control/sandboxes/record/lifecycle.ts'
 import { type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
 
-/** States that a move, a runner's report or a timeout can lead to. The other states exist only in the public interface. */
+/**
+ * States that a sandbox of this server can get, by a move, a report of a runner or a timeout. All other states exist
+ * only in the public API.
+ */
 const reachedStates = new Set<SandboxState>([
   ...moves.flatMap(([, , through, to]) => [through, to]),
   ...Object.values(settlements).flatMap((settlement) => Object.values(settlement)),

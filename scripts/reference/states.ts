@@ -15,7 +15,10 @@ const yes = (is: boolean) => (is ? 'yes' : '')
 const reservedStates = sandboxStates.filter((state) => !statesInUse.includes(state))
 const movesInUse = moves.filter(([, from]) => from === null || statesInUse.includes(from))
 
-/** The state after a failed move. A claim cannot fail, because it ends as soon as it begins. */
+/**
+ * Returns the state after a move has failed. For a claim this is empty: a claim cannot fail, because it ends as soon as
+ * it begins.
+ */
 const failureOf = ([, , through, to]: (typeof moves)[number]): string =>
   through === to ? '' : code(settlements[through].error ?? stateRows[through].whenStuck ?? '')
 

@@ -1,4 +1,7 @@
-/** Meanings of OpenTelemetry's settings. Settings that differ only by the signal share a row; `*` is the signal. */
+/**
+ * What the settings of OpenTelemetry mean. Settings whose names differ only in the kind of telemetry have one row, in
+ * which `*` stands for that kind.
+ */
 export const telemetryMeanings: Record<string, string> = {
   OTEL_SDK_DISABLED: 'If true, no traces, metrics and logs are sent to any receiver of telemetry. Default: false.',
   'OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_*_ENDPOINT':

@@ -5,7 +5,7 @@ import { braced, type Described, describe, fieldRows, type Shape, statusesOf } f
 
 type ToolboxRoute = Described & Pick<(typeof toolboxEndpoints)[number], 'needs' | 'streamsBody' | 'socket'>
 
-/** Table rows for the fields of each answer. For a list: the fields of an element. */
+/** Returns a table row for each field of an answer. If the answer is a list, the fields are those of one element. */
 const answerRows = ({ replies }: Described): string[][] => {
   const several = Object.keys(replies).length > 1
   return Object.entries(replies).flatMap(([status, reply]) => {
