@@ -22,7 +22,7 @@ const opened = await openBuilding(box.instance, box.directory, registry.host, un
 box.use(opened)
 const { images } = opened
 
-/** A line of the Dockerfile that works: it sleeps for two seconds and writes 32 MiB. */
+/** A Dockerfile line that takes time and space: it sleeps for two seconds and writes 32 MiB. */
 const work = (name: string) =>
   `RUN /bin/busybox sleep 2; /bin/busybox dd if=/dev/urandom of=/${name} bs=1M count=32 2>/dev/null`
 const oneStage = (last: string) => [`FROM ${from}`, work('a'), work('b'), work('c'), `RUN echo ${last} > /last`]

@@ -1,10 +1,10 @@
-// An HTTP client that keeps its connections, like the SDKs.
+// An HTTP client that uses its connections for several calls, as the SDKs do.
 import { Pool } from 'undici'
 import type { Platform } from '#test/sandboxes/harness.ts'
 
 export type Made = { id: string; state: string; toolboxProxyUrl: string; exitCode: number }
 
-/** The fields of a sandbox's record that are needed to call it. */
+/** The fields of a sandbox that the client needs to call its toolbox. */
 type Where = Pick<Made, 'id' | 'toolboxProxyUrl'>
 
 export const openClient = (alcove: Platform) => {

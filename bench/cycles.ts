@@ -1,5 +1,6 @@
-// Stops, pauses and restores a sandbox many times, and checks that nothing in it has changed. Each file must be equal bit by bit.
-// After a pause, each process must still run. `node bench/cycles.ts [cycles]`, as root; prints its counts.
+// Stops, pauses and restores a sandbox many times, and checks each time that nothing in it has changed. Every file must
+// have the same bytes. After a pause, each process must still run. `node bench/cycles.ts [cycles]`, as root, prints how
+// often each was done.
 import assert from 'node:assert/strict'
 import { createBox, until } from '#test/sandboxes/box.ts'
 import { platform } from '#test/sandboxes/harness.ts'
@@ -7,7 +8,7 @@ import { keep, type Samples, say, timed } from './samples.ts'
 
 const cycles = Number(process.argv[2] ?? 200)
 
-/** Makes files of all kinds, and prints a fingerprint that changes if any attribute of a file is lost. */
+/** Makes files of all kinds, and prints a checksum of them. It changes if any file, or any attribute of a file, changes. */
 const plant = `
 set -e; mkdir -p ~/tree/deep/er && cd ~/tree
 head -c 3M /dev/urandom > random; head -c 100 /dev/urandom > small; : > empty

@@ -1,5 +1,6 @@
-// Shows where the time of one exec goes. One command runs through more and more layers, in turns, so that noise affects all
-// layers equally. The difference between two layers is the cost of a layer. The processor time of each program is shown, too.
+// Shows how much each layer adds to the time of one command. The command runs through one layer, then through two, and
+// so on, in turns. A disturbance therefore affects all results equally. The processor time of each program is shown
+// too.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pool } from 'undici'
@@ -11,14 +12,14 @@ import { findRunningUp } from '#src/up/state-file.ts'
 import type { Box } from '#test/sandboxes/box.ts'
 import { median, type Samples, say, timed } from './samples.ts'
 
-/** The command that every layer runs: a program that needs no shell. */
+/** The command that is measured. It is a program that needs no shell. */
 export const command = ['true'] as const
 
 const perTurn = 20
 
 /**
- * The time of the command alone. A process in the sandbox starts it with a spawn that copies no memory, which is the
- * cheapest possible start.
+ * Measures the command without any of our layers: a process in the sandbox starts it. This process uses a spawn that
+ * copies no memory, which is the fastest way.
  */
 export const commandAlone = async (box: Box, times: number): Promise<Samples> => {
   const script = `import os, time
@@ -29,7 +30,7 @@ for _ in range(${times}):
   return (await box.run(`python3 -c '${script}'`)).split('\n').map(Number)
 }
 
-/** Processor time of all threads of a process, in milliseconds, with the scheduler's nanosecond precision. */
+/** Returns the processor time of all threads of a process, in milliseconds. The scheduler counts it in nanoseconds. */
 const processorMs = (pid: number): number =>
   readdirSync(`/proc/${pid}/task`)
     .map((task) => Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]) / 1e6)
@@ -45,7 +46,7 @@ export type ExecTrace = { wall: Record<Layer, Samples>; processor: Record<Spende
 type Layer = 'command' | 'agent' | 'runner' | 'gate'
 type Spender = 'agent' | 'runner' | 'gate' | 'client'
 
-/** Measures all layers. `execute` is one complete round trip through the gate. `data` is the server's data directory. */
+/** Measures all layers. `execute` makes a complete call through the gate. `data`: the server's data directory. */
 export const traceExec = async (
   { data, agentPid, turns }: { data: string; agentPid: number; turns: number },
   box: Box,
@@ -83,7 +84,7 @@ export const traceExec = async (
   for (let turn = 0; turn < turns; turn++) {
     wall.command.push(...(await commandAlone(box, perTurn)))
     for (const [name, run] of Object.entries(through)) {
-      await run() // do not count the first run, because the last measured layer left other data in the caches
+      await run() // not counted, because the layer measured before has left other data in the caches
       if (name === 'gate') spent(-1)
       for (let round = 0; round < perTurn; round++) wall[name as Layer].push(await timed(run))
       if (name === 'gate') spent(1)

@@ -1,5 +1,5 @@
-// The measured figures of a server, and the floors (lower bounds) of each (floors.ts). A figure takes a few samples at a time, so
-// that two servers and the floors can be measured in turns.
+// What is measured of a server (the figures), and the lower bounds of each figure (floors.ts). Each measurement takes
+// only a few samples, so that two servers and the bounds can be measured in turns.
 import { once } from 'node:events'
 import type { WebSocket } from 'ws'
 import { type Floors, plainServer, repeat } from './floors.ts'
@@ -8,9 +8,9 @@ import { type Samples, timed } from './samples.ts'
 import type { Sandbox, Served } from './served.ts'
 
 export type Taken = {
-  /** The times of our server, in milliseconds. */
+  /** The times of the measured server, in milliseconds. */
   ours: Samples
-  /** Samples of the lower bounds. The sum of their medians is the floor of the figure. */
+  /** The times of each lower bound. The sum of their medians is the least that the figure could be. */
   floors: Samples[]
 }
 
@@ -20,7 +20,7 @@ export const previewPort = 3000
 const megabytes = 128
 const keystrokes = 20
 
-/** A terminal that can wait for the echo of typed text. */
+/** A terminal in a sandbox. Its user can wait until the terminal shows what was typed. */
 class Terminal {
   readonly #socket: WebSocket
   #heard = ''
@@ -35,7 +35,7 @@ class Terminal {
     })
   }
 
-  /** Sends keys and resolves when the text `echo` has come back. */
+  /** Types keys and resolves when the terminal has sent back the text `echo`. */
   async type(keys: string, echo: string): Promise<void> {
     this.#heard = ''
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -54,7 +54,10 @@ const openTerminal = async (served: Served, box: Sandbox) => {
   return terminal
 }
 
-/** Prepares a sandbox, a warm pool, a server behind a preview, a terminal and sessions. Returns the figures. */
+/**
+ * Prepares what the figures need: a sandbox, a warm pool, a server behind a preview, a terminal and sessions. Returns
+ * the figures.
+ */
 export const prepare = async (
   served: Served,
   floors: Floors,
@@ -99,7 +102,7 @@ export const prepare = async (
     ours: await repeat(1, work),
     floors: [[(await floors.cat(served, box, 'big', '/dev/null')).ended]],
   })
-  /** Runs a verb and its reverse, such as stop and start. `index`: 0 if the first verb is measured, 1 if the reverse. */
+  /** Runs a verb and the verb that undoes it, such as stop and start. `index`: 0 measures the first, 1 the second. */
   const verbs =
     (box: Sandbox, [verb, state]: [string, string], index: 0 | 1): Figure['take'] =>
     async () => {
@@ -122,7 +125,7 @@ export const prepare = async (
     const http = await a()
     return { ours, floors: [http, http, await b('true'), await floors.row(rounds)] }
   }
-  /** Pause until the network slot of the next sandbox is ready. The pause is not part of the measured time. */
+  /** How long to wait until the server has a network ready for the next sandbox. This time is not measured. */
   const restMs = 300
 
   const figures: Figure[] = [

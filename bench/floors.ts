@@ -1,5 +1,6 @@
-// Floors: lower bounds of the figures on this machine, measured at the same time with programs that are not ours. (a) Node's HTTP
-// server in another process answers 200 bytes, (b) a C client asks the agent, (c) PostgreSQL commits a row.
+// Lower bounds ("floors") of the figures on this machine. They are measured at the same time as the figures, with
+// programs that do only the least necessary. (a) Node's HTTP server in another process answers 200 bytes. (b) A C
+// client runs a command through the agent. (c) PostgreSQL commits a row.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,12 +13,15 @@ import { connectionFrom } from '#src/postgres/url.ts'
 import { type Samples, timed } from './samples.ts'
 import type { Sandbox, Served } from './served.ts'
 
-/** An HTTP server that answers 200 bytes and prints its port. It is also the server behind the measured previews. */
+/** An HTTP server that prints its port and answers 200 bytes. It is also the server whose preview is measured. */
 export const plainServer = (port: number): string =>
   `const s = require('node:http').createServer((q, r) => { q.resume(); q.on('end', () => r.end('x'.repeat(200))) });
    s.keepAliveTimeout = 90000; s.listen(${port}, '127.0.0.1', () => console.log(s.address().port))`
 
-/** A client that runs inside a network namespace, and prints the milliseconds of each of `rounds` calls. */
+/**
+ * A client that runs in the network namespace of a sandbox. It makes `rounds` calls and prints the milliseconds of
+ * each.
+ */
 const directClient = (port: number, rounds: number): string =>
   `const { Agent, get } = require('node:http'); const agent = new Agent({ keepAlive: true });
    const once = () => new Promise((done) => get({ agent, host: '127.0.0.1', port: ${port} }, (r) => r.resume().on('end', done)));
@@ -25,7 +29,8 @@ const directClient = (port: number, rounds: number): string =>
      if (n >= 0) console.log(performance.now() - t) } process.exit() })()`
 
 /**
- * A script for a sandbox: two `cat`s with a unix socket between them. Prints milliseconds without and with a sync of the file.
+ * A script for a sandbox: copies a file through two `cat`s with a unix socket between them. Prints the milliseconds
+ * without and with a sync of the copy.
  */
 const cats = `
 import os, socket, subprocess, sys, time
@@ -88,19 +93,22 @@ export class Floors {
     return await repeat(rounds, () => this.#sql`insert into bench_rows (text) values (${'x'.repeat(200)})`)
   }
 
-  /** Calls the server in the sandbox directly from its network namespace, without our programs. */
+  /** Calls the server in a sandbox from the sandbox's own network namespace, so that none of our programs is involved. */
   async direct(served: Served, sandbox: Sandbox, port: number, rounds: number): Promise<Samples> {
     const net = `--net=/proc/${served.agentPid(sandbox)}/ns/net`
     return numbers(await runCommand(['nsenter', net, process.execPath, '-e', directClient(port, rounds)]))
   }
 
-  /** Copies a file by two `cat`s and a unix socket. Returns the times until they end and until the file is synced. */
+  /**
+   * Copies a file through two `cat`s and a unix socket. Returns the time until they have ended, and the time until the
+   * copy is synced.
+   */
   async cat(served: Served, sandbox: Sandbox, from: string, to: string): Promise<{ ended: number; synced: number }> {
     const [ended, synced] = numbers(await served.execute(sandbox, `python3 -c '${cats}' ${from} ${to}`))
     return { ended: ended!, synced: synced! }
   }
 
-  /** Makes a file to send. The file is in memory, so that reading it is never the slowest part. */
+  /** Makes a file that tests of uploads send. It is in memory, so that reading it takes almost no time. */
   bigFile(megabytes: number): string {
     this.#sent ??= mkdtempSync('/dev/shm/alcove-bench-')
     const path = join(this.#sent, 'big')

@@ -1,5 +1,5 @@
-// Measures the cost of idle sandboxes: memory of the host by program, and processor time of our programs while nothing happens.
-// `node bench/idle.ts [sandboxes] [seconds] [wait]`, as root.
+// Measures what idle sandboxes cost: how much memory of the host each program uses, and how much processor time our
+// programs use. `node bench/idle.ts [sandboxes] [seconds] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { createBox, until } from '#test/sandboxes/box.ts'
 import { type Program, platform } from '#test/sandboxes/harness.ts'
@@ -16,7 +16,7 @@ const programs = ['control', 'gate', 'runner', 'postgres', 'ssh-gateway'] as con
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Fields of the kernel's own memory. Other processes of the host change them only a little. */
+/** Fields of /proc/meminfo about the kernel's own memory. Other processes of the host change them only a little. */
 const kernelFields = ['SUnreclaim', 'KernelStack', 'PageTables', 'Percpu', 'SReclaimable'] as const
 const kernelMiB = () => {
   const text = readFileSync('/proc/meminfo', 'utf8')
@@ -31,7 +31,7 @@ const http = openClient(alcove)
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
 
-/** Returns the processor seconds that a program has used. For PostgreSQL, adds up all of its processes. */
+/** Returns the processor seconds that a program has used. For PostgreSQL, this is the sum of all its processes. */
 const processorSeconds = async (program: Program) => {
   const pid = await alcove.pidOf(program)
   const all = program === 'postgres' ? [pid, ...childrenOf(pid)] : [pid]
@@ -41,7 +41,7 @@ const processorSeconds = async (program: Program) => {
   }, 0)
 }
 
-/** Measures processor time per minute, in milliseconds. */
+/** Returns how many ms of processor time each program uses in a minute. */
 const idleCost = async () => {
   const before = await Promise.all(programs.map(processorSeconds))
   await pause(seconds * 1000)
@@ -64,7 +64,7 @@ const create = async () => {
 
 try {
   const first = await createBox(alcove)
-  // Warm-up: a server that has just started still compiles its code.
+  // Makes calls that are not measured, because a server that has just started still compiles its code.
   for (let round = 0; round < 200; round++) await http.execute(first.record as Made)
   await http.remove(first.id)
   await pause(2000)
@@ -99,7 +99,7 @@ try {
   console.log('processor time while idle, ms per minute:')
   for (const name of programs) console.log(`  ${name.padEnd(9)} ${cost[name]} (${emptyCost[name]} without any)`)
   console.log(compare('exec among them', exec))
-  // Write the results before the sandboxes are removed, because the removal takes a while and may fail.
+  // The results are written before the sandboxes are removed, because that takes long and may fail.
   const facts = { count, perSecond, agentMiB, kernel, resident, seconds, emptyCost, cost, empty, full, exec }
   console.log(keep('idle', facts))
   const removal = await timed(async () => {

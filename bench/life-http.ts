@@ -1,5 +1,6 @@
-// Measures times of sandbox verbs through HTTP: warm creates, pause and resume, forks of disks of three sizes, a burst of
-// creates. `node bench/life-http.ts [rounds]`, as root. idle.ts measures a thousand idle sandboxes.
+// Measures how long verbs of sandboxes take by HTTP: creates from a warm pool, pause and resume, forks of disks of
+// three sizes, and many creates at once. `node bench/life-http.ts [rounds]`, as root. idle.ts measures a thousand idle
+// sandboxes.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createBox, until } from '#test/sandboxes/box.ts'
@@ -18,7 +19,10 @@ await using alcove = await platform({ own: true, env: { ALCOVE_OVERCOMMIT: '2000
 const http = openClient(alcove)
 const facts: Record<string, unknown> = {}
 
-/** The first commands: `program` needs no shell, and the shell line `shell` needs no program. */
+/**
+ * The first command in a sandbox: `program` is a program and needs no shell; `shell` is built into the shell and needs
+ * no program.
+ */
 const first = { program: 'true', shell: ':' }
 
 const firstExec = async (make: () => Promise<Made>, command = first.program) => {
@@ -37,7 +41,7 @@ const raw = await (async () => {
   const hybrid = '/sys/fs/cgroup/unified'
   const rootfs = join(pool, 'images', 'default', 'rootfs')
   const { id } = box
-  // Warm up: a server that has just started still compiles the code that it runs.
+  // Makes calls that are not measured, because a server that has just started still compiles its code.
   for (let round = 0; round < 100; round++) await http.execute(box.record as Made)
   return await openRawCrun(
     join(runner, 'sandboxes', id),
@@ -68,9 +72,9 @@ const measureWarm = async () => {
   const warm: Samples = []
   const warmShell: Samples = []
   const cold: Samples = []
-  // The floor (lower bound): two calls, one of which runs a command.
+  // The lower bound of a create and its first command: two calls, of which the second runs the command.
   const floor: Samples = []
-  // The first ten rounds are not counted, because the server still compiles the code of claims.
+  // The first ten rounds are not counted, because the server still compiles the code for claims.
   for (let round = -10; round < rounds; round++) {
     for (const [samples, command] of [
       [warm, first.program],
@@ -100,14 +104,17 @@ const measureWarm = async () => {
   facts['create'] = { warm, warmShell, cold, floor }
 }
 
-/** Measures claims of all warm sandboxes in a row, without pauses in which caches cool down or the pool is refilled. */
+/**
+ * Claims all warm sandboxes one directly after the other. Without pauses, the caches stay filled, and no new warm
+ * sandbox is started between two claims.
+ */
 const measureRow = async () => {
   const size = 24
   const pool = await openWarmPool(size)
   const row: Samples = []
   const floor: Samples = []
   let most: number | undefined
-  // The first round is not counted.
+  // The first round only warms the server up, so it is not counted.
   for (let round = -1; round < Math.ceil(rounds / 6); round++) {
     await pool.full()
     most ??= await cgroups()
@@ -134,7 +141,10 @@ const measureRow = async () => {
   facts['row'] = { row, floor }
 }
 
-/** Load inside a paused sandbox. Most sandboxes do little; a busy loop also takes a processor from our programs. */
+/**
+ * What runs in the sandbox that is paused. Most sandboxes do little. A busy loop also takes processor time from our
+ * programs.
+ */
 const doing = {
   '': 'exec 3<> <(:); while :; do read -rt 0.01 -u 3; n=$((n+1)); done',
   ' while it is busy': 'while :; do :; done',

@@ -145,7 +145,10 @@ try {
     return text
   }
 
-  /** Processor time of the database and of control, in milliseconds. Other load on the machine does not change it. */
+  /**
+   * Returns the processor time that the database and control have used, in milliseconds. Unlike a duration, it does not
+   * depend on other load of the machine.
+   */
   const processorTime = () => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1000 + childrenOf(postgres.pid).reduce((sum, pid) => sum + processorTimeOf(pid), 0)
@@ -155,7 +158,7 @@ try {
   const samples: Record<string, Samples> = {}
   const processor: Record<string, number> = {}
   const measure = async (name: string, paths: readonly string[], key = keys.owner) => {
-    // Warm-up: the first calls of a route compile its code.
+    // These calls are not measured, because the first calls of a route compile its code.
     for (let n = 0; n < 5; n++) await ask(paths[n % paths.length]!, key)
     const taken: Samples = []
     const before = processorTime()
@@ -186,7 +189,7 @@ try {
     await measure(name, [pathOf(question)])
     row(name, found(await ask(pathOf(question), keys.owner)))
   }
-  // Paths of pages far into the listing, where an offset would have to skip everything before them.
+  // Pages far from the beginning of the list. A listing with an offset would have to skip everything before them.
   const deep: string[] = []
   for (let cursor = ''; deep.length < 40; ) {
     const { nextCursor } = JSON.parse(await ask(`/api/sandbox?limit=200${cursor}`, keys.owner)) as {

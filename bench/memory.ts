@@ -1,11 +1,14 @@
 // Memory use of processes, read from the kernel.
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Proportional memory of a process in bytes (PSS): its private pages, and its share of common pages. */
+/**
+ * Returns how many bytes of memory a process uses (PSS): its private pages, and its share of pages that several
+ * processes have.
+ */
 export const proportionalBytes = (pid: number) =>
   Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) * 1024
 
-/** Pids of the agents, which are PID 1 of every sandbox on this host. */
+/** Returns the pids of all agents on this host. Each is PID 1 of a sandbox. */
 export const agentPids = () =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

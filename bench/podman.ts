@@ -1,11 +1,11 @@
-// Runs podman for comparison, if podman is installed: with the root file system of our sandboxes, without a network, on this
-// machine, and in one run with our measurements.
+// Measures podman for comparison, if it is installed. It uses the root file system of our sandboxes and no network.
+// Both are measured in the same run on this machine.
 import { runCommand } from '#src/kit/run-command.ts'
 
 export type Podman = {
   /** Runs the command with `podman run --rm`. */
   runOnce: () => Promise<void>
-  /** Starts the container that `exec` uses. */
+  /** Starts the container in which `exec` runs commands. */
   start: () => Promise<void>
   exec: () => Promise<void>
   [Symbol.asyncDispose]: () => Promise<void>
@@ -13,9 +13,9 @@ export type Podman = {
 
 const name = 'alcove-bench'
 
-/** Prepares podman. Returns `undefined` if podman is absent or cannot run a container on this machine. */
+/** Prepares podman. Returns `undefined` if it is not installed, or cannot run a container on this machine. */
 export const openPodman = async (rootfs: string, command: readonly string[]): Promise<Podman | undefined> => {
-  // Lower limits, because podman's defaults ask for more files and processes than some machines allow.
+  // Podman's default limits for files and processes are higher than some machines allow, so lower ones are set.
   const common = ['--runtime', 'crun', '--cgroup-manager', 'cgroupfs']
   const flags = [
     '--network',
@@ -28,7 +28,7 @@ export const openPodman = async (rootfs: string, command: readonly string[]): Pr
     `${rootfs}:O`,
   ]
   const podman = async (...args: string[]) => {
-    // crun refuses hybrid cgroup hosts unless the v2 mount is hidden.
+    // On a host with both cgroup versions, crun refuses to run unless it cannot see the mount of version 2.
     const hidden = 'umount -l /sys/fs/cgroup/unified 2>/dev/null || :; exec "$@"'
     const sight = ['unshare', '-m', '--propagation', 'private', 'sh', '-c', hidden, 'sh']
     await runCommand([...sight, 'podman', ...common, ...args], { timeoutMs: 60_000 })

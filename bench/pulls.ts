@@ -19,7 +19,7 @@ const baseMebibytes = Number(process.argv[3] ?? 96)
 const MiB = 1024 ** 2
 const timeoutMs = 600_000
 
-/** A layer of files of 64 KiB. Compression removes half of their size. */
+/** Makes a layer with files of 64 KiB each, which compression makes half as large. */
 const layerOf = (name: string, mebibytes: number) =>
   tarOf(
     Array.from({ length: mebibytes * 16 }, (_, at) => ({
@@ -28,7 +28,10 @@ const layerOf = (name: string, mebibytes: number) =>
     })),
   )
 
-/** Makes the images. All share a base layer, each four share a second layer, and each has files of its own. */
+/**
+ * Makes the images. All of them share a base layer. Every four share a second layer. Each has files of its own in a
+ * third layer.
+ */
 const makeImages = (): TestImage[] => {
   const base = layerOf('base', baseMebibytes)
   const installed = Array.from({ length: Math.ceil(count / 4) }, (_, at) =>

@@ -1,5 +1,5 @@
-// The floor (lower bound) of starts and commands: `crun run -d` and `crun exec` alone, with the rootfs, namespaces, seccomp
-// filter and limits of a sandbox.
+// The lower bound for starts and commands: `crun run -d` and `crun exec` without our programs. They use the root file
+// system, namespaces, seccomp filter and limits of a sandbox.
 import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -18,7 +18,7 @@ type Config = {
 }
 
 export type RawCrun = {
-  /** Makes and mounts the disk, then runs `crun run -d` and the first `crun exec` of the command. */
+  /** Makes and mounts a disk, runs `crun run -d`, and then runs the command with the first `crun exec`. */
   createAndExec: (id: string) => Promise<void>
   /** Runs the command with `crun exec` in a running container. */
   exec: (id: string) => Promise<void>
@@ -27,8 +27,8 @@ export type RawCrun = {
 }
 
 /**
- * Copies the OCI bundle of a running sandbox. A shell mounts the overlay in a private mount namespace, as a person would by
- * hand. `hidden` are mounts that crun must not see on a hybrid cgroup host.
+ * Copies the OCI bundle of a running sandbox. A shell mounts the overlay in a private mount namespace, as a person
+ * would do by hand. `hidden`: mounts that crun must not see on a host with both cgroup versions.
  */
 export const openRawCrun = async (
   model: string,
@@ -60,7 +60,8 @@ export const openRawCrun = async (
   }
   const hide = 'if [ -n "$4" ]; then umount -l "$4"; fi'
 
-  // crun changes the owner of its standard files to the sandbox's root, who would then own the host's /dev/null.
+  // crun gives its standard input, output and errors to the root user of the sandbox. Without other files for them,
+  // this user would own /dev/null of the host.
   const exec = (id: string) =>
     shell(`${hide}; exec ${crun.join(' ')} exec "$1" ${command.join(' ')} <"$2/$1/config.json"`, id)
 

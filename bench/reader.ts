@@ -1,5 +1,5 @@
-// A WebSocket reader that uses as little processor time as `cat`, with which it is compared. The reader checks only the last
-// bytes, and does not parse or answer frames. It is started before the measurement.
+// Reads a WebSocket with as little processor time as `cat`, so that the two can be compared. It checks only the last
+// bytes, and does not parse or answer frames. It is started before the measurement begins.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
@@ -21,7 +21,7 @@ print(count)
 `
 
 export type Reader = {
-  /** Reads to the end marker of the server. Returns the number of bytes. */
+  /** Reads until the server sends its last bytes. Returns how many bytes have come. */
   readWhole: (url: URL, key: string) => Promise<number>
 }
 

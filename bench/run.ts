@@ -41,11 +41,11 @@ const add = (to: Taken | undefined, more: Taken): Taken => ({
   floors: more.floors.map((samples, index) => [...(to?.floors[index] ?? []), ...samples]),
 })
 
-/** Returns the servers in the order of a turn. The order is reversed in every second turn. */
+/** Returns the servers in the order in which this turn measures them. Every second turn has the reverse order. */
 const inTurn = (all: Candidate[], turn: number) => (turn % 2 === 0 ? all : all.toReversed())
 
 const measure = async (all: Candidate[]) => {
-  // Do not count the first turn: a server that has just started still compiles the code that it runs.
+  // The first turn is not counted, because a server that has just started still compiles its code.
   for (let turn = -1; turn < turns; turn++) {
     for (const [index, { name }] of all[0]!.figures.entries()) {
       if (!name.includes(values.only)) continue

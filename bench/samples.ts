@@ -1,10 +1,10 @@
-// Samples of one run: their statistics, and their files.
+// The measured times of a run: functions that compute statistics of them and write them to files.
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 
-/** Milliseconds of each measurement, in order. */
+/** Milliseconds of each measurement, in the order in which they were made. */
 export type Samples = number[]
 
 export const timed = async (work: () => Promise<unknown>): Promise<number> => {
@@ -20,11 +20,14 @@ export const percentile = (samples: Samples, share: number): number => {
 
 export const median = (samples: Samples): number => percentile(samples, 0.5)
 
-/** Returns a text such as `12.3 ms (p95 15.0)`. */
+/** Returns the median and the 95th percentile as text. */
 export const say = (samples: Samples): string =>
   `${median(samples).toFixed(2)} ms (p95 ${percentile(samples, 0.95).toFixed(2)}, n=${samples.length})`
 
-/** Returns a line of the table: a name, its samples, and the ratio to a peer measured in the same run. */
+/**
+ * Returns a line of the table: a name, its times, and how many times as long as `peer` it takes. `peer` was measured in
+ * the same run.
+ */
 export const compare = (name: string, ours: Samples, peer?: { name: string; samples: Samples }): string =>
   `${name.padEnd(34)} ${say(ours).padEnd(36)}${
     peer === undefined ? '' : ` ${(median(ours) / median(peer.samples)).toFixed(2)} x ${peer.name}`
@@ -42,8 +45,8 @@ export const keep = (name: string, facts: Record<string, unknown>): string => {
 }
 
 /**
- * With the argument `wait`, waits for a line on standard input before the measurement. So the preparation can run while the
- * machine is busy.
+ * With the argument `wait`, waits for the Enter key before the measurement begins. A person can thus prepare it while
+ * the machine is busy, and start it later.
  */
 export const whenAsked = async (): Promise<void> => {
   if (!process.argv.includes('wait')) return

@@ -1,5 +1,5 @@
-// Starts a server from a checkout for measurements, with a client that reuses its connections, and reads the programs' processor
-// time.
+// Starts a server from a checkout and calls it, for measurements. The client uses its connections for several calls.
+// The processor time of the server's programs can be read.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
@@ -22,7 +22,10 @@ const threadsMs = (pid: string): number =>
     .map((task) => Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]) / 1e6)
     .reduce((sum, ms) => sum + ms, 0)
 
-/** Returns the processor time of a process and its living children, in milliseconds. A process that has ended counts as 0. */
+/**
+ * Returns the processor time of a process and its running children, in milliseconds. For a process that has ended it is
+ * 0.
+ */
 export const processorMs = (pid: number): number => {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
@@ -87,14 +90,14 @@ export class Served {
     return (bytes.length === 0 ? undefined : JSON.parse(bytes.toString())) as T
   }
 
-  /** Calls a sandbox's toolbox, and returns the bytes of the answer. */
+  /** Calls the toolbox of a sandbox. Returns the body of the answer. */
   toolbox(method: 'GET' | 'POST' | 'DELETE', { id }: Sandbox, path: string, body?: object | Buffer): Promise<Buffer> {
     return Buffer.isBuffer(body)
       ? this.#ask(this.#toolboxes, method, `/toolbox/${id}${path}`, body, 'application/octet-stream')
       : this.#ask(this.#toolboxes, method, `/toolbox/${id}${path}`, body && JSON.stringify(body))
   }
 
-  /** Returns the output of a command. Throws if it fails. */
+  /** Runs a command in a sandbox and returns its output. Throws if the exit code is not 0. */
   async execute(sandbox: Sandbox, command: string): Promise<string> {
     const answer = await this.toolbox('POST', sandbox, '/process/execute', { command, timeout: 120 })
     const { exitCode, result } = JSON.parse(answer.toString()) as { exitCode: number; result: string }
@@ -102,14 +105,14 @@ export class Served {
     return result
   }
 
-  /** Transfers a file with curl, which costs as little as `cat`. */
+  /** Sends or fetches a file with curl, which needs as little processor time as `cat`. */
   async curl({ id }: Sandbox, path: string, ...args: string[]): Promise<void> {
     const url = `${this.#toolboxUrl}/toolbox/${id}${path}`
     const argv = ['curl', '-sS', '--fail', '-H', `Authorization: Bearer ${this.#key}`, ...args, url]
     await runCommand(argv, { timeoutMs: 120_000 })
   }
 
-  /** Reads a followed log to its end. */
+  /** Follows the log of a command until the log ends. */
   async readLog({ readWhole }: Reader, { id }: Sandbox, path: string): Promise<void> {
     await readWhole(new URL(`${this.#toolboxUrl}/toolbox/${id}${path}`), this.#key)
   }
@@ -126,7 +129,7 @@ export class Served {
     })
   }
 
-  /** Returns the path of the agent's socket. In checkouts without the gate the path is different. */
+  /** Returns the path of the socket of a sandbox's agent. An older checkout, which has no gate, uses another path. */
   agentSocket({ id }: Sandbox): string {
     const { instance } = dataDirectoryAt(realpathSync(this.#directory))
     const known = [agentSocketsOf(instance), join(runDirectoryOf(instance), 's')]
@@ -141,13 +144,13 @@ export class Served {
     return pid
   }
 
-  /** Returns the pids of `up`'s programs, by name. */
+  /** Returns the pid of each program that `up` has started, by the name of the program. */
   programs(): Record<string, number> {
     const up = findRunningUp(dataDirectoryAt(this.#directory).stateFile)
     return Object.fromEntries((up?.programs ?? []).map(({ name, pid }) => [name, pid]))
   }
 
-  /** Returns the database URL of control. */
+  /** Returns the URL of the database that control uses. */
   databaseUrl(): string {
     const environment = readFileSync(`/proc/${this.programs()['control']}/environ`, 'utf8').split('\0')
     const variable = 'ALCOVE_DATABASE_URL='

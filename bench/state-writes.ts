@@ -20,7 +20,7 @@ import { keep, median, percentile, type Samples, timed, whenAsked } from './samp
 
 const count = Math.ceil(Number(process.argv[2] ?? 4000) / 4)
 
-/** The state changes of a pause and a resume. */
+/** The changes of state that a pause and a resume make. */
 const cycle = [
   { to: 'pausing', set: { desired_state: 'paused' } },
   { to: 'paused', set: { error_reason: null } },
@@ -74,7 +74,8 @@ try {
   }
 
   await whenAsked()
-  // Write a checkpoint first: after it, the first write to each page is logged as a whole page.
+  // Writes a checkpoint before the measurement. After a checkpoint, the first write to each page adds the whole page to
+  // the log.
   await other.sql`checkpoint`
   const before = { ...(await logged()), processor: processorMs() }
   const samples = await cycleAll(sql, rows.slice(25))

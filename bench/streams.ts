@@ -18,7 +18,7 @@ const commands = rounds * 60
 
 const alcove = await platform({ own: true })
 const http = openClient(alcove)
-// The files are in memory, so that reading them is never the slowest part.
+// These files are in memory, so that reading them takes almost no time.
 const directory = mkdtempSync('/dev/shm/alcove-bench-')
 try {
   const box = await createBox(alcove)
@@ -27,7 +27,10 @@ try {
   const open = (path: string) =>
     new WebSocket(`${toolbox.replace(/^http/, 'ws')}${path}`, { headers, perMessageDeflate: false })
 
-  /** Measures the time from a key to its echo by the shell, one key after the other. */
+  /**
+   * Measures the time from typing a key until the shell sends it back. Each key is typed when the one before has come
+   * back.
+   */
   const type = async (): Promise<Samples> => {
     const made = await box.toolbox('POST', '/process/pty', { id: 'typing', cols: 80, rows: 24 })
     if (made.status !== 201) throw new Error(JSON.stringify(made))
@@ -51,7 +54,8 @@ try {
     await hear('ready')
     const samples: Samples = []
     for (let index = 0; index < keystrokes; index++) {
-      // Clear the line (Ctrl-U) before it is as long as the terminal is wide, because the shell would redraw a longer line.
+      // Clears the line (Ctrl-U) before it is as long as the terminal is wide. A longer line would be drawn again by
+      // the shell.
       const key = index % 40 === 39 ? '\x15' : 'x'
       heard = ''
       const echo = key === 'x' ? 'x' : '\x1b'
@@ -69,7 +73,10 @@ try {
   const executeInSession = () =>
     http.executeInSession(box.record as { id: string; toolboxProxyUrl: string }, 'exec', 'true')
 
-  /** Measures a command in a session. `true` is a builtin of the shell and costs nothing, so all of the time is ours. */
+  /**
+   * Measures a command in a session. The command is `true`, which the shell itself runs in almost no time, so the
+   * measured time is that of our programs.
+   */
   const inSession = async (): Promise<Samples> => {
     const samples: Samples = []
     for (let index = 0; index < commands; index++) samples.push(await timed(executeInSession))
@@ -77,14 +84,15 @@ try {
   }
 
   /**
-   * Measures the time until the end of the log, and the bytes that arrived. The server drops bytes if this reader is too slow.
+   * Returns the time until the end of a followed log, and how many bytes have come. If the reader is too slow, the
+   * server leaves bytes out.
    */
   const followBusy = async (): Promise<{ milliseconds: number; arrivedBytes: number }> => {
     const { readWhole } = await openReader()
-    // Wait until Python has started, because its start would disturb the measurement.
+    // Waits until Python, which reads the log, has started. Otherwise its start would slow the measurement down.
     await new Promise((resolve) => setTimeout(resolve, 200))
     const began = performance.now()
-    // This command does the same work as the first `cat` of the floor.
+    // This command does what the first `cat` of the lower bound does.
     const command = 'cat ~/whole'
     const { body } = await box.toolbox('POST', '/process/session/logs/exec', { command, runAsync: true })
     const arrivedBytes = await readWhole(
@@ -109,7 +117,7 @@ try {
 
   for (const id of ['exec', 'logs']) await box.toolbox('POST', '/process/session', { sessionId: id })
   for (const name of ['whole', 'half']) await upload(name, name)
-  // Warm up: a server that has just started still compiles the code that it runs.
+  // These calls are not measured, because a server that has just started still compiles its code.
   for (let index = 0; index < 1000; index++) await executeInSession()
   await curl('-o', '/dev/null', at('download', 'whole'))
   await followBusy()
@@ -126,7 +134,8 @@ try {
     form: { disk: [] as Samples, memory: [] as Samples },
   }
   const arrived: number[] = []
-  // Measures with files in memory. They count against the sandbox's limit, so they are half as large and removed at once.
+  // Measures uploads to files in memory. These files count as memory of the sandbox, so they are half as large and are
+  // removed immediately.
   const inMemory = async (samples: Samples, write: (path: string) => Promise<number>) => {
     samples.push(await write('/dev/shm/half'))
     await box.run('rm /dev/shm/half')
@@ -135,14 +144,15 @@ try {
     taken.floor.nothing.push(await floor.cat('whole', '/dev/null'))
     const { milliseconds, arrivedBytes } = await followBusy()
     arrived.push(arrivedBytes)
-    // Scale the time to the size of the whole stream, because the server drops bytes if the reader is too slow.
+    // If the reader is too slow, the server leaves bytes out. The time is therefore scaled to the size of the whole
+    // log.
     taken.follow.push((milliseconds * streamBytes) / arrivedBytes)
     taken.download.nothing.push(await curl('-o', '/dev/null', at('download', 'whole')))
     taken.download.disk.push(await curl('-o', file('saved'), at('download', 'whole')))
     await inMemory(taken.floor.memory, (path) => floor.cat('half', path))
     await inMemory(taken.upload.memory, (path) => upload('half', path))
     await inMemory(taken.form.memory, (path) => form('half', path))
-    // Sync, so that the next measurement does not pay for unwritten data of this one.
+    // Writes everything to the disk now. Otherwise the next measurement would be slowed down by data of this one.
     await box.run('sync')
     taken.floor.disk.push(await floor.cat('whole', 'copy'))
     taken.upload.disk.push(await upload('whole', 'uploaded'))

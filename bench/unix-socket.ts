@@ -1,4 +1,4 @@
-// The floor (lower bound) for streams: two `cat`s in one sandbox with a unix socket between them.
+// The lower bound for streams: a file is copied in a sandbox through two `cat`s with a unix socket between them.
 import type { Box } from '#test/sandboxes/box.ts'
 
 const program = `
@@ -16,7 +16,10 @@ print((time.perf_counter() - began) * 1000)
 `
 
 export type Floor = {
-  /** Copies the sandbox's file `source` to `target`. Returns milliseconds, including the sync of the file. */
+  /**
+   * Copies a file of the sandbox from `source` to `target`. Returns how many milliseconds this took, with the sync of
+   * the copy.
+   */
   cat: (source: string, target: string) => Promise<number>
 }
 

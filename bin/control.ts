@@ -7,7 +7,7 @@ import { createLog, logWholeProcess } from '#src/kit/log.ts'
 const log = createLog('control')
 logWholeProcess(log)
 const start = async () => await startProgram(loadConfig(process.env))
-/** Gives the parent process (`up`) the reason in a sentence. The log has the details. */
+/** Tells the parent process (`up`) in one sentence why control ends. The log has the details. */
 const giveUp = async (error: Error): Promise<never> => {
   log.fatal({ err: error.cause ?? error }, error.message)
   await new Promise((resolve) => {
@@ -22,7 +22,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
     if (isStopping) return
     isStopping = true
-    // A client that does not close its connection must not delay our end.
+    // A client that keeps its connection open must not delay the end of this process.
     setTimeout(() => process.exit(0), 3_000).unref()
     stop().then(
       () => process.exit(0),
@@ -30,6 +30,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     )
   })
 }
-// A program that is killed leaves its compiled code to its next start, as one that ends by itself does.
+// Stores the compiled code now. Node does this at the end of a process, but not if the process is killed.
 flushCompileCache()
 process.send?.({ type: 'ready' })

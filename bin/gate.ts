@@ -1,5 +1,5 @@
-// The program gate: serves the toolboxes and previews of this host's sandboxes. It asks control who may call, and calls the
-// sandboxes' agents.
+// The gate: serves the toolboxes and previews of the sandboxes on this host. It asks control whether a caller has
+// access, and passes the call to the agent in the sandbox.
 
 import { flushCompileCache } from 'node:module'
 import { loadConfig } from '#src/gate/config.ts'
@@ -19,6 +19,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.exit(0)
   })
 }
-// A program that is killed leaves its compiled code to its next start, as one that ends by itself does.
+// Stores the compiled code now. Node does this at the end of a process, but not if the process is killed.
 flushCompileCache()
 process.send?.({ type: 'ready' })

@@ -1,4 +1,4 @@
-// The program runner: keeps the sandboxes of this host. They keep running when it ends.
+// The runner: makes and keeps the sandboxes of this host. When this program ends, the sandboxes keep running.
 import { flushCompileCache } from 'node:module'
 import { createLog, logWholeProcess } from '#src/kit/log.ts'
 import { openTelemetry } from '#src/kit/telemetry/open.ts'
@@ -7,7 +7,7 @@ import { startRunner } from '#src/runner/main.ts'
 
 const log = createLog('runner')
 logWholeProcess(log)
-/** Gives the parent process (`up`) the reason in a sentence. The log has the details. */
+/** Tells the parent process (`up`) in one sentence why the runner ends. The log has the details. */
 const giveUp = async (error: Error): Promise<never> => {
   log.fatal({ err: error.cause ?? error }, error.message)
   await new Promise((resolve) => {
@@ -28,7 +28,8 @@ const start = async () => {
 const { telemetry, runner } = await start().catch(giveUp)
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.once(signal, async () => {
-    // Exits after 2.5 s even if something hangs. The sandboxes are safe, and a late end is worse than an abrupt one.
+    // Exits after 2.5 s in any case. The sandboxes keep running without the runner, so nothing is lost if it could not
+    // close everything.
     setTimeout(() => process.exit(0), 2500).unref()
     await runner.close()
     await telemetry.close()
@@ -37,6 +38,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 }
 runner.barred.then((why) => giveUp(new Error(why)))
 await runner.ready.catch(giveUp)
-// A program that is killed leaves its compiled code to its next start, as one that ends by itself does.
+// Stores the compiled code now. Node does this at the end of a process, but not if the process is killed.
 flushCompileCache()
 process.send?.({ type: 'ready' })

@@ -1,4 +1,5 @@
-// The program ssh-gateway: lets SSH clients into sandboxes. It asks control about tokens, and the gate for everything inside.
+// The SSH gateway: lets SSH clients into sandboxes. It asks control whether a token is valid, and reaches the sandbox
+// through the gate.
 
 import { flushCompileCache } from 'node:module'
 import { createLog, logWholeProcess } from '#src/kit/log.ts'
@@ -18,6 +19,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.exit(0)
   })
 }
-// A program that is killed leaves its compiled code to its next start, as one that ends by itself does.
+// Stores the compiled code now. Node does this at the end of a process, but not if the process is killed.
 flushCompileCache()
 process.send?.({ type: 'ready' })

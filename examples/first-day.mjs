@@ -19,7 +19,7 @@ const create = async (options = {}) => {
   return sandbox
 }
 
-/** A call as curl makes it, without a header that says which SDK it is. */
+/** Makes a call as curl does, without the header that names an SDK. */
 const call = async (method, url, body, headers = {}) => {
   const reply = await fetch(url, {
     method,
@@ -44,7 +44,7 @@ const run = async (command) => (await box.process.executeCommand(command)).resul
 const code = async (text, language = 'python') =>
   (await call('POST', `${toolbox}/process/code-run`, { code: text, language })).json
 
-/** Node 20 has none of its own; the SDK brings one. */
+/** Node 20 has no WebSocket of its own, so the one that the SDK installs is used. */
 const { default: WebSocket } = await import('ws')
 const open = (url, options = {}) =>
   new Promise((resolve, reject) => {
@@ -242,7 +242,7 @@ const checks = {
         await sandbox.process.executeCommand('true')
         times.push(performance.now() - began)
       }
-      // The median, because one call may meet a moment in which the whole machine is busy.
+      // The median of the times is checked, because a single call may be slow when the whole machine is busy.
       assert.ok(times.sort((one, other) => one - other)[5] < 2000)
     },
   ],
@@ -310,7 +310,7 @@ const checks = {
       await call('GET', `${api}/sandbox`)
       await call('GET', `${api}/sandbox/${box.id}/events`)
       assert.equal(await activity(), before)
-      // It is written down every few seconds at most.
+      // The server writes the time of the last use to its database only every few seconds, so this is repeated.
       for (let tries = 0; tries < 60 && (await activity()) === before; tries++) {
         await run('true')
         await new Promise((resolve) => setTimeout(resolve, 1000))

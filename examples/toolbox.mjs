@@ -82,7 +82,8 @@ try {
     30,
   )
   const { url, token } = await sandbox.getPreviewLink(8000)
-  // Node finds no names below localhost, which `url` has on a server of one's own: the path resolves everywhere.
+  // On a server of one's own, the host name of `url` is below localhost, which Node cannot resolve. The path of the
+  // preview works everywhere.
   const path = new URL(`/preview/${sandbox.id}/8000/`, sandbox.toolboxProxyUrl)
   const page = await fetch(path, { headers: { 'x-daytona-preview-token': token } })
   assert.match(await page.text(), /a\.txt/)

@@ -32,7 +32,7 @@ suite('the report of the test command', () => {
     assert.equal(lineOf(outcome('bound › refuses')), `FAIL ${file}  1 passed, 1 failed  (0.3 s, processor 0.1 s)`)
   })
 
-  test('the test report has a line per failed test, with the reason and the command that repeats it', () => {
+  test('the test report has a line per failed test, with the reason and the command that runs it again', () => {
     const [red] = redTests(outcome('bound › refuses'))
     assert.ok(red)
     assert.equal(
@@ -41,17 +41,17 @@ suite('the report of the test command', () => {
     )
   })
 
-  test('the command that repeats a test quotes its name as one shell word', () => {
+  test('the command that runs a test again quotes the test’s name as one shell word', () => {
     const [red] = redTests(outcome(`bound › doesn't "$HOME"`))
     assert.equal(red?.again, `./alcove test ${file} --name 'doesn'\\''t "$HOME"'`)
   })
 
-  test('the command that repeats a failure names only the file if no single test failed', () => {
+  test('the command that runs a failure again names only the file if no single test has failed', () => {
     const [red] = redTests(outcome('(file)'))
     assert.equal(red?.again, `./alcove test ${file}`)
   })
 
-  test('a test that passes when it is repeated is FAILED AT FIRST; one that fails again is FAILED TWICE', () => {
+  test('a test that passes in its second run is FAILED AT FIRST; one that fails again is FAILED TWICE', () => {
     assert.deepEqual(verdicts(outcome('a')), [['FAILED', 'a']])
     assert.deepEqual(verdicts(outcome('b', 'c'), outcome('a', 'b')), [
       ['FAILED AT FIRST', 'a'],

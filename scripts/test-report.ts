@@ -1,4 +1,5 @@
-// The report of the test command: a line per file, and a line per failed test with the command that runs it again.
+// The report of the test command. It has a line for each file, and for each failed test a line with the command that
+// runs the test again.
 import type { FileOutcome } from './test-file.ts'
 import type { TestResult } from './test-reporter.ts'
 
@@ -18,8 +19,8 @@ export const lineOf = ({ file, results, seconds, processorSeconds }: FileOutcome
 }
 
 /**
- * Heading of a failed test. `FAILED AT FIRST`: the test passed in a second run alone, so it has a race. `FAILED TWICE`:
- * it failed again. `FAILED`: it ran only once.
+ * The word before a failed test. `FAILED AT FIRST`: it passed in a second run, in which no other test ran, so it
+ * depends on timing. `FAILED TWICE`: it failed in both runs. `FAILED`: it ran only once.
  */
 export type Verdict = 'FAILED' | 'FAILED TWICE' | 'FAILED AT FIRST'
 
@@ -27,7 +28,7 @@ export type Red = { verdict: Verdict; file: string; name: string; detail: string
 
 const failuresOf = ({ results }: FileOutcome) => results.filter(({ outcome }) => outcome === 'failed')
 
-/** The failed tests of a file, in its last run and in its first run if there were two. */
+/** Returns the failed tests of a file. `last`: its last run. `first`: its first run, if it has run twice. */
 export const redTests = (last: FileOutcome, first?: FileOutcome): Red[] => {
   const before = first === undefined ? [] : failuresOf(first)
   const now = failuresOf(last)
@@ -43,7 +44,7 @@ export const redTests = (last: FileOutcome, first?: FileOutcome): Red[] => {
 
 const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** The command that runs a test again. A name in parentheses, such as `(file)`, stands for the whole file. */
+/** Returns the command that runs a test again. If the name is in parentheses, such as `(file)`, it runs the whole file. */
 const commandFor = ({ file, again }: FileOutcome, name: string): string => {
   const title = name.split(' › ').at(-1) as string
   return file.endsWith('.test.ts') && !name.startsWith('(') ? `${again} --name ${quoted(title)}` : again
@@ -51,7 +52,7 @@ const commandFor = ({ file, again }: FileOutcome, name: string): string => {
 
 const reasonLength = 160
 
-/** Returns the reason of a failure as one line: the lines before the stack, without the name of the error's class. */
+/** Returns why a test failed, as one line: the error without its stack trace, and without the name of its class. */
 const reasonOf = (detail: string): string => {
   const lines = detail.split('\n').map((line) => line.trim())
   const stack = lines.findIndex((line) => line.startsWith('at '))
@@ -60,5 +61,5 @@ const reasonOf = (detail: string): string => {
   return reason.length > reasonLength ? `${reason.slice(0, reasonLength)} …` : reason
 }
 
-/** The line about a failed test: the command that runs the test again, and then the reason as a shell comment. */
+/** Returns the line for a failed test: the command that runs it again, and then the reason as a comment of the shell. */
 export const redLine = ({ again, detail }: Red): string => `${again}  # ${reasonOf(detail)}`

@@ -1,17 +1,21 @@
-// Runs in the process of each test file and writes one line of JSON per finished test, which scripts/test.ts counts.
+// Runs in the process of each test file. When a test ends, it writes a line of JSON, and scripts/test.ts counts these
+// lines.
 import type { TestEvent } from 'node:test/reporters'
 
 export type TestResult = {
-  /** Full name of the test: the names of its suites and its own name, joined. */
+  /** Full name of the test: the names of its suites, from the outermost to the innermost, and its own name. */
   name: string
   outcome: 'passed' | 'failed' | 'skipped'
-  /** Why the test was skipped, or how it failed. */
+  /** Why the test was skipped or why it failed. Absent for a test that passed. */
   detail?: string
 }
 
-/** A result as the reporter writes it. */
+/** The result of a test in the form in which this file writes it. */
 export type ReportedResult = TestResult & {
-  /** Absolute path of the file that defines the test. For a test in a suite: the file of its outermost suite. */
+  /**
+   * Absolute path of the file that defines the test. If the test is in a suite, this is the file of the outermost
+   * suite.
+   */
   file: string
   seconds: number
 }
@@ -34,7 +38,8 @@ const resultOf = (type: string, data: Finished, name: string): TestResult | unde
   const { details, skip, todo } = data
   const isOnlyGroup = details.type === 'suite' || details.error?.failureType === 'subtestsFailed'
   if (type === 'test:fail' && todo === undefined) {
-    // A failed test inside a suite is counted itself. A suite counts as failed only if its own hooks fail.
+    // If a test in a suite fails, this test is counted, and the suite is not. A suite counts as failed only if one of
+    // its hooks fails.
     return details.error?.failureType === 'subtestsFailed'
       ? undefined
       : { name, outcome: 'failed', detail: failureText(details.error) }

@@ -1,4 +1,4 @@
-// Starts a complete server for the tests with real sandboxes.
+// Starts a complete server that several test files with real sandboxes share.
 import { spawn } from 'node:child_process'
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
@@ -10,15 +10,18 @@ import { freePorts } from '#test/sandboxes/free-ports.ts'
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
-/** The addresses of the package mirror, which may be in a network that sandboxes cannot reach by default. */
+/**
+ * Returns the addresses of Debian's package mirror. They may be in a private network, which sandboxes cannot reach
+ * without a setting.
+ */
 const findMirror = async (): Promise<string[]> => {
   const found = await lookup('deb.debian.org', { all: true, family: 4 }).catch(() => [])
   return found.map(({ address }) => address)
 }
 
 /**
- * Starts `./alcove up` and resolves when the server is ready. `stopping` stops the server. Its output goes to our
- * standard error.
+ * Starts `./alcove up` and resolves when the server is ready. When `stopping` aborts, the server is stopped. What it
+ * prints goes to standard error of this process.
  */
 export const startSharedPlatform = async (
   data: string,
@@ -29,7 +32,7 @@ export const startSharedPlatform = async (
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       ALCOVE_MOST_WARM: '0',
-      // Use a short metering interval, so that no test waits a minute for the first samples.
+      // With this short interval, no test has to wait a minute for the first samples of resource use.
       ALCOVE_METER_SECONDS: '2',
       ALCOVE_OPEN_NETWORKS: (await findMirror()).join(','),
       ...process.env,
@@ -57,9 +60,7 @@ export const startSharedPlatform = async (
   }
 }
 
-/**
- * Removes every server whose data directory is below `directory`. Returns the directories that could not be removed.
- */
+/** Removes every server that has its data directory below `directory`. Returns the directories that it could not remove. */
 export const purgeBelow = async (directory: string): Promise<string[]> => {
   if (!existsSync(directory)) return []
   const left: string[] = []

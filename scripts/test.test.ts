@@ -13,7 +13,7 @@ const readProc = (pid: number, path: string) => {
   try {
     return readFileSync(`/proc/${pid}/${path}`, 'utf8')
   } catch {
-    // An error here means that the process has ended.
+    // The process has ended meanwhile.
     return ''
   }
 }
@@ -26,7 +26,7 @@ const descendantsOf = (pid: number): number[] => {
 const commandLineOf = (pid: number) => readProc(pid, 'cmdline').replaceAll('\0', ' ')
 
 suite('alcove test', () => {
-  test('`alcove test` of pure code needs no other program, and builds none', () => {
+  test('`alcove test` of code that needs no other program starts none, and builds none', () => {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     const said = spawnSync(process.execPath, [join(root, 'scripts/test.ts'), 'src/kit/budget.test.ts'], {
       encoding: 'utf8',
@@ -37,7 +37,7 @@ suite('alcove test', () => {
     assert.equal(said.status, 0)
   })
 
-  test('SIGTERM to `alcove test` ends its running tests and the servers that they use', async () => {
+  test('SIGTERM to `alcove test` ends its running tests, and the servers that these tests use', async () => {
     const { NODE_TEST_CONTEXT: _, ALCOVE_TEST_DATABASE_URL: __, ...env } = process.env
     const words = [join(root, 'scripts/test.ts'), 'src/control/webhooks/kills.test.ts']
     const command = spawn(process.execPath, words, { env, stdio: 'ignore' })
@@ -53,7 +53,7 @@ suite('alcove test', () => {
     for (const each of all) assert.ok(await waitUntilGone(each, 20_000), commandLineOf(each.pid))
   })
 
-  test('`alcove test` fails with a message if no test file matches', () => {
+  test('`alcove test` fails with a message if no test file has a path that was asked for', () => {
     const words = [join(import.meta.dirname, 'test.ts'), 'nosuchfile']
     const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8', timeout: 60_000 })
     assert.deepEqual([status, stdout, stderr], [1, '', 'no test file has "nosuchfile" in its path\n'])

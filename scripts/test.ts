@@ -37,8 +37,8 @@ const isWhole = filters.length === 0
 const outcomes: FileOutcome[] = []
 
 /**
- * Aborted by the first SIGINT or SIGTERM. The running test files are then killed, and servers are stopped. A second
- * signal kills this process.
+ * Aborts at the first SIGINT or SIGTERM. The test files that run are then killed, and the servers are stopped. A second
+ * signal kills this process immediately.
  */
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -47,17 +47,17 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     stopping.abort()
   })
 
-/** Directory of Node's compile cache, kept for the next run. */
+/** Directory in which Node stores compiled code, which makes the next test run faster. */
 const compiled = join(root, '.alcove/compiled-tests')
 
 const tell = (outcome: FileOutcome) => {
   outcomes.push(outcome)
   console.log(lineOf(outcome))
-  // The failures are printed immediately, although a second run may follow and the final report repeats them.
+  // Failures are printed when they happen. The final report shows them again, after a possible second run.
   for (const red of redTests(outcome)) console.log(`     ${redLine(red)}`)
 }
 
-/** Runs a command, which counts as one test. */
+/** Runs a command, such as the linter, and counts it as one test. */
 const runCheck = async (file: string, command: string, args: string[]) => {
   const began = performance.now()
   const path = `${join(process.execPath, '..')}:${process.env['PATH']}`
@@ -98,11 +98,11 @@ const findFiles = (): string[] => {
   return all.filter((file) => isWhole || filters.some((filter) => file.includes(filter)))
 }
 
-/** Most files that are run a second time. If more files fail, the load of the machine cannot be the reason. */
+/** Maximum number of files that run a second time. If more files have failed, a busy machine cannot be the only reason. */
 const mostSecondRuns = 3
 const firstRuns = new Map<string, FileOutcome>()
 
-/** Runs all files in the lanes. Files that failed are then run a second time, alone. */
+/** Runs all files in the lanes. After that, each file that has failed runs a second time, while no other file runs. */
 const runEach = async (lanes: Lanes, run: (batch: Batch) => Promise<FileOutcome[]>) => {
   const failed: FileOutcome[] = []
   await runInLanes(lanes, async (batch) => {
@@ -127,8 +127,8 @@ const runTests = async (files: readonly string[], scratch: string, prepared: Pro
     const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
     tell({ file, results, output: '', seconds: 0, again: '' })
   }
-  // With a test name, each file has a process of its own. Most files have no test of that name, so sharing a process
-  // gains nothing.
+  // With `--name`, no files share a process. Most files have no test of that name, so loading their code together saves
+  // nothing.
   const plan = planOf(runnable, { processors: availableParallelism(), sharesProcesses: values.name === undefined })
   const servers = join(scratch, 'servers')
   mkdirSync(servers)
@@ -185,7 +185,7 @@ const purgeServers = async (servers: string): Promise<FileOutcome> => {
 
 const sayDetails = ({ verdict, file, name, detail }: Red) => console.log(`\n${verdict} ${file}: ${name}\n${detail}`)
 
-/** Prints the details of all failures, and then a line for each, so that the end of the output is a summary. */
+/** Prints the details of all failures. Then prints one line for each failure, so that the output ends with a summary. */
 const sayRed = (): void => {
   const red = outcomes.flatMap((last) => {
     const tests = redTests(last, firstRuns.get(last.file))
@@ -209,7 +209,8 @@ const sayRed = (): void => {
 const summarize = (): number => {
   const all = outcomes.flatMap(({ file, results }) => results.map((result) => ({ file, ...result })))
   const skipped = all.filter(({ outcome }) => outcome === 'skipped')
-  // In CI everything must be available. So a test that was skipped because it needs root counts as failed there.
+  // In CI, nothing that tests need may be missing. A test that was skipped because it needs root therefore counts as
+  // failed.
   const refused = isCi ? skipped.filter(({ detail }) => /needs? root/i.test(detail ?? '')) : []
   if (skipped.length > 0) console.log(`\nSKIPPED ${skipped.length}:`)
   for (const { file, name, detail } of skipped) console.log(`  ${file}: ${name}: ${detail}`)
@@ -222,19 +223,22 @@ const summarize = (): number => {
 
 class NotPrepared extends Error {}
 
-/** Prepares the system in another process, so that pure code is tested meanwhile. */
+/** Prepares the system in a separate process. Meanwhile, this process can test code that needs no preparation. */
 const prepareSystem = async () => {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'test-system.ts')], { stdio: 'inherit' })
   const [code] = (await once(child, 'exit')) as [number | null]
   if (code !== 0) throw new NotPrepared('the tests cannot run; the reason stands above')
 }
 
-/** Idle seconds, summed over all processors. Much idle time means that lanes wait for each other. */
+/**
+ * Returns for how many seconds processors were idle, summed over all of them. A large number means that lanes wait for
+ * each other.
+ */
 const idleSeconds = () => cpus().reduce((sum, { times }) => sum + times.idle, 0) / 1000
 
 const files = findFiles()
-// A complete run first empties Node's compile cache. Otherwise the cache would grow forever: it would keep the compiled
-// code of files that no longer exist.
+// A run of all tests first empties Node's cache of compiled code. Otherwise the cache would keep the code of files that
+// no longer exist, and grow for ever.
 if (isWhole) rmSync(compiled, { recursive: true, force: true })
 enableCompileCache(compiled)
 const began = { at: performance.now(), idle: idleSeconds() }
