@@ -1,5 +1,5 @@
 // Measures how long verbs of sandboxes take by HTTP: creates from a warm pool, pause and resume, forks of disks of
-// three sizes, and many creates at once. `node bench/life-http.ts [rounds]`, as root. idle.ts measures a thousand idle
+// three sizes, and a burst of creates. `node bench/life-http.ts [rounds]`, as root. idle.ts measures a thousand idle
 // sandboxes.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

@@ -51,7 +51,7 @@ export class ByteReader {
   }
 
   /**
-   * Adds the listeners unless they are there already. A stream emits `readable` at once for each new listener, even if
+   * Adds the listeners unless they are there already. A stream emits `readable` immediately for each new listener, even if
    * too few bytes have come. Adding listeners for each attempt would therefore be an endless loop.
    */
   #listen() {

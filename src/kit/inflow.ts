@@ -1,6 +1,6 @@
-// A connection that reads into the same buffer again and again, in pieces as large as the kernel has them. Node itself
-// allocates new memory for each 64 KiB, which costs more than forwarding the bytes. Listeners of the usual stream
-// events get copies. read-memory.ts decides the size of the buffer.
+// A connection that reads into the same buffer again and again, as many bytes at a time as the kernel has. Node by
+// itself allocates new memory for each 64 KiB, which costs more than forwarding these bytes. Listeners of the usual
+// stream events get copies of the bytes. read-memory.ts decides how large the buffer is.
 import type { ServerResponse } from 'node:http'
 import { type NetConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { Duplex, type Writable } from 'node:stream'
@@ -8,30 +8,30 @@ import { ReadMemory } from './read-memory.ts'
 import { goOnInTurn, longMs } from './yield.ts'
 
 /**
- * A consumer of bytes. Returns true if it no longer needs the bytes, because the next read overwrites them. If it
- * returns false, nothing more is read until `resume` is called.
+ * Consumes bytes. Returns true if it no longer needs them, so that the next read may overwrite them. If it returns
+ * false, nothing more is read until `resume` is called.
  */
 export type Take = (bytes: Buffer) => boolean
 
-/** Most bytes of the buffer: more than the default buffer of a unix socket. */
+/** Maximum size of the buffer in bytes. It is larger than the default buffer of a unix socket. */
 const mostBytes = 256 * 1024
 /**
- * Largest piece for listeners of stream events. A listener may be a parser, for which each byte of a hostile server is
- * work.
+ * Maximum size of a piece for listeners of stream events. Such a listener may be a parser, and a hostile server must
+ * not give it too much work at a time.
  */
 const mostParsedBytes = 64 * 1024
 
 type Done = (error?: Error | null) => void
 
-/** Errors of a write after the other side has closed the connection. */
+/** Errors of writing to a connection that the other side has closed. */
 const refusals = ['EPIPE', 'ECONNRESET']
 
 export class Inflow extends Socket {
   #take: Take | undefined
   #hearsOut = false
-  /** True if the other side does not read any more. */
+  /** True if the other side no longer accepts what is written. */
   #isRefused = false
-  /** True while reading waits, because the last piece took long to process (yield.ts). */
+  /** True while no bytes are read, because processing the last piece took long (yield.ts). */
   #isWaiting = false
 
   constructor(options: SocketConstructorOpts = {}) {
@@ -64,8 +64,8 @@ export class Inflow extends Socket {
   }
 
   /**
-   * After this call, writes that the other side refuses fail silently. The answer of a server that closes before it has
-   * read the whole request is then still read. By default, Node would close the connection with the answer unread.
+   * After this call, a write that the other side refuses is no error. A server may answer and close before it has read
+   * the whole request. By default, Node would then close the connection without reading that answer.
    */
   hearOut(): this {
     this.#hearsOut = true
@@ -118,7 +118,7 @@ export class Inflow extends Socket {
     if (!this.#isWaiting) super._read(size)
   }
 
-  /** Passes all bytes to `take` from now on, beginning with those that are already buffered. */
+  /** Passes all bytes to `take` from now on, beginning with those that were received but not read. */
   takeOver(take: Take): void {
     this.#take = take
     const pieces: Buffer[] = []
@@ -135,8 +135,8 @@ export class Inflow extends Socket {
 }
 
 /**
- * Writes to a stream that does not use bytes after its write callback. Returns true if the bytes are written
- * immediately. False: the caller must wait for `next`.
+ * Writes to a stream that no longer uses the bytes when its write callback is called. Returns true if they are written
+ * immediately. If false, the caller must not overwrite them until `next` is called.
  */
 export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void): boolean => {
   let isWaiting = false
@@ -147,7 +147,10 @@ export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void):
   return !isWaiting
 }
 
-/** The stream below a response, for a body of known length. A response would delay each piece to the end of the tick. */
+/**
+ * Returns the stream below a response, for a body of known length. Writing to the response itself would delay each
+ * piece until the end of the event loop's turn.
+ */
 export const beneath = (response: ServerResponse): Writable => {
   response.flushHeaders()
   return response.socket ?? response

@@ -1,21 +1,25 @@
-// The short name of one server on its host, made from its data directory. Several servers may share a host. So
-// everything host-wide that a server makes (cgroup, network namespace, bridge, nft table, crun root) carries this name.
+// The short name of a server on its host, computed from its data directory. A host may have several servers. Everything
+// that a server makes for the whole host (cgroup, network namespace, bridge, nft table, crun root) therefore has this
+// name in its own.
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 
 /**
- * The short name of a server: six lower-case hex characters. The directory must exist; every spelling of its path gives
- * the same name.
+ * Returns the short name of a server: six lower-case hex characters. The directory must exist. Every spelling of its
+ * path gives this name.
  */
 export const instanceOf = (dataDirectory: string): string =>
   createHash('sha256').update(realpathSync(dataDirectory)).digest('hex').slice(0, 6)
 
-/** Directory of a server's sockets and runtime state. A reboot removes it, which is intended. */
+/**
+ * Returns the directory for a server's sockets and other things that exist only while the host runs. A reboot removes
+ * it.
+ */
 export const runDirectoryOf = (instance: string): string => `/run/alcove-${instance}`
 
 /**
- * The directory of the agent sockets of all runners of this host. It must hold nothing else, because every gate sees
- * all of it.
+ * The directory with the sockets of all agents on this host, for all runners. It must contain nothing else, because
+ * every gate sees all of it.
  */
 export const allAgentSockets = '/run/alcove/agents'
 

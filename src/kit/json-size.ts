@@ -1,11 +1,11 @@
-// The size of a sandbox's output in a JSON answer. There a control character takes six bytes, and an invalid UTF-8 byte
-// takes three.
+// Computes how many bytes the output of a sandbox takes in a JSON answer. In JSON, a control character takes six bytes,
+// and a byte that is not valid UTF-8 takes three.
 import { isUtf8 } from 'node:buffer'
 
 /** The size of `value` as JSON, in bytes. */
 export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
 
-/** The length of `bytes` without an incomplete character at their end. */
+/** Returns the length of `bytes`. If they end inside a character, this incomplete character is not counted. */
 export const wholeCharacters = (bytes: Uint8Array): number => {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!
@@ -16,14 +16,14 @@ export const wholeCharacters = (bytes: Uint8Array): number => {
   return bytes.length
 }
 
-/** Returns how many bytes at the beginning of `bytes` belong to a character that began in the piece before. */
+/** Returns how many bytes at the beginning of `bytes` belong to a character that began before them. */
 export const brokenCharacter = (bytes: Uint8Array): number => {
   let begin = 0
   while (begin < Math.min(3, bytes.length) && (bytes[begin]! & 0b1100_0000) === 0b1000_0000) begin++
   return begin
 }
 
-/** Returns the part of a piece that holds only complete characters. */
+/** Returns `piece` without the incomplete characters at its beginning and its end. */
 const wholeIn = (piece: Uint8Array): Uint8Array => piece.subarray(brokenCharacter(piece), wholeCharacters(piece))
 
 const costsWith = (highByte: number): Uint8Array =>
@@ -34,7 +34,7 @@ const costsWith = (highByte: number): Uint8Array =>
 const inUtf8 = costsWith(1)
 const inOther = costsWith(Buffer.byteLength('\ufffd'))
 
-/** Returns how many bytes of a piece fit into `room` bytes of JSON, and the size of these bytes in JSON. */
+/** Returns how many bytes of `piece` fit into `room` bytes of JSON, and how many bytes of JSON these take. */
 export const fitIntoJson = (piece: Uint8Array, room: number): { bytes: number; json: number } => {
   const costs = isUtf8(wholeIn(piece)) ? inUtf8 : inOther
   let json = 0
@@ -46,7 +46,7 @@ export const fitIntoJson = (piece: Uint8Array, room: number): { bytes: number; j
   return { bytes: piece.length, json }
 }
 
-/** Returns how many bytes from the end of a text fit into `room` bytes of JSON. */
+/** Returns how many bytes at the end of `text` fit into `room` bytes of JSON. */
 export const endThatFitsIntoJson = (text: Uint8Array, room: number): number => {
   const costs = isUtf8(wholeIn(text)) ? inUtf8 : inOther
   let json = 0

@@ -1,5 +1,5 @@
-// A WebSocket to one of our servers that detects when it is lost and reconnects. The socket may only make things
-// faster: correct behaviour must not depend on it.
+// A WebSocket to one of our servers. It notices when the connection is lost, and then opens a new one. It may only make
+// things faster: programs must work correctly without it.
 import { WebSocket } from 'ws'
 import type { Logger } from './log.ts'
 
@@ -13,7 +13,7 @@ export type LastingSocketParts = {
   log: Logger
   onOpen?: () => void
   onText: (text: string) => void
-  /** Called when an open connection to the server is lost. */
+  /** Called when an open connection is lost. */
   onLost?: () => void
   /** Called with every ping of the socket. */
   onBeat?: () => void
@@ -21,11 +21,14 @@ export type LastingSocketParts = {
 }
 
 const messageBytes = 8 * 1024 * 1024
-/** Most unsent bytes. With more, the server counts as stuck. */
+/**
+ * Maximum number of bytes that wait to be sent. If there are more, the server does not read, and the connection counts
+ * as lost.
+ */
 const unsentBytes = 16 * 1024 * 1024
 const defaultBeatSeconds = 10
 
-/** Makes the delay random, so that a hundred clients do not reconnect at the same moment. */
+/** Makes a delay partly random, so that a hundred clients do not reconnect at the same moment. */
 const jittered = (ms: number) => ms * (0.5 + Math.random() / 2)
 
 const asSocketUrl = (url: URL): URL => {
@@ -53,7 +56,10 @@ export class LastingSocket implements Disposable {
     return this.#isOpen
   }
 
-  /** Sends a text. Returns false if the socket is not open. An important message must then be sent in another way. */
+  /**
+   * Sends a text. Returns false if there is no open connection. If the text is important, the caller must then send it
+   * in another way.
+   */
   say(text: string): boolean {
     if (!this.#isOpen || !this.#socket) return false
     if (this.#socket.bufferedAmount > unsentBytes) {
@@ -65,8 +71,8 @@ export class LastingSocket implements Disposable {
   }
 
   /**
-   * Sets the ping interval in seconds. If the server has not answered a ping by the time of the next one, the
-   * connection counts as lost. Default: 10.
+   * Sets how many seconds there are between two pings. If the server has not answered a ping when the next one is due,
+   * the connection counts as lost. Default: 10.
    */
   beat(seconds: number): void {
     clearInterval(this.#heartbeat)
@@ -103,7 +109,8 @@ export class LastingSocket implements Disposable {
     })
     socket.on('message', (data) => onText(String(data)))
     socket.on('error', (error) => {
-      // The server may start later than we do, so only repeated failures are logged as a warning.
+      // The server may start later than this program, so a few failures are normal. Only repeated failures are logged
+      // as a warning.
       log[this.#failures % 10 === 3 ? 'warn' : 'debug']({ err: error }, `the link to ${name} failed`)
     })
     socket.once('close', (code) => this.#lost(code))

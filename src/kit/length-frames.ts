@@ -15,7 +15,7 @@ export const frameOf = (message: Uint8Array): Buffer => {
 
 export const jsonFrameOf = (message: unknown): Buffer => frameOf(Buffer.from(JSON.stringify(message)))
 
-/** Writes one message. Resolves when more may be written. */
+/** Writes one message. Resolves when the socket can take more, or is closed. */
 export const sendFrame = async (socket: Socket, frame: Uint8Array): Promise<void> => {
   if (socket.destroyed) throw new BrokenStream('the connection is closed')
   if (!socket.write(frame)) await anyOf(socket, ['drain', 'close'])
@@ -30,7 +30,10 @@ const anyOf = (socket: Socket, events: readonly string[]): Promise<void> =>
     for (const event of events) socket.on(event, settle)
   })
 
-/** Reads only as far as the requested message. Throws `BrokenStream` for an invalid or incomplete message. */
+/**
+ * Reads messages from a socket. Takes no byte after the requested message from the socket. Throws `BrokenStream` for an
+ * invalid or incomplete message.
+ */
 export class Frames {
   readonly #bytes: ByteReader
   readonly #mostBytes: number

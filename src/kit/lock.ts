@@ -1,14 +1,15 @@
-// Locks between processes. A lock belongs to an open file of this process, so the kernel frees it however the process
-// ends, and no stale lock remains. Node has no flock(2). So flock(1) inherits the open file and takes the lock for this
-// process.
+// Locks between processes. A lock belongs to a file that this process has open. When the process ends, for whatever
+// reason, the kernel closes the file and frees the lock. Node has no flock(2). The program flock(1) therefore inherits
+// the open file and locks it for this process.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 
-/** A held lock. A lock that is not disposed of is held until this process ends. */
+/** A lock that this process holds, until it disposes of the lock or ends. */
 export type Lock = Disposable
 
-// Node opens files close-on-exec, so no program that we start keeps the lock after we end.
+// Programs that this process starts do not inherit files that Node opens. They therefore cannot keep the lock after
+// this process has ended.
 const open = (path: string): number => openSync(path, 'a', 0o600)
 
 const isTaken = 75
@@ -29,7 +30,7 @@ const waitOn = async (file: number, timeoutMs: number): Promise<boolean> => {
   return status === 0
 }
 
-/** Takes a lock without waiting. Returns `undefined` if another process holds it. */
+/** Tries to take a lock. Returns `undefined` immediately if another process holds it. */
 export const tryLock = (path: string): Lock | undefined => {
   const file = open(path)
   if (tryOn(file)) return lockOn(file)
@@ -43,7 +44,7 @@ type WaitOptions = {
   timeoutMs: number
 }
 
-/** Waits for a lock. Throws if the lock was not freed in time, or if the path cannot be opened. */
+/** Waits until this process gets the lock. Throws if it does not get it in time, or if the file cannot be opened. */
 export const waitForLock = async (path: string, { onWait, timeoutMs }: WaitOptions): Promise<Lock> => {
   const file = open(path)
   try {

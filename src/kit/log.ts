@@ -11,8 +11,8 @@ const mostText = 8192
 const fatal = 60
 
 /**
- * The known fields of an error, which are logged. Its other properties may hold anything, such as all bytes that a
- * hostile server sent before its answer could not be parsed.
+ * Returns those fields of an error that may be logged. Its other fields may contain anything, such as all bytes of an
+ * answer that a hostile server sent and that could not be parsed.
  */
 const plainError = (error: unknown): unknown => {
   if (!(error instanceof Error)) return error
@@ -24,9 +24,9 @@ const plainError = (error: unknown): unknown => {
 }
 
 /**
- * Makes the log. `level` is a pino level name. Every line has `program` and the ids of the current trace, and never a
- * credential. `destination` replaces standard error. Each cause has its `budget` of lines; fatal lines are always
- * written.
+ * Makes the log of a program. `level`: the name of a level of pino. Every line has `program` and the ids of the current
+ * trace, and no credential. `destination`: replaces standard error. `budget`: limits the lines of each cause, except
+ * fatal ones.
  */
 export const createLog = (
   program: string,
@@ -61,8 +61,8 @@ export const createLog = (
 export const silentLog = (): Logger => pino({ level: 'silent' })
 
 /**
- * Turns everything that Node and libraries print as plain text into log lines: process warnings, the console, and the error
- * that ends the process. Only the entry file of a program calls this.
+ * Writes everything to the log that Node and libraries would print as plain text: warnings, the console, and the error
+ * that ends the process. Only the first file of a program calls this.
  */
 export const logWholeProcess = (log: Logger): void => {
   process.removeAllListeners('warning')

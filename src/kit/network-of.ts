@@ -1,4 +1,5 @@
-// The network of an address. Callers without a credential are counted per network.
+// Returns the network that an address belongs to. Callers without a credential share their limits with all callers of
+// their network.
 import { isIPv4, isIPv6 } from 'node:net'
 
 /**

@@ -1,6 +1,6 @@
-// Decides which addresses may be called on behalf of tenants: public ones, and those that the operator allows in addition.
-// For IPv6, the public networks are listed, so an unknown network is refused. An IPv4 address is public unless it is listed
-// here.
+// Decides which addresses our programs may call for tenants: public addresses, and those that the operator allows in
+// addition. For IPv6, this file lists the public networks, so an unknown network is not public. For IPv4, it lists the
+// networks that are not public.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
 export type Networks = Pick<BlockList, 'check'>
@@ -15,8 +15,8 @@ const networksOf = (family: 'ipv4' | 'ipv6', cidrs: readonly string[]): BlockLis
 }
 
 /**
- * IPv4 networks that are not public: IANA's special-purpose addresses, and the internal services of clouds.
- * The firewall rules of sandboxes and control's calls on behalf of tenants both use this list.
+ * IPv4 networks that are not public: the special-purpose addresses of IANA, and internal services of clouds. The
+ * firewall rules of sandboxes use this list, and so do control's calls for tenants.
  */
 export const notPublicIpv4 = [
   '0.0.0.0/8',
@@ -40,8 +40,8 @@ export const notPublicIpv4 = [
 const notPublic4 = networksOf('ipv4', notPublicIpv4)
 
 /**
- * Public IPv6 addresses: global unicast. IPv4-mapped (::ffff:0:0/96) and NAT64 (64:ff9b::/96) lie outside: they could
- * lead to private IPv4 addresses.
+ * Public IPv6 addresses (global unicast). IPv4-mapped addresses (::ffff:0:0/96) and NAT64 (64:ff9b::/96) are not in
+ * this network. They must not be public, because they could lead to private IPv4 addresses.
  */
 const global6 = networksOf('ipv6', ['2000::/3'])
 const notPublic6 = networksOf('ipv6', [
@@ -53,7 +53,7 @@ const notPublic6 = networksOf('ipv6', [
 
 export const isPublicAddress = (address: string): boolean => {
   if (isIPv4(address)) return !notPublic4.check(address, 'ipv4')
-  // An address with a zone belongs to a local network of this host.
+  // An address with a zone (`%`) is in a local network of this host.
   if (!isIPv6(address) || address.includes('%')) return false
   return global6.check(address, 'ipv6') && !notPublic6.check(address, 'ipv6')
 }

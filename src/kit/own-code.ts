@@ -7,7 +7,10 @@ const code = resolve(import.meta.dirname, '../..')
 
 const isLink = (path: string) => lstatSync(path).isSymbolicLink()
 
-/** The files that the program needs, and not the whole checkout, because a data directory may be in it. */
+/**
+ * Returns the files that a program needs. The checkout itself is not shown to it, because a data directory may be
+ * inside.
+ */
 export const ownCode = (): Shown[] => {
   const packages = join(code, 'node_modules')
   // In a git worktree, node_modules may be a link to the node_modules of another worktree.

@@ -1,26 +1,27 @@
-// Pipes that free their memory immediately. Node reads each 64 KiB into a new buffer and leaves it to the garbage
-// collector, which runs every 64 MiB. Until then the process grows, and the collection costs more than copying the bytes.
-// Memory that is freed as soon as its bytes are written is used again for the next read.
+// Pipes that free the memory of their bytes immediately. Node reads each 64 KiB into a new buffer, which the garbage
+// collector frees later, after 64 MiB. Until then the process grows, and the collection costs more than copying the
+// bytes. Memory that is freed when its bytes are written is used for the next read.
 import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { Inflow, writeThrough } from './inflow.ts'
 
 /**
- * Smallest buffer that is freed immediately. For a smaller buffer the gain is too small, and it usually shares its
+ * Minimum size of a buffer that is freed immediately. Freeing a smaller one gains too little, and it usually shares its
  * memory with other buffers.
  */
 const leastBytes = 4096
 
 /**
- * Frees the memory of bytes that no code uses any more, unless other buffers share it. The array is empty afterwards.
+ * Frees the memory of bytes that nobody uses any more, unless it is shared with other buffers. After this, the array is
+ * empty.
  */
 export const giveBack = ({ buffer, byteLength }: Uint8Array): void => {
   if (byteLength >= leastBytes && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
 /**
- * Passes bytes on to a socket and frees them after the write. Other streams may still use the bytes after their
- * callback.
+ * Pipes to a socket, and frees bytes when they are written. This works only for a socket: other streams may use bytes
+ * after their callback.
  */
 const pourThrough = (from: Inflow, to: Socket): (() => void) => {
   const goOn = () => void from.resume()
@@ -35,13 +36,13 @@ const pourThrough = (from: Inflow, to: Socket): (() => void) => {
 }
 
 /**
- * Pipes bytes that no other code uses, like the method `pipe`. `end` is called at the end of `from`. Returns a function
- * that stops the pipe. Its first call pauses `from`. Later calls do nothing, because another reader may use `from` by
- * then.
+ * Pipes bytes that no other code uses, as the method `pipe` does. `end` is called at the end of `from`. Returns a
+ * function that stops the pipe and pauses `from`. If that function is called again it does nothing, because another
+ * reader may use `from` by then.
  */
 export const pour = (from: Readable, to: Writable, end = (): void => void to.end()): (() => void) => {
   if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)
-  // Small pieces of one turn of the event loop are joined to one write, up to the size of one read.
+  // Small pieces that come in one turn of the event loop are written together, up to the size of one read.
   let small: Uint8Array[] = []
   const write = (bytes: Uint8Array) => {
     if (!to.write(bytes, () => giveBack(bytes))) from.pause()

@@ -1,12 +1,12 @@
-// Identity of a process: its pid and start time. A pid alone may belong to another process by now; with the start time it
-// names one process until the next reboot.
+// Identifies a process by its pid and its start time. The kernel gives the pid of an ended process to another one. Pid
+// and start time together mean one process, until the next reboot.
 import { readFileSync } from 'node:fs'
 
 export type ProcessIdentity = { pid: number; startTime: string }
 
 /**
- * Reads state and start time of a process. The start time is field 22 of stat (`proc(5)`), in clock ticks since boot.
- * Field 2 may hold spaces and brackets.
+ * Reads the state and the start time of a process from /proc/PID/stat (`proc(5)`). The start time is field 22, in clock
+ * ticks since boot. Fields are counted from the end of field 2, which may contain spaces and brackets.
  */
 const findStat = (pid: number): { state: string; startTime: string } | undefined => {
   try {
@@ -21,13 +21,16 @@ const findStat = (pid: number): { state: string; startTime: string } | undefined
 /** The identity of a running process. */
 export const identityOf = (pid: number): ProcessIdentity => ({ pid, startTime: findStat(pid)?.startTime ?? 'gone' })
 
-/** Whether the process runs. False for a zombie too, because a zombie holds no resources any more. */
+/** Whether the process runs. A zombie does not count as running, because it uses no resources any more. */
 export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => {
   const stat = findStat(pid)
   return stat !== undefined && stat.startTime === startTime && stat.state !== 'Z' && stat.state !== 'X'
 }
 
-/** Sends a signal, but never to another process that got the same pid later. */
+/**
+ * Sends a signal to the process, and never to another process that has its pid now. Returns false if the process does
+ * not run.
+ */
 export const signalProcess = (identity: ProcessIdentity, signal: NodeJS.Signals): boolean => {
   if (!isAlive(identity)) return false
   try {
@@ -38,8 +41,8 @@ export const signalProcess = (identity: ProcessIdentity, signal: NodeJS.Signals)
 }
 
 /**
- * Waits until the process has ended, and returns whether it has. Used for processes that are not our children, because
- * Node emits no exit event for these.
+ * Waits until the process has ended, and returns whether it has. This is for processes that are not children of this
+ * one, about which Node emits no event.
  */
 export const waitUntilGone = async (identity: ProcessIdentity, timeoutMs: number): Promise<boolean> => {
   const end = Date.now() + timeoutMs

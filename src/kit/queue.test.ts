@@ -4,7 +4,10 @@ import { FairQueue } from './queue.ts'
 
 const settled = () => new Promise(setImmediate)
 
-/** Takes turns in a queue, and can end the turn that began first. `order` lists the owner of each turn. */
+/**
+ * Takes turns in a queue. `order` lists the owners in the order in which their turns began. The test can end the oldest
+ * turn.
+ */
 const track = (queue: FairQueue) => {
   const order: string[] = []
   const turns: Disposable[] = []

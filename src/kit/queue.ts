@@ -1,5 +1,5 @@
-// A fair queue. It limits how much work runs at the same time, in total and per owner. All other work is queued in order.
-// The queue or its caller limits the number of queued pieces.
+// A fair queue. It limits how much work runs at the same time, in total and for each owner. More work waits in the
+// queue. How much may wait is limited by the option `waiting`, or by the caller.
 import type { Budget } from './budget.ts'
 
 type Limits<Owner> = {
@@ -9,7 +9,10 @@ type Limits<Owner> = {
    * Most pieces of work of one owner that run at the same time, so that other owners find a place. Default: no limit.
    */
   ofOne?: number
-  /** Bounds the waiting pieces. `full` is the error of a piece that finds no place. Default: no bound. */
+  /**
+   * Limits how many pieces of work may wait. `full`: returns the error for a piece that may not wait. Default: no
+   * limit.
+   */
   waiting?: { places: Budget<Owner | undefined>; full: (owner: Owner | undefined) => Error }
   /** Which waiting piece runs next: the oldest, or the oldest of the owner with the fewest running pieces. Default: the oldest. */
   pick?: 'oldest' | 'least served'
@@ -38,8 +41,8 @@ export class FairQueue<Owner = string> {
   }
 
   /**
-   * Runs `work` when there is room: immediately, or after queued work. If `signal` aborts before that, `work` is not
-   * run. Throws the error of a full queue, or the signal's reason.
+   * Runs `work` immediately if the limits allow it, or otherwise after other work has ended. If `signal` aborts before
+   * `work` has begun, `work` is not run. Throws the error for a full queue, or the reason of the signal.
    */
   async run<T>(work: () => Promise<T>, { owner, signal }: Turn<Owner> = {}): Promise<T> {
     const waiting = this.#enter(owner, signal)
@@ -52,8 +55,8 @@ export class FairQueue<Owner = string> {
   }
 
   /**
-   * Waits for a turn in the queue. The turn lasts until the result is disposed of, which must happen exactly once.
-   * Throws the errors of `run`.
+   * Waits for a turn. The turn lasts until the caller disposes of the result, which must happen exactly once. Throws
+   * the errors that `run` throws.
    */
   async take(owner?: Owner, signal?: AbortSignal): Promise<Disposable> {
     await this.#enter(owner, signal)
@@ -94,7 +97,7 @@ export class FairQueue<Owner = string> {
     if (pieces?.size === 0) this.#waiting.delete(owner)
   }
 
-  /** Ends a turn. The next waiting piece gets the place before a new caller can take it. */
+  /** Ends a turn. A piece that waits begins now, before a new caller can take its place. */
   #end(owner: Owner | undefined): void {
     this.#count(owner, -1)
     let next: { owner: Owner | undefined; piece: QueuedPiece; rank: number } | undefined

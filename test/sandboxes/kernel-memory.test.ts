@@ -36,7 +36,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         const ended = new Promise<[string, Cause]>((resolve) => box.host.onExit((...end) => resolve(end)))
-        // The sandboxes beside it create processes, files and pages. This work needs mostly kernel memory, and must not
+        // The sandboxes beside it create processes, files and pages. This work needs kernel memory, and must not
         // be taken for an attack.
         const busy = 'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 50)); /bin/true; n=$((n+1)); done'
         for (const neighbour of neighbours) await box.run(neighbour, `(${busy}) > /dev/null 2>&1 &`)
