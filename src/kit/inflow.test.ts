@@ -22,14 +22,14 @@ const openPair = async (): Promise<{ near: Inflow; far: Socket } & Disposable> =
 const counting = (words: number): Buffer => Buffer.from(Uint32Array.from({ length: words }, (_, at) => at).buffer)
 
 suite('Inflow', () => {
-  test('Inflow is a usual stream for its listeners, and pieces that they keep are not overwritten', async () => {
+  test('listeners of Inflow get usual stream events, and pieces that they keep are not overwritten', async () => {
     using pair = await openPair()
     const sent = counting(1_000_000)
     pair.far.end(sent)
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('Inflow with hearOut reads an answer that the other side sent before it reset the connection', async () => {
+  test('Inflow with hearOut reads an answer that the server sent before it reset the connection', async () => {
     using pair = await openPair()
     pair.near.hearOut().pause()
     pair.far.write('too much')
@@ -40,7 +40,7 @@ suite('Inflow', () => {
     assert.equal(String(pair.near.read()), 'too much')
   })
 
-  test('`takeOver` gets all bytes after those that were read, and no piece in use is overwritten', async () => {
+  test('`takeOver` gets all bytes that were not read before, and overwrites no piece that is in use', async () => {
     using pair = await openPair()
     const sent = counting(2_000_000)
     pair.far.write(sent.subarray(0, 100_000))
@@ -63,7 +63,7 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(pieces).equals(sent))
   })
 
-  test('a slow listener of Inflow gets small pieces, and other work runs between them', async () => {
+  test('a slow listener of Inflow gets small pieces, and other work runs between two pieces', async () => {
     using pair = await openPair()
     const sent = counting(100_000)
     const pieces: Buffer[] = []
@@ -129,7 +129,7 @@ suite('Inflow', () => {
     assert.ok(roomFor.at(-1)! < small)
   })
 
-  test('200 consumers of Inflow that have stopped reading hold less than 12 MB together', async () => {
+  test('200 consumers of Inflow that do not read any more have less than 12 MB in memory together', async () => {
     const pairs = await Promise.all(Array.from({ length: 200 }, openPair))
     try {
       const held = pairs.map(({ near, far }) => {
@@ -149,7 +149,7 @@ suite('Inflow', () => {
     } finally {
       for (const pair of pairs) pair[Symbol.dispose]()
     }
-    // The budget of these consumers is free for other connections again.
+    // When these consumers are gone, other connections can use their part of the budget.
     using pair = await openPair()
     const large = Promise.withResolvers<void>()
     pair.near.takeOver(({ buffer }) => {
@@ -160,7 +160,7 @@ suite('Inflow', () => {
     await large.promise
   })
 
-  test('a consumer of Inflow may overwrite a few bytes before each piece, to add a header', async () => {
+  test('a consumer of Inflow may overwrite a few bytes before each piece, to put a header there', async () => {
     using pair = await openPair()
     pair.far.end('text')
     const taken = Promise.withResolvers<string>()
@@ -175,7 +175,7 @@ suite('Inflow', () => {
 })
 
 suite('writeThrough', () => {
-  test('`writeThrough` returns true if the bytes are written immediately, and otherwise calls back later', () => {
+  test('`writeThrough` returns true if the bytes are written immediately, and otherwise calls `next` later', () => {
     const waiting: (() => void)[] = []
     let isSlow = false
     const to = new Writable({ write: (_bytes, _encoding, done) => (isSlow ? void waiting.push(done) : done()) })

@@ -25,7 +25,7 @@ const openPair = async () => {
 }
 
 suite('frames of a stream', { timeout: 20_000 }, () => {
-  test('`Frames` returns whole frames, however they are split, and other work runs meanwhile', async () => {
+  test('`Frames` returns whole messages, however their bytes arrive, without blocking the event loop', async () => {
     using pair = await openPair()
     const message = Buffer.alloc(1_000_000, 'x')
     const frame = frameOf(message)

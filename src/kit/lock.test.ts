@@ -11,7 +11,7 @@ const directory = mkdtempSync(join(tmpdir(), 'alcove-lock-'))
 const path = join(directory, 'lock')
 after(() => rmSync(directory, { recursive: true, force: true }))
 
-/** Starts another process that holds the lock until it is killed. */
+/** Starts another process, which takes the lock and holds it until it is killed. */
 const startHolder = async () => {
   const script = `const { tryLock } = await import(${JSON.stringify(import.meta.resolve('./lock.ts'))})
     console.log(tryLock(${JSON.stringify(path)}) !== undefined)
@@ -30,7 +30,7 @@ const startHolder = async () => {
 }
 
 suite('a lock between processes', () => {
-  test('`tryLock` fails while another process holds the lock, and succeeds once that process is killed', async () => {
+  test('`tryLock` fails while another process holds the lock, and succeeds after that process was killed', async () => {
     const holder = await startHolder()
     try {
       assert.equal(tryLock(path), undefined)
@@ -41,7 +41,7 @@ suite('a lock between processes', () => {
     assert.ok(lock)
   })
 
-  test('`waitForLock` gives a lock to one caller at a time, and calls `onWait` if a caller has to wait', async () => {
+  test('`waitForLock` gives the lock to one caller at a time, and calls `onWait` for a caller that must wait', async () => {
     const first = await waitForLock(path, { onWait: assert.fail, timeoutMs: 60_000 })
     const order: string[] = []
     const waits = Promise.withResolvers<void>()
@@ -56,7 +56,7 @@ suite('a lock between processes', () => {
     assert.deepEqual(order, ['first ends', 'second'])
   })
 
-  test('`waitForLock` resolves in the waiting process when the holder is killed', async () => {
+  test('`waitForLock` resolves when the process that holds the lock is killed', async () => {
     const holder = await startHolder()
     const waits = Promise.withResolvers<void>()
     const next = waitForLock(path, { onWait: waits.resolve, timeoutMs: 60_000 })
@@ -65,12 +65,12 @@ suite('a lock between processes', () => {
     using _next = await next
   })
 
-  test('`waitForLock` fails at its timeout', async () => {
+  test('`waitForLock` throws if the lock is not free before its timeout', async () => {
     using _held = tryLock(path)
     await assert.rejects(waitForLock(path, { timeoutMs: 100 }), /waited 0.1 s/)
   })
 
-  test('`tryLock` and `waitForLock` fail if the lock’s file cannot be opened', async () => {
+  test('`tryLock` and `waitForLock` throw if the file of the lock cannot be opened', async () => {
     await assert.rejects(waitForLock('/proc/no/such/lock', { timeoutMs: 1000 }), { code: 'ENOENT' })
     assert.throws(() => tryLock('/proc/no/such/lock'), { code: 'ENOENT' })
   })

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { createLog } from './log.ts'
 
 suite('the log', () => {
-  test('the log shows name, message, code and stack of an error under any key, and no other field of it', () => {
+  test('under any key, the log shows an error’s name, message, code and stack, and no other field of it', () => {
     const lines: string[] = []
     const log = createLog('test', 'warn', { write: (line) => void lines.push(line) })
     for (const name of ['err', 'error', 'cause']) {

@@ -5,7 +5,7 @@ import { PassThrough, Readable, Writable } from 'node:stream'
 import { suite, test } from 'node:test'
 import { giveBack, pour } from './pour.ts'
 
-/** Opens a connection. Returns both ends and a function that closes them. */
+/** Opens a connection. Returns its two ends, and a function that closes both. */
 const openPair = async (): Promise<[Socket, Socket, () => void]> => {
   const server = createServer()
   server.listen(0, '127.0.0.1')
@@ -20,13 +20,13 @@ const openPair = async (): Promise<[Socket, Socket, () => void]> => {
 }
 
 suite('freeing memory of buffers (`giveBack`)', () => {
-  test('`giveBack` frees memory that belongs to the buffer alone', () => {
+  test('`giveBack` frees memory that no other buffer uses', () => {
     const bytes = Buffer.allocUnsafeSlow(65_536)
     giveBack(bytes)
     assert.equal(bytes.length, 0)
   })
 
-  test('`giveBack` does not free parts of a buffer, shared memory or small buffers', () => {
+  test('`giveBack` does not free small buffers, parts of a buffer, or memory that other buffers share', () => {
     const whole = Buffer.alloc(65_536, 1)
     giveBack(whole.subarray(1))
     giveBack(whole.subarray(0, 40_000))
@@ -39,7 +39,7 @@ suite('freeing memory of buffers (`giveBack`)', () => {
 })
 
 suite('copying from stream to stream (`pour`)', () => {
-  test('`pour` passes on every byte in order, and then the end', async () => {
+  test('`pour` passes on every byte in order, and then ends the target', async () => {
     const [giving, from, closeOne] = await openPair()
     const [to, taking, closeOther] = await openPair()
     pour(from, to)
@@ -72,7 +72,7 @@ suite('copying from stream to stream (`pour`)', () => {
     await finished
   })
 
-  test('`pour` joins small pieces of one turn of the event loop to one write, in order with large pieces', async () => {
+  test('`pour` writes small pieces of one turn of the event loop together, in order with large pieces', async () => {
     const from = new Readable({ read: () => {} })
     const written: string[] = []
     const to = new Writable({
@@ -106,7 +106,7 @@ suite('copying from stream to stream (`pour`)', () => {
     }
   })
 
-  test('a second call of `pour`’s stop function does not pause a later reader of the source', async () => {
+  test('a second call of the function that stops `pour` does not pause a later reader of the source', async () => {
     const from = new PassThrough()
     const to = new PassThrough()
     const stop = pour(from, to)

@@ -5,7 +5,7 @@ import { suite, test } from 'node:test'
 import { identityOf, isAlive, signalProcess, waitUntilGone } from './process-identity.ts'
 
 suite('a process identity', () => {
-  test('`isAlive` of a process identity is false after its process has ended', async () => {
+  test('`isAlive` returns false when the process has ended', async () => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' })
     const identity = identityOf(child.pid as number)
     assert.equal(isAlive(identity), true)
@@ -15,7 +15,7 @@ suite('a process identity', () => {
     assert.equal(await waitUntilGone(identity, 5000), true)
   })
 
-  test('a process identity with another start time is never alive and never signalled', () => {
+  test('if the start time of a process identity is wrong, it is never alive and never gets a signal', () => {
     const impostor = { pid: process.pid, startTime: '1' }
     assert.equal(isAlive(impostor), false)
     // If the signal were sent, it would kill the process of this test.

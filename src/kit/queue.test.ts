@@ -24,7 +24,7 @@ const track = (queue: FairQueue) => {
 }
 
 suite('a fair queue', () => {
-  test('`FairQueue` limits running work in total and per owner, and runs the oldest work that is allowed', async () => {
+  test('`FairQueue` limits running work in total and per owner, and first runs the oldest work it may run', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 3, ofOne: 2 }))
     const turns = ['a', 'a', 'a', 'b', 'b', 'c', 'a'].map((owner) => take(owner))
     await settled()
@@ -34,7 +34,7 @@ suite('a fair queue', () => {
     assert.equal(order.join(''), 'aababca')
   })
 
-  test('`FairQueue` without a total limit makes owners wait only for their own work, even after a failure', async () => {
+  test('without a total limit, work in `FairQueue` waits only for work of its owner, even after a failure', async () => {
     const queue = new FairQueue({ ofOne: 1 })
     const gate = Promise.withResolvers<void>()
     const did: string[] = []
@@ -55,7 +55,7 @@ suite('a fair queue', () => {
     assert.equal(queue.has('a'), false)
   })
 
-  test('`FairQueue` does not run queued work whose signal is aborted, and continues with other work', async () => {
+  test('`FairQueue` does not run waiting work whose signal is aborted, and goes on with other work', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 1 }))
     await take('a')
     const call = new AbortController()
@@ -69,7 +69,7 @@ suite('a fair queue', () => {
     assert.equal(order.join(''), 'ac')
   })
 
-  test('`FairQueue` gives a free place to queued work before a caller that comes at the same moment', async () => {
+  test('`FairQueue` runs waiting work before the work of a caller that comes just when a turn ends', async () => {
     const queue = new FairQueue({ atOnce: 1 })
     const { take, order } = track(queue)
     const first = await queue.take('a')
