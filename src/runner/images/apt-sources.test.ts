@@ -6,7 +6,7 @@ const debian = { id: 'debian', codename: 'bookworm' }
 const ubuntu = { id: 'ubuntu', codename: 'noble' }
 
 suite('the mirror and the release of the default image', () => {
-  test('the default image has the host’s release of Debian or Ubuntu; on other hosts it has Debian’s', () => {
+  test('on a Debian or Ubuntu host the default image has the host’s release; on any other host it is Debian', () => {
     assert.deepEqual(distributionIn('NAME="x"\nVERSION_CODENAME=trixie\nID=debian\n'), {
       id: 'debian',
       codename: 'trixie',
@@ -16,7 +16,7 @@ suite('the mirror and the release of the default image', () => {
     assert.equal(distributionIn('').id, 'debian')
   })
 
-  test('the host’s mirror is read from sources.list; its security and updates archives are listed once', () => {
+  test('the apt mirror is read from sources.list, and each security and updates archive in it is listed once', () => {
     const text = [
       'deb http://mirror.example/debian bookworm main contrib # near',
       'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=amd64] http://mirror.example/debian bookworm-updates main',
@@ -33,7 +33,7 @@ suite('the mirror and the release of the default image', () => {
     })
   })
 
-  test('deb822 stanzas are read, with several suites, comments and folded lines; disabled ones are skipped', () => {
+  test('deb822 files of apt are read, with several suites and folded lines; disabled stanzas are skipped', () => {
     const text = [
       'Types: deb deb-src',
       '# a comment',
@@ -50,7 +50,7 @@ suite('the mirror and the release of the default image', () => {
     ])
   })
 
-  test('packages of other vendors are ignored in the host’s sources, even under a Debian suite name', () => {
+  test('archives of other vendors in the host’s apt sources are ignored, even under a Debian suite name', () => {
     const text = 'deb [signed-by=/etc/apt/keyrings/vendor.gpg] https://vendor.example/debian bookworm main\n'
     assert.ok(!sourcesFrom(debian, [['x.list', text]]).lines.some((line) => line.includes('vendor')))
   })

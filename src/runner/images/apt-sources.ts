@@ -5,14 +5,17 @@ import { join } from 'node:path'
 
 type Distribution = { id: string; codename: string }
 
-/** Lines for one Debian archive in the one-line style, with the components that the image needs. */
+/** `lines`: entries for apt's `sources.list`, one per archive of the distribution, with the components that the image needs. */
 export type AptSources = { suite: string; lines: readonly string[] }
 
 const keyrings = /^\/usr\/share\/keyrings\/(debian|ubuntu)-archive-keyring\.(gpg|asc|pgp)$/
 
 const fallback: Distribution = { id: 'debian', codename: 'bookworm' }
 
-/** Debian and Ubuntu build an image of themselves; any other host builds a Debian image. */
+/**
+ * Returns the distribution of the default image. A Debian or Ubuntu host gets an image of its own release, any other host
+ * Debian.
+ */
 export const distributionIn = (osRelease: string): Distribution => {
   const value = (name: string) => new RegExp(`^${name}="?([a-z0-9.-]+)"?$`, 'm').exec(osRelease)?.[1]
   const [id, codename] = [value('ID'), value('VERSION_CODENAME')]
@@ -43,7 +46,9 @@ const stanzaEntries = (text: string): Entry[] =>
     )
   })
 
-/** Finds the archives in the configuration of apt. `files`: names and contents of the files in `/etc/apt`. */
+/**
+ * Finds the distribution's archives in the configuration of apt. `files`: names and contents of the source lists in `/etc/apt`.
+ */
 export const sourcesFrom = (
   { id, codename }: Distribution,
   files: readonly [name: string, text: string][],

@@ -1,4 +1,5 @@
-// Tests registry contents that are no plain image for one machine, and image contents that are no plain files.
+// Tests images that a registry may offer but that need special handling: an index for several machines, artifacts that are no
+// images, special compression, and hard links between layers.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -20,7 +21,7 @@ suite('images of registries, handled as Docker handles them', { skip: cannotRun 
   const room = libraryRoom()
   const { open, from, bring, fails, rootfs, read } = room
 
-  test('if an image name has both a tag and a digest, the digest decides, also for a registry with a port', async () => {
+  test('if an image name has both a tag and a digest, the digest decides which image is pulled', async () => {
     const [old, moved] = ['old', 'new'].map((text) => makeImage({ layers: [layer(file('a', text))] }))
     assert.ok(old && moved)
     const reference = room.registry.put('team/app:1', moved, old)
@@ -30,7 +31,7 @@ suite('images of registries, handled as Docker handles them', { skip: cannotRun 
     assert.ok(!room.registry.asked.some((path) => path.endsWith('/manifests/1')))
   })
 
-  test('an index with attestations and signatures yields the image for this machine', async () => {
+  test('of an index that also lists attestations and signatures, the image for this machine is pulled', async () => {
     const image = makeImage({ layers: [layer(file('a'))] })
     const attestation = makeArtifact({
       layers: [{ mediaType: 'application/vnd.in-toto+json', digest: image.digest, size: image.manifest.length }],
@@ -114,7 +115,7 @@ suite('images of registries, handled as Docker handles them', { skip: cannotRun 
     }
   })
 
-  test('layers compressed as eStargz and zstd:chunked are unpacked like plain layers', async () => {
+  test('layers compressed as eStargz or zstd:chunked are unpacked like layers of plain gzip or zstd', async () => {
     const tar = layer(file('a'), file('big', randomText(300_000)))
     // An eStargz layer is a sequence of gzip streams. An empty stream at its end contains the position of the table of files.
     const parts = (bytes: Buffer) => {

@@ -1,5 +1,5 @@
-// Images of callers may lack what the default image has. The images in this test have a single static program, and no user, bash,
-// home or /etc.
+// A caller's image may lack programs and files that the default image has. The images in this test contain a single static
+// program, and no users, bash, home directory or `/etc`.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -27,7 +27,10 @@ const busyboxFiles = (): TarEntry[] => [
   ...applets.map((name): TarEntry => ({ path: `bin/${name}`, type: '2', target: 'busybox' })),
 ]
 
-/** CAP_NET_RAW, permitted and effective, as Debian gives it to ping (version 2; capabilities(7)). */
+/**
+ * A `security.capability` attribute with CAP_NET_RAW, permitted and effective, as Debian's `ping` has it (version 2;
+ * capabilities(7)).
+ */
 const mayUseRawSockets = Buffer.from(Uint32Array.of(0x02000001, 1 << 13, 0, 0, 0).buffer)
 
 const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
@@ -118,7 +121,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     await assert.rejects(run(assignment, 'id', 'app:unknown'), { message: /"app:unknown" does not exist in this/ })
   })
 
-  test('a sandbox of an empty image starts; a command fails with the answer that it has neither bash nor sh', async () => {
+  test('a sandbox of an empty image starts; its commands fail with the error that bash and sh are missing', async () => {
     await bring('empty', [{ path: 'nothing', content: '' }])
     const assignment = await host.started({ image: 'empty', user: 'root' })
     assert.deepEqual(await run(assignment, 'true', 'root'), {

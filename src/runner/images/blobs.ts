@@ -1,5 +1,5 @@
-// Downloaded layers, stored by origin and digest, and shared by all images of that origin. The layers are only a cache. An
-// unpacked image needs none of them, so any layer may be removed at any time. A layer with its final name was verified and
+// Stores downloaded layers by origin and digest; all images of an origin share them. The layers are only a cache: an unpacked
+// image does not need them, so any layer may be removed at any time. A layer gets its final name after it was verified and
 // belongs to root.
 import { createHash, randomUUID } from 'node:crypto'
 import { constants, existsSync, renameSync } from 'node:fs'
@@ -9,12 +9,12 @@ import { namesBelow, sha256Of } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 
 /**
- * Identifies a stored layer. The digest alone is not enough, because anyone may know it. A layer is shared only within its
- * origin, whose readers may read the layer anyway.
+ * Identifies a stored layer. The digest alone is not enough, because anyone may know it. Images share a layer only within one
+ * origin: whoever may read one image of an origin may read all of them.
  */
 type Blob = { origin: string; digest: string }
 
-/** A stored layer; `usedAt` in milliseconds. */
+/** A layer file on this host. `usedAt`: when the layer was last used, in milliseconds since 1970. */
 type Stored = { name: string; path: string; size: number; usedAt: number }
 
 const nameOf = (digest: string) => digest.slice('sha256:'.length)
@@ -26,7 +26,7 @@ const keptNameLength = keptNameOf({ origin: '', digest: `sha256:${'0'.repeat(64)
 
 export class Blobs {
   readonly #directory: string
-  /** Names of layers that are being used, with the number of users of each. */
+  /** Names of layers that must not be removed now, with the number of callers that hold each. */
   readonly #held = new Map<string, number>()
 
   constructor(directory: string) {
@@ -37,12 +37,15 @@ export class Blobs {
     return mkdir(this.#directory, { recursive: true, mode: 0o700 })
   }
 
-  /** Returns access to the layers of one origin. `onUse` is called with the name of each layer before it is used or stored. */
+  /** Returns access to the layers of one origin. `onUse` is called with a layer's name before each use of that layer. */
   of(origin: string, onUse: (name: string) => void = () => {}): BlobsOfOrigin {
     return new BlobsOfOrigin(this.#directory, origin, onUse)
   }
 
-  /** Protects a layer from removal until `release` is called as often as `hold`. The layer need not be stored yet. */
+  /**
+   * Protects a layer from removal until `release` has been called once for each call of `hold`. The layer need not be stored
+   * yet.
+   */
   hold(name: string): void {
     this.#held.set(name, (this.#held.get(name) ?? 0) + 1)
   }
@@ -54,17 +57,17 @@ export class Blobs {
   }
 
   /**
-   * Whether `hold` protects the layer of this file. The name of a file that is not verified yet begins with the name of its
-   * layer.
+   * Whether `hold` protects the layer in this file. An unverified file has the name of its layer with a suffix, so only the
+   * beginning of the name counts.
    */
   #isHeld({ name }: Stored): boolean {
     return this.#held.has(name.slice(0, keptNameLength))
   }
 
   /**
-   * Removes unwanted layers. Then removes the least recently used layers until the remaining layers have at most `mostBytes`.
-   * These removals have the reason `surplus`. Never removes layers that `hold` protects. Returns the total size in bytes of the
-   * remaining layers.
+   * Removes the layers that `isWanted` rejects. Then removes the least recently used layers until the remaining layers have at
+   * most `mostBytes`; `onRemoved` gets `surplus` for these. Never removes layers that `hold` protects. Returns the total size in
+   * bytes of the remaining layers.
    */
   async sweep(
     isWanted: (stored: Stored) => boolean,
@@ -74,7 +77,7 @@ export class Blobs {
     const all = (await this.#list()).sort((a, b) => a.usedAt - b.usedAt)
     const removed: string[] = []
     let bytes = all.reduce((sum, { size }) => sum + size, 0)
-    // The checks and the renaming happen in one turn of the event loop, so `hold` cannot be called in between.
+    // Check and renaming happen in one turn of the event loop, so `hold` cannot be called between them.
     const remove = (stored: Stored, why: 'unwanted' | 'surplus') => {
       const path = join(this.#directory, `.old-${randomUUID()}`)
       renameSync(stored.path, path)
@@ -120,7 +123,10 @@ export class BlobsOfOrigin {
     return join(this.#directory, name)
   }
 
-  /** Makes `<to>/<name>` a hard link to a stored layer. The file belongs to root and cannot be written through the link. */
+  /**
+   * Makes `<to>/<name>` a hard link to a stored layer. The layer belongs to root, so the unprivileged user of the link cannot
+   * change it.
+   */
   async offer(digest: string, to: string): Promise<boolean> {
     try {
       await link(this.#path(digest), join(to, nameOf(digest)))
@@ -135,7 +141,8 @@ export class BlobsOfOrigin {
   }
 
   /**
-   * Returns the layers that are not stored in this origin. Removes a stored file whose length is wrong, as after a power cut.
+   * Returns those of the given layers that are not stored in this origin. A stored file with a wrong length, as after a power
+   * cut, is removed and counts as not stored.
    */
   async missing<Layer extends { digest: string; size: number }>(layers: readonly Layer[]): Promise<Layer[]> {
     const isHere = layers.map(async ({ digest, size }) => {
@@ -159,7 +166,10 @@ export class BlobsOfOrigin {
     await ignoring(['ENOENT', 'EEXIST'], link(other.#path(digest), this.#path(digest)))
   }
 
-  /** Stores a copy of a file that a program may still be writing to. Does nothing if the copy does not match the digest. */
+  /**
+   * Stores a copy of the file for this digest in `from`, where a program may still be writing. If the copy does not match the
+   * digest, nothing is stored.
+   */
   async takeCopy(digest: string, from: string): Promise<void> {
     const path = join(from, nameOf(digest))
     if (!(await lstat(path).catch(() => undefined))?.isFile()) return
@@ -174,8 +184,8 @@ export class BlobsOfOrigin {
   }
 
   /**
-   * Moves a file from `from`, where a finished program left it, to the stored layers. Throws if the file does not match the
-   * digest.
+   * Moves the file for this digest from `from` to the stored layers. The program that wrote it has ended. Throws if the file
+   * does not match the digest.
    */
   async take(digest: string, from: string): Promise<void> {
     const kept = this.#path(digest)
@@ -184,7 +194,7 @@ export class BlobsOfOrigin {
     const found = (await realpath(path).catch(() => undefined)) === path ? await lstat(path) : undefined
     if (!found?.isFile() || found.nlink !== 1)
       throw new ImageFailed('corrupted', `The image is damaged: a part of it is missing (${digest}).`)
-    // The temporary name belongs to this call only: another image may download the same layer at this moment.
+    // The temporary name is random, because another image may be downloading the same layer at this moment.
     const unchecked = `${kept}.${randomUUID()}.new`
     await rename(path, unchecked)
     try {

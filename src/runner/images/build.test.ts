@@ -61,7 +61,7 @@ suite('a build of the default image', { skip: needs }, () => {
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('a build of the default image waits for files that a killed build still uses, and begins empty', async () => {
+  test('a build of the default image starts empty, after the files of a killed build could be removed', async () => {
     const { server, url } = await silentMirror()
     server.close()
     using _ = makeBusy(join(directory, 'work/root'))
@@ -80,7 +80,7 @@ suite('a build of the default image', { skip: needs }, () => {
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('the pool of another server can be unmounted while the default image is built', async () => {
+  test('while the default image is built, the pool of another server on the host can be unmounted', async () => {
     const [file, pool] = [join(directory, 'pool.img'), join(directory, 'pool')]
     await mkdir(pool)
     await runCommand(['truncate', '--size', '128M', file])
@@ -97,8 +97,8 @@ suite('a build of the default image', { skip: needs }, () => {
     const [socket] = await asked
     try {
       await runCommand(['umount', pool])
-      // Wait until the pool's loop device is free. Other programs of this host keep it busy only for a moment; the build must not
-      // keep it busy until its own end.
+      // Wait until no mount uses the loop device of the unmounted pool. Other programs of this host may use it for a moment, but
+      // the build must not use it until its own end.
       while (!isOver && (await runCommand(['losetup', '--noheadings', '--associated', file])) !== '') await delay(20)
       assert.equal(isOver, false)
     } finally {
@@ -120,7 +120,8 @@ suite('a build of the default image', { skip: needs }, () => {
     socket.resume()
     const closed = once(socket, 'close')
     child.kill('SIGKILL')
-    // The connection closes because the download program, which the killed process had started indirectly, has ended.
+    // This connection belongs to the download program, which the killed process had started indirectly. It closes because that
+    // program has ended too.
     await closed
     server.close()
     assert.ok(!(await runCommand(['cat', '/proc/self/mountinfo'])).includes(directory))

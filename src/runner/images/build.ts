@@ -1,5 +1,6 @@
-// Builds an image: its files, and one compressed file of all these files. A killed build leaves no process: mmdebstrap is the
-// first process of a pid namespace and runs in a mount namespace, and both namespaces end with this process.
+// Builds an image with mmdebstrap: a directory of files, and one compressed file (`target`) with the same content. mmdebstrap is
+// the first process of a pid namespace and has a mount namespace. Both end with this process, so a killed build leaves no
+// process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -16,9 +17,9 @@ import { shiftOwners } from './shift-owners.ts'
 
 type BuildParts = {
   recipe: Recipe
-  /** The compressed file to write. */
+  /** Path of the compressed file to write. */
   target: string
-  /** Empty directory that gets the files, so that nobody has to unpack `target`. */
+  /** Empty directory that gets the image's files, so that they need not be unpacked from `target` afterwards. */
   root: string
   /** Directory for temporary files. It is emptied first and removed afterwards. */
   workDir: string
@@ -31,9 +32,9 @@ type BuildParts = {
 }
 
 /**
- * Runs the build in its own mount namespace, after unmounting the pools of all servers there. Otherwise the build's copy of these
- * mounts would keep the pool of another server busy, and that server could not remove it. The file system of the build stays
- * mounted.
+ * A shell script that first unmounts the pools of all servers in the build's own mount namespace, and then runs the build.
+ * Otherwise the build's copy of these mounts would keep the pool of another server busy, and that server could not remove its
+ * pool. The file system of the build's directory stays mounted.
  */
 const withoutPools = `findmnt --noheadings --raw --types btrfs --output SOURCE,TARGET | while read -r device target; do
   at=$(printf %b "$target")
@@ -51,7 +52,10 @@ const indexOfHost = async (): Promise<Record<string, string>> => {
   return url === undefined ? {} : { PIP_INDEX_URL: url }
 }
 
-/** Finds the proxy that apt uses on this host. Returned as environment variables, so that the image contains no file about it. */
+/**
+ * Finds the proxy that apt uses on this host. Returns it as environment variables of the build, so that no file of the image
+ * contains it.
+ */
 const proxyEnvironment = async (): Promise<Record<string, string>> => {
   const ask = (scheme: string) =>
     runCommand(['apt-config', 'dump', '--format', '%v', `Acquire::${scheme}::Proxy`]).catch(() => '')
@@ -79,7 +83,7 @@ export const buildImage = async ({
   timeoutMs,
   isInBackground = false,
 }: BuildParts): Promise<void> => {
-  // The builder of a killed runner may continue to write for a moment, so the removal is retried.
+  // A program of a killed build may write for another moment after its end, so the removal is retried.
   for (const left of leftOfBuild(workDir)) await rm(left, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(workDir, { recursive: true, mode: 0o755 })
   const niceness = isInBackground ? ['nice', '-n', '10'] : []
@@ -99,8 +103,8 @@ export const buildImage = async ({
   const unpacker = spawn('tar', unpackingInto(root), { stdio: ['pipe', 'ignore', 'pipe'] })
 
   /**
-   * True once the files are complete. mmdebstrap then removes its own copy of the files. That takes seconds, and the build does
-   * not wait.
+   * True when the image's files are complete. mmdebstrap would then spend seconds on removing its own copy of the files; it is
+   * killed instead.
    */
   let isComplete = false
   let isPacked = false
@@ -152,8 +156,8 @@ export const buildImage = async ({
 }
 
 /**
- * Resolves when the program has read all of its input or has closed it. The program may exit before Node notices that all input
- * was read. The error is then ignored, because the exit code shows whether the program succeeded.
+ * Resolves when the program behind `stdin` has read all input or has closed its end. A program may exit before Node has noticed
+ * that all input was read. That error is ignored, because the program's exit code shows whether it succeeded.
  */
 const untilTaken = (stdin: Writable) =>
   finished(stdin).catch((error: NodeJS.ErrnoException) => {
@@ -174,6 +178,6 @@ const discard = async (workDir: string, { inBackground }: { inBackground: boolea
   await rename(workDir, old)
   const removed = removeTree(old, { tries: 10 })
   if (!inBackground) await removed
-  // Ignore a failed removal: the next build removes the directory.
+  // A failed removal is ignored, because the next build removes the directory first.
   else removed.catch(() => {})
 }

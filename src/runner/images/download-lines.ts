@@ -1,9 +1,12 @@
-// The lines of a build log about the download of layers: at most eleven, however long it takes.
+// Makes the lines of a build log about the download of an image's layers: at most eleven lines, however long the download takes.
 import { asSize } from './limits.ts'
 
 type Download = { layers: number; bytes: number }
 
-/** Returns a line for each further tenth of the bytes. The progress never goes back. */
+/**
+ * Returns a function that is called with the bytes and layers downloaded so far. It returns a line whenever another tenth of the
+ * bytes has arrived.
+ */
 export const createDownloadLines = ({ layers, bytes }: Download) => {
   let said = 0
   return (came: number, complete: number): string | undefined => {

@@ -1,17 +1,17 @@
-// The network of programs that download from addresses that callers name. Like a sandbox's network it cannot reach the host or
-// any private or link-local address, even if a public name resolves to such an address. Only registries that the operator has
-// named are fetched through the host's network.
+// The network for programs that download from addresses that callers choose. It cannot reach the host, or any private or
+// link-local address, even if a public name resolves to such an address. Downloads from registries that the operator has named
+// use the host's network instead.
 import { existsSync, realpathSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Job, View } from './workshop.ts'
 
-/** A network namespace that reaches only public addresses and these resolvers. */
+/** A network namespace from which only public addresses and these resolvers can be reached. */
 export type PublicNetwork = AsyncDisposable & { netnsPath: string; resolvers: readonly string[] }
 
 export type Egress = AsyncDisposable & { of: Job['network']; views: readonly View[] }
 
-/** The files of `/etc` that are needed to find and trust a server. */
+/** Makes files of `/etc` visible to the job that it needs to find a server and verify its certificate. */
 const networkViews = (names: readonly string[]): View[] =>
   [...names, 'hosts', 'nsswitch.conf', 'ssl', 'pki', 'containers']
     .map((name) => `/etc/${name}`)

@@ -1,5 +1,5 @@
-// Tests which networks the fetching of an image can reach, on a private host with listeners for the Internet, a private network
-// and a metadata service.
+// Tests which networks the download of an image can reach. Runs in a network namespace with listeners that play the Internet, a
+// private network and a cloud's metadata service.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -61,8 +61,8 @@ if (!isPrivateHost) {
     })
 
     /**
-     * Fetches an image and returns the error. The test's listener answers without TLS, so an error about missing TLS shows that
-     * the listener was reached.
+     * Tries to fetch an image and returns the error. The listener of the test answers without TLS. An error about missing TLS
+     * therefore shows that the download has reached the listener.
      */
     const refusalOf = async (
       place: string,
@@ -70,7 +70,7 @@ if (!isPrivateHost) {
     ) => {
       const used: string[] = []
       const library = new Library({
-        // Each library has its own directory here, because a library empties it when it starts.
+        // Each library needs a directory of its own, because a starting library removes what it finds there.
         poolDir: join(scratch, randomUUID()),
         filesDir: undefined,
         registries: {
@@ -107,7 +107,7 @@ if (!isPrivateHost) {
       assert.ok(await reaches('public'))
     })
 
-    test('images from unknown, private, metadata and host addresses fail with the same error and delay', async () => {
+    test('images from unknown, private, metadata and host addresses fail with equal errors after equal times', async () => {
       const told = await Promise.all(
         ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
           const begun = performance.now()
@@ -120,7 +120,7 @@ if (!isPrivateHost) {
       assert.deepEqual(told, Array(4).fill(alike))
     })
 
-    test('ADD of a URL follows the network rules of images, and its error does not show whether a name exists', async () => {
+    test('ADD of a URL reaches only addresses allowed for images; its error does not show if a name exists', async () => {
       assert.match(
         (await refusalOf('public', { isWebFile: true })).message,
         /^It could not be fetched from public\.test\.$/,

@@ -1,6 +1,6 @@
 /**
- * Wraps a command so that it dies with this process, together with everything it started. It runs in its own mount and pid
- * namespaces.
+ * Wraps a command: it runs in a mount namespace and a pid namespace of its own. If this process dies, the command is killed,
+ * together with everything that it has started.
  */
 export const endWithUs = (argv: readonly string[]): string[] => [
   ...['setpriv', '--pdeathsig', 'KILL'],

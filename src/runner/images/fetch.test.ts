@@ -10,7 +10,7 @@ import { standardLimits } from './limits.ts'
 import { digestOf, makeImage, tarOf, writeLayout } from './testing/oci-image.ts'
 
 suite('files that a download program has written', { skip: needsRoot }, () => {
-  test('every downloaded file is hashed, even if its digest is stored already: no image gets a wrong config', async () => {
+  test('every downloaded file is hashed, even if a file with its digest is stored already', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-fetch-'))
     try {
       const kept = new Blobs(join(directory, 'blobs'))

@@ -1,4 +1,5 @@
-// Gets the layers of an image: first resolves the name to a digest, then downloads the parts that are not stored yet.
+// Fetches the layers of an image: resolves the image's name to a digest, then downloads the layers that are not stored on this
+// host.
 import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
@@ -13,14 +14,11 @@ import { type Described, type Descriptor, type Manifest, ourEntryOf, parseConfig
 import { formatReference, pinned, type Reference } from './reference.ts'
 import type { Skopeo } from './skopeo.ts'
 
-/**
- * An image of a registry after its name was resolved. `digest`: what the name refers to now. `image`: the reference of the
- * image for this platform.
- */
+/** An image of a registry whose name was resolved to a digest. */
 export type Resolved = {
-  /** Digest of what the name refers to: a manifest or an index. */
+  /** Digest to which the name refers now. It belongs to a manifest, or to an index with a manifest for each platform. */
   digest: string
-  /** The image for this platform. */
+  /** Reference of the image for this host's platform. */
   image: Reference
   manifest: Manifest
   described: Described
@@ -34,9 +32,9 @@ export type Fetching = {
   mostBytes: number
   limits: ImageLimits
   signal: AbortSignal
-  /** The organization's credentials at the registry. Absent: the operator's credentials are used. */
+  /** The organization's credentials for this registry. Absent: the operator's credentials are used. */
   login?: RegistryLogin | undefined
-  /** Called with the bytes received so far, and the number of complete parts. */
+  /** Called with the bytes received so far, and with the number of layers and other files that are complete. */
   onBytes: (bytes: number, complete: number) => void
 }
 
@@ -84,8 +82,8 @@ const notWhatItsDigestSays = (name: Reference) =>
   new ImageFailed('corrupted', `The image ${formatReference(name)} is damaged: what came is not what its digest says.`)
 
 /**
- * Check the number of layers, because umoci verifies only layers that exist. With fewer layers than diff ids, the files would
- * not match the configuration.
+ * Throws if the image does not have exactly one layer for each diff id of its configuration. This is checked here because umoci
+ * ignores diff ids without a layer, and the files would be incomplete.
  */
 const checkLayersOf = ({ layers }: Manifest, { diffIds }: Described): void => {
   if (layers.length !== diffIds.length)
@@ -113,8 +111,8 @@ export const fetchFromRegistry = async (
     skopeo.download(image, work.directory, { ...askingFor(work, fetching), timeoutMs }),
   )
   const { config, ...fetched } = await adopt(blobs, work, fetching)
-  // The configuration contains the hash of each unpacked layer. So if the digest of the configuration is right, all layers
-  // belong to the image.
+  // The configuration contains the hash of each unpacked layer. If the digest of the configuration is right, umoci can therefore
+  // verify all layers by these hashes.
   if (config.digest !== manifest.config.digest) throw notWhatItsDigestSays(image)
   return fetched
 }
@@ -122,8 +120,8 @@ export const fetchFromRegistry = async (
 const mostAttempts = 3
 
 /**
- * Runs a download, and retries it if the connection breaks. Parts that are complete in the download's directory are not
- * downloaded again. One time limit covers all attempts.
+ * Runs a download, and retries it if the connection breaks. Files that are complete in the download's directory are not
+ * downloaded again. One time limit covers all attempts together.
  */
 const downloadPersistently = async (
   { limits, signal }: Fetching,
@@ -163,7 +161,7 @@ export const fetchFromFile = async (
   }
 }
 
-/** Returns the real path of a file in the operator's directory for images. */
+/** Returns the real path of an image file. Throws if it is not inside `directory`, where the operator puts image files. */
 export const fileWithin = async (directory: string | undefined, path: string): Promise<string> => {
   if (directory === undefined)
     throw new ImageFailed('refused', 'This runner takes no images from files; its operator may set ALCOVE_IMAGES_DIR.')
@@ -178,7 +176,7 @@ export const fileWithin = async (directory: string | undefined, path: string): P
 
 type Work = { directory: string; names: string }
 
-/** Makes the only directory that the downloading program may write to. */
+/** Makes the directory for a download. The downloading program may write nowhere else. */
 const makeWork = async (scratch: string): Promise<Work> => {
   const directory = join(scratch, 'work')
   const names = join(directory, 'blobs/sha256')
@@ -205,8 +203,8 @@ const askingFor = ({ directory, names }: Work, { scratch, mostBytes, limits, sig
 })
 
 /**
- * Sizes of the files that this download has written. A file with more than one hard link is a layer that was stored before the
- * download.
+ * Sizes of the files that this download has written so far. A file with several hard links does not count: it is a layer that
+ * was stored before the download.
  */
 const newSizesIn = async (directory: string): Promise<number[]> => {
   const names = await namesBelow(directory).catch(() => [])

@@ -6,7 +6,7 @@ import { freeBytes } from '#src/kit/file-system.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import { ImageFailed } from './image-failed.ts'
 
-/** Reads a small file. Throws if any link is on the path. */
+/** Reads a small file. Throws if any part of its path is a symbolic link. */
 export const readSmall = async (path: string, mostBytes: number): Promise<Buffer> => {
   if ((await realpath(path).catch(() => undefined)) !== path)
     throw new ImageFailed('corrupted', 'The image is damaged.')
@@ -21,7 +21,7 @@ export const readSmall = async (path: string, mostBytes: number): Promise<Buffer
 }
 
 /**
- * Returns the first `count` bytes of a file, or the whole file if it is shorter. Only for files that no other program can
+ * Returns the first `count` bytes of a file, or the whole file if it is shorter. Use only for files that no other program can
  * change.
  */
 export const firstBytesOf = async (path: string, count: number): Promise<Buffer> => {
@@ -47,12 +47,12 @@ export const bytesBelow = async (directory: string): Promise<number> => {
 }
 
 /**
- * `owners`: ids of users and groups that own files, each once. Contains only ids from `firstOwner` on, and at most `mostOwners`
- * ids.
+ * `owners`: ids of users and groups that own at least one of the files, without duplicates. Only ids from `firstOwner` on are
+ * listed, and at most `mostOwners` of them.
  */
 export type Measured = { bytes: number; files: number; owners: number[] }
 
-/** Measures a directory by one walk. A file with several names counts once. */
+/** Measures all files below a directory. A file with several hard links counts once. */
 export const measure = async (directory: string, firstOwner: number, mostOwners: number): Promise<Measured> => {
   const program = `
     $2 > 1 && $1 in seen { next }
@@ -67,13 +67,13 @@ export const measure = async (directory: string, firstOwner: number, mostOwners:
   return { bytes, files, owners: owners.sort((a, b) => a - b) }
 }
 
-/** Throws if the disk of images is nearly full, because the host needs the remaining space. */
+/** Throws if the disk that stores images has less free space than `keepFreeBytes`, which the host needs for itself. */
 export const checkRoom = async (directory: string, { keepFreeBytes }: { keepFreeBytes: number }): Promise<void> => {
   if ((await freeBytes(directory)) < keepFreeBytes)
     throw new ImageFailed('no-room', 'The disk that the runner keeps images on is full.')
 }
 
-/** Inodes in use; 0 if the file system does not count them. */
+/** Number of inodes in use on a file system. 0 if the file system does not count them. */
 export const inodesUsed = async (directory: string): Promise<number> => {
   const { files, ffree } = await statfs(directory)
   return files - ffree

@@ -35,7 +35,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
   })
   afterEach(() => rm(directory, { recursive: true, force: true }))
 
-  /** Makes an image with one file, which holds the number of builds so far. */
+  /** Stands in for the real build: makes an image with one file, which contains the number of builds so far. */
   const build: typeof buildImage = async ({ target, root }) => {
     const from = await mkdtemp(join(directory, 'made-'))
     await writeFile(join(from, 'made'), String(++built))
@@ -65,7 +65,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
   const namesInPool = async () => (await readdir(join(directory, 'pool/images'))).sort()
   const namesInCache = async () => (await readdir(join(directory, 'cache'))).filter((name) => !name.endsWith('.lock'))
 
-  test('after a renewal new disks use the new default image, older disks the old one; it is listed once', async () => {
+  test('after a renewal, new disks use the new default image, older disks the old one; one image is listed', async () => {
     const store = await opened()
     assert.equal(store.newest('default'), 'default')
     await renew(store)
@@ -105,7 +105,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.deepEqual([await madeIn(next, 'default'), built], ['2', 2])
   })
 
-  test('after a failed build the old default image stays in use, and the build leaves no files', async () => {
+  test('after a failed build the old default image stays in use, and no file of the failed build is left', async () => {
     const store = await opened()
     const before = [await namesInPool(), await namesInCache()]
     const failing = open({
@@ -119,7 +119,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.equal(await madeIn(store, store.newest('default')), '1')
   })
 
-  test('a second server on the host uses the default image that the first server built', async () => {
+  test('a second server on the host uses the default image that the first server has built', async () => {
     const first = await opened()
     const second = await opened({ poolDir: join(directory, 'second') })
     await renew(first)

@@ -1,5 +1,5 @@
 // The versions ("generations") of the default image on this host: `default`, then `default.2`, `default.3`, … New sandboxes are
-// made from the newest complete generation. An older generation is kept while the disk of a sandbox needs it as its base.
+// made from the newest complete generation. An older generation stays while the disk of a sandbox was made from it.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import type { ImageDescription } from './recipe.ts'
 /** Name that control uses for the default image. The first generation has this name too. */
 export const builtInImage = 'default'
 
-/** Contents of `image.json`. */
+/** Contents of an image's file `image.json`. */
 export type StoredDefault = { recipe: string; description: ImageDescription; madeAt?: string }
 
 const shape = /^default(?:\.([1-9]\d{0,8}))?$/
@@ -24,8 +24,8 @@ export const nextGeneration = (image: string | undefined): string =>
   image === undefined ? builtInImage : `${builtInImage}.${(numberOf(image) ?? 0) + 1}`
 
 /**
- * Milliseconds for which a replaced generation is kept: a sandbox that is just being made may use it, although no disk names it
- * yet.
+ * Time in milliseconds for which a replaced generation stays in any case. A sandbox that is being created at that moment may use
+ * it, although no disk refers to it yet.
  */
 const replacedForMs = 3_600_000
 
@@ -65,14 +65,14 @@ export class Generations {
     return this.#current
   }
 
-  /** Call this when a new generation is complete, so that `current` returns it. */
+  /** Call this when a new generation is complete. Otherwise `current` keeps returning the generation before it. */
   changed(): void {
     this.#current = undefined
   }
 
   /**
-   * Returns `image` if that generation is on this host, otherwise the newest generation. A generation can be missing because an
-   * archive may come from another runner.
+   * Returns `image` if that generation is on this host, otherwise the newest generation. A generation can be missing if the disk
+   * comes from an archive that another runner has made.
    */
   resolve(image: string): string | undefined {
     return this.read(image) === undefined ? this.current() : image
@@ -86,7 +86,7 @@ export class Generations {
     return join(this.#images, image, 'rootfs')
   }
 
-  /** Removes generations that were replaced at least an hour ago and that nothing needs. Returns their names. */
+  /** Removes generations that were replaced at least an hour ago and that `inUse` does not contain. Returns their names. */
   async removeUnneeded(inUse: ReadonlySet<string>, now: Date): Promise<string[]> {
     const all = this.list()
     const unneeded = all.filter((image, index) => {
@@ -95,8 +95,8 @@ export class Generations {
       return now.getTime() - this.madeAt(next).getTime() >= replacedForMs
     })
     for (const image of unneeded) {
-      // Rename the directory first, so that a half-removed directory never counts as a generation. After a kill the next start
-      // removes it.
+      // The directory is renamed first, so that a half-removed directory never counts as a generation. If the runner is killed
+      // in between, its next start removes the renamed directory.
       const going = join(this.#images, `.old-${image}`)
       await rename(join(this.#images, image), going)
       await rm(going, { recursive: true, force: true, maxRetries: 10 })

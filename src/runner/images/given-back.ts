@@ -1,4 +1,4 @@
-// Counts the bytes of images that were removed since this runner started, by reason.
+// Counts the bytes of image files that were removed since this runner started, separately for each reason of removal.
 import type { GivenBackReason, ImageKind, ImageStorage } from '#src/wire/image-storage.ts'
 
 export class GivenBack {

@@ -1,4 +1,4 @@
-// Why an image could not be fetched or built, as a sentence for its caller.
+// The error of an image that could not be fetched or built, with a sentence for the caller who requested the image.
 
 export type ImageFailure =
   | 'invalid-reference'
@@ -17,7 +17,7 @@ export type ImageFailure =
   | 'build-failed'
   | 'failed'
 
-/** The message goes to the caller. Further output of a tool is the cause, and goes to the log. */
+/** `message` is a sentence for the caller. The output of the failed tool is the `cause`, which only the log gets. */
 export class ImageFailed extends Error {
   override readonly name = 'ImageFailed'
   readonly failure: ImageFailure
@@ -28,21 +28,21 @@ export class ImageFailed extends Error {
   }
 }
 
-/** Returns an ImageFailed with `place`, such as the line of a definition, before its sentence. Returns other errors unchanged. */
+/** Returns an ImageFailed whose sentence begins with `place`, such as a line of a definition. Returns other errors unchanged. */
 export const failedAt = (place: string, error: unknown): unknown =>
   error instanceof ImageFailed
     ? new ImageFailed(error.failure, `${place}: ${error.message}`, { cause: error.cause })
     : error
 
 /**
- * Thrown if a server that a caller has named could not be reached. The error must not reveal whether a name exists in the
- * operator's network: neither by its text nor by its time. Therefore all such errors have the same sentence, and the caller gets
- * the error only after `notBefore` (a `performance.now()` time).
+ * Thrown if a server that a caller has named could not be reached. Neither its text nor its time may reveal whether a name
+ * exists in the operator's network. Therefore all these errors have one sentence, and callers get them only after `notBefore`
+ * (in `performance.now()` time).
  */
 export class Unreached extends ImageFailed {
   /**
-   * Time is divided into spans from `begun` on; this is the end of the current span. One span is longer than a request that times
-   * out, so the time of an error reveals nothing.
+   * The end of the current time span. Spans begin at `begun` and are all longer than the timeout of a request. Every failure is
+   * therefore reported at the end of a span, so its time reveals nothing.
    */
   readonly notBefore: number
 

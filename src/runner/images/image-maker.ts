@@ -1,4 +1,5 @@
-// Makes the files of an image from its source: a registry, a file of the operator, nothing, or another image of this runner.
+// Makes the files of an image from its source: an image of a registry, a file of the operator, an empty directory, or another
+// image on this host.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { accountFor } from '#src/kit/registry-address.ts'
@@ -35,27 +36,32 @@ export type LibrarySource =
   | { kind: 'image'; image: string }
   | { kind: 'built-in'; image: string }
 
-/** The files and configuration of an image that has no name yet. */
+/** The files and configuration of a made image. The image has no name and no record yet. */
 export type Made = Omit<StoredImage, 'image' | 'config'> & { config: ContainerConfig }
 
-/** The origin and layers of an image's files, and the function that fetches them. */
+/** The layers of an image, before it is known whether their files are on this host. `fetch` downloads the layers. */
 type Layers = { origin: string; described: Described; layers: string[]; fetch: () => Promise<Fetched> }
 
 export type Said = { progress: Progress } | { line: string }
 
-/** Credentials of an organization for registries, for its own images only. */
+/** The organization that requests an image, and its credentials for registries. No other organization's requests use them. */
 export type Accounts = { organizationId?: string | undefined; logins?: readonly RegistryLogin[] | undefined }
 
-/** `maxBytes`: limit of the unpacked files. `say` is called with each step, and with each line that the caller may read. */
+/**
+ * `maxBytes`: limit of the unpacked files. `say` is called with the progress, and with each line for the build log of the
+ * caller.
+ */
 export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void; accounts?: Accounts }
 
-/** The common origin of all image files of the operator. A caller who may use one of these files may use all of them. */
+/**
+ * The common origin of all image files in the operator's directory: a caller who may use one of these files may use all of them.
+ */
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 
 /**
- * Returns the name that an image's record contains if the image has the files of a built-in image and no directory of its own.
- * For example, `built-in.2` for `default.2`.
+ * Name for the record of an image that has the files of a built-in image and no directory of its own. For example, `built-in.2`
+ * for `default.2`.
  */
 const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
 export const builtInBelow = (tree: string) =>
@@ -65,7 +71,9 @@ const nothingOf = (origin: string) => ({
   ...{ origin, sizeBytes: 0, layers: [] as string[], architecture: ownArchitecture, config: emptyConfig() },
 })
 
-/** Called with the name of a directory of files (`tree`) or of a layer. It is not removed before the image is recorded. */
+/**
+ * Called with the name of a directory of files (`tree`) or of a layer, to protect it from removal until the image has a record.
+ */
 export type Hold = { tree: (name: string) => void; layer: (name: string) => void }
 
 type MakerParts = {
@@ -87,7 +95,10 @@ export class ImageMaker {
   readonly #parts: MakerParts
   readonly #skopeo: Skopeo
   readonly #treeMaker: TreeMaker
-  /** Images are unpacked one at a time: unpacking keeps the disk busy and is limited by the space left on it. */
+  /**
+   * Images are unpacked one after the other, because unpacking keeps the disk busy and each image needs the free space that the
+   * others leave.
+   */
   readonly #unpacking = new FairQueue({ atOnce: 1 })
 
   constructor(parts: MakerParts) {
@@ -96,7 +107,9 @@ export class ImageMaker {
     this.#skopeo = new Skopeo({ ...parts.registries, answerTimeoutMs: parts.limits.answerTimeoutMs })
   }
 
-  /** Makes the files of an image below `scratch`. `hold` is called before a tree or layer is used. */
+  /**
+   * Makes the files of an image, with `scratch` as directory for temporary files. Calls `hold` before it uses a tree or a layer.
+   */
   async make(source: LibrarySource, making: Making, scratch: string, hold: Hold): Promise<Made> {
     switch (source.kind) {
       case 'registry':
@@ -173,8 +186,9 @@ export class ImageMaker {
   }
 
   /**
-   * Resolves a name to an image: at the first mirror that has the image, otherwise at the registry. Later the layers are
-   * fetched from the same mirror or registry. If the organization has an account at the registry, no mirror is used.
+   * Resolves an image's name to a digest. Asks the mirrors one after the other, and the registry if no mirror has the image.
+   * Layers are fetched later from where the name was resolved. Uses no mirror if the organization has credentials for the
+   * registry.
    */
   async resolve(reference: Reference, making: Making, scratch: string): Promise<Resolved> {
     const fetching = this.#fetching(scratch, making)
@@ -208,7 +222,10 @@ export class ImageMaker {
     return this.#unpacked({ origin, described, layers, fetch: async () => fetched }, making, scratch, hold)
   }
 
-  /** Returns the directory of files (`tree`) of these layers. If this host has none yet, fetches and unpacks the layers. */
+  /**
+   * Returns the directory of files (`tree`) that these layers make. If it is not on this host yet, fetches and unpacks the
+   * layers.
+   */
   async #unpacked(
     { origin, described: { diffIds, config }, layers, fetch }: Layers,
     making: Making,
@@ -219,7 +236,8 @@ export class ImageMaker {
     let found = this.#treeMaker.find(origin, diffIds, hold.tree)
     if (found === undefined) {
       const fetched = await fetch()
-      // The layers as they are stored on this host; some may have been recompressed during the download.
+      // From here on, `layers` are the digests as stored on this host. The download may have recompressed a layer, which changes
+      // its digest.
       layers = fetched.layers.map(({ digest }) => digest)
       const of = { origin, layers: fetched.layers.map((layer, at) => ({ ...layer, diffId: diffIds[at] as string })) }
       found = await this.#unpacking.run(() => {

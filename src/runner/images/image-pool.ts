@@ -1,5 +1,5 @@
-// A btrfs file system for trees of images that share layers (docs/adr/0035). The file system is in a sparse file in the
-// runner's directory, and is made when the first image is fetched. If it cannot be made, images share no layers, and the runner
+// A btrfs file system on which images with common layers share disk space (docs/adr/0035). It is a sparse file in the runner's
+// directory, and is made when the first image is fetched. If this host cannot have it, images share no layers, and the runner
 // logs that.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,14 +24,14 @@ export class ImagePool {
   }
 
   /**
-   * Mounts the file system if it exists. Throws if the mount fails, because the runner would otherwise find no image in the file
-   * system.
+   * Mounts the file system if it exists. Throws if that fails: a runner without the mount would treat the images in it as
+   * missing.
    */
   async openExisting(): Promise<SharingPlace | undefined> {
     return existsSync(this.#image) ? this.open() : undefined
   }
 
-  /** Makes the file system if it is missing. Resolves with undefined if this host cannot have such a file system. */
+  /** Mounts the file system, and makes it first if it is missing. Resolves with undefined if this host cannot have it. */
   open(): Promise<SharingPlace | undefined> {
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = undefined
@@ -55,11 +55,11 @@ export class ImagePool {
     return trees
   }
 
-  /** Stops watching the host's free space. The file system stays mounted, because sandboxes use it. */
+  /** Stops adjusting the file system to the host's free space. It stays mounted, because sandboxes use the files in it. */
   async close(): Promise<void> {
     await this.#claim?.close()
   }
 }
 
-/** For tests, which remove the instance that they have made: unmounts the file system. No sandbox may be left. */
+/** For tests, which remove their data directory at the end: unmounts the file system. No sandbox may use it any more. */
 export const unmountImagePool = (poolDir: string): Promise<void> => unmountPoolImage(join(poolDir, 'image-pool'))

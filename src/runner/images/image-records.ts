@@ -1,5 +1,5 @@
-// Each image has a small record: where its files are, and its configuration. A record is written completely or not at all, also
-// in a power cut.
+// Stores a small record for each image: where its files are, and its configuration. A record is written completely or not at
+// all, even if the power fails.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
@@ -9,9 +9,9 @@ import { namesBelow } from './files.ts'
 
 export type Brought = {
   image: string
-  /** Digest of a pulled image, because its tag may move later. */
+  /** Digest of a pulled image. It is recorded because the tag may later refer to another image. */
   digest?: string
-  /** Size of the unpacked files. Images of one origin with the same layers share them. */
+  /** Size of the unpacked files. Images of one origin with the same layers share these files. */
   sizeBytes: number
   architecture: string
   config: ImageConfig
@@ -19,15 +19,18 @@ export type Brought = {
 
 export type StoredImage = Brought & {
   organizationId?: string
-  /** The record is the base image of a definition that is still being built. */
+  /** True while the image is the base of a definition that is still being built. */
   isUnfinished?: true
-  /** The image exists only as base image of cached lines of definitions, and is not listed. */
+  /** The image exists only because cached lines of definitions were built on it. Lists of images do not contain it. */
   isBelowLines?: true
   tree: string
   layers: string[]
-  /** Ids of users of the image's files that not every sandbox has. Absent: none. */
+  /** User ids that occur in the image and that not every sandbox has. Absent: none. */
   largeIds?: readonly number[]
-  /** Origin of the tree and the layers. Absent: an older runner fetched the image and keeps no layers for it. */
+  /**
+   * Origin of the tree and the layers. Absent: an older version of the runner fetched the image, and none of its layers are
+   * kept.
+   */
   origin?: string
 }
 
@@ -46,14 +49,14 @@ export const asBrought = ({
 }: StoredImage): Brought => brought
 
 export class ImageRecords {
-  /** Directory that contains one directory for each image, with the image's name. */
+  /** The directory that contains a subdirectory for each image, named like the image. */
   readonly directory: string
 
   constructor(directory: string) {
     this.directory = directory
   }
 
-  /** Makes the directory, and removes what a killed process left: half-written records, and bases of unfinished definitions. */
+  /** Makes the directory. Removes what a killed runner left: half-written records, and base images of unfinished builds. */
   async open(): Promise<void> {
     await mkdir(this.directory, { recursive: true, mode: 0o711 })
     const isTorn = (name: string) => name.startsWith('.') || this.read(name)?.isUnfinished
@@ -81,7 +84,10 @@ export class ImageRecords {
     }
   }
 
-  /** Adds a complete record. If a record of this name exists, for example from a concurrent call, the existing record stays. */
+  /**
+   * Adds a complete record. If a record of this name exists already, for example because of a concurrent call, that record
+   * stays.
+   */
   async add(record: StoredImage): Promise<void> {
     const { image } = record
     const unfinished = join(this.directory, `.new-${randomBytes(4).toString('hex')}`)

@@ -18,8 +18,8 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
   const isHere = (digest: string) => below('image-downloads').filter((name) => name.endsWith(digest.slice(7))).length
 
   /**
-   * Makes the registry interrupt the download of the last layer, at most `most` times. The first two layers have been requested
-   * by then.
+   * Makes the registry break off the download of the image's last layer, at most `most` times. It waits until the first two
+   * layers have been requested.
    */
   const lastIsCut = (most = Number.POSITIVE_INFINITY) => {
     let cuts = 0
@@ -40,7 +40,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'c').length, 300_000)
   })
 
-  test('after a failed download the next download from that repository reuses its complete layers', async () => {
+  test('after a failed download the next download from its repository reuses the layers that were complete', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     const library = open()
@@ -56,7 +56,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.deepEqual(below('image-downloads'), [])
   })
 
-  test('complete layers of a download whose runner was killed are reused by the next runner', async () => {
+  test('if a runner is killed during a download, the next runner reuses the layers that were complete', async () => {
     const reference = room.registry.put('x:1', image)
     room.registry.onRequest = (path, answer) => (path.endsWith(last) ? new Promise(() => {}) : answer)
     const program =

@@ -1,5 +1,6 @@
-// Keeps the complete layers of a download that was interrupted by a broken connection, a cancel, or the end of the runner. The
-// next download from the same repository uses these layers. They are stored by origin and digest for at most a day.
+// Saves the complete layers of an interrupted download, for at most a day. A download is interrupted by a broken connection, a
+// cancel or the end of the runner. The next download from its repository then needs only the other layers. Layers are stored by
+// origin and digest.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Blobs, type BlobsOfOrigin } from './blobs.ts'
@@ -11,7 +12,7 @@ type Download = { origin: string; layers: string[] }
 const noteName = 'download.json'
 const keptForMs = 24 * 3600_000
 
-/** Directory in which the downloading program puts complete layers. */
+/** Directory in which the program that downloads puts layers. */
 const downloadsTo = (scratch: string) => join(scratch, 'work/blobs/sha256')
 
 export class Interrupted {
@@ -22,8 +23,8 @@ export class Interrupted {
   }
 
   /**
-   * Saves the complete layers of downloads whose runner was killed. Each download wrote a note with its layers; a damaged note is
-   * ignored.
+   * Saves the complete layers of downloads whose runner was killed. Before it started, each download has written a file that
+   * lists its layers. A damaged file is ignored.
    */
   async open(scratches: string, blobs: Blobs): Promise<void> {
     await this.#layers.open()
@@ -33,10 +34,10 @@ export class Interrupted {
         const { origin, layers } = JSON.parse(await readFile(join(scratch, noteName), 'utf8')) as Download
         const saved = this.#layers.of(origin)
         for (const digest of layers) {
-          // The layer is complete if it was being unpacked when the runner was killed.
+          // A complete layer may be among the stored layers already: the runner was killed while it unpacked the image.
           await saved.linkFrom(blobs.of(origin), digest)
-          // The downloading program may continue to write for a moment after its runner is killed. Therefore its files are
-          // copied, not moved.
+          // The program that downloads may write for another moment after its runner was killed. Its files are therefore copied
+          // and not moved.
           await saved.takeCopy(digest, downloadsTo(scratch))
         }
       } catch {}
@@ -44,12 +45,13 @@ export class Interrupted {
   }
 
   /**
-   * Runs a download. The download may use layers that an earlier failed download has saved. If the download fails, its complete
-   * layers are saved.
+   * Runs a download. Layers that an earlier failed download has saved need not be downloaded again. If this download fails, its
+   * complete layers are saved.
    */
   async saving<T>(scratch: string, { origin, layers }: Download, to: BlobsOfOrigin, run: () => Promise<T>): Promise<T> {
     const saved = this.#layers.of(origin)
-    // Write the note before the download, so that after a kill the next runner knows which layers to save.
+    // The list of layers is written before the download. If the runner is killed, the next runner reads in it which layers to
+    // save.
     await writeFile(join(scratch, noteName), JSON.stringify({ origin, layers }))
     for (const digest of layers) await to.moveFrom(saved, digest)
     try {
@@ -57,7 +59,7 @@ export class Interrupted {
     } catch (error) {
       for (const digest of layers) {
         await saved.linkFrom(to, digest)
-        // Ignore the error: most layers of a failed download are missing or incomplete.
+        // An error is ignored, because most layers of a failed download are missing or incomplete and cannot be saved.
         await saved.take(digest, downloadsTo(scratch)).catch(() => {})
       }
       throw error
@@ -65,8 +67,8 @@ export class Interrupted {
   }
 
   /**
-   * Removes layers that were saved more than a day ago. Then removes the least recently used layers until `mostBytes` is not
-   * exceeded. Returns the total size in bytes of the remaining layers.
+   * Removes layers that were saved more than a day ago. Then removes the least recently used layers until the others have at
+   * most `mostBytes`. Returns the total size in bytes of the remaining layers.
    */
   sweep(mostBytes: number, givenBack: GivenBack): Promise<number> {
     return this.#layers.sweep(

@@ -1,4 +1,4 @@
-// Which files and layers of fetched images a host keeps, which images may use them, and when they are removed.
+// Tests which files and layers of fetched images a host keeps, which images may use them, and when they are removed.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -19,12 +19,13 @@ import { TestRegistry } from './testing/registry.ts'
 const isThere = (command: string) => existsSync(`/usr/bin/${command}`)
 const cannotRun = needsRoot || (['skopeo', 'umoci', 'crun'].every(isThere) ? false : 'needs skopeo, umoci, crun')
 
-/** A layer with one file whose name is its content. */
+/** Makes a layer with one file that has `name` both as its name and as its content. */
 const layer = (name: string) => tarOf([{ path: name, content: name }])
 
 /** Opens a registry and an empty library. */
 const openRoom = async () => {
-  // Uses memory if possible: other tests keep the disk busy, and each image is synced.
+  // Uses a directory in memory if possible. On disk the test would be slow, because each image is synced and other tests use the
+  // disk.
   const directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-kept-'))
   const registry = await TestRegistry.start()
   const pool = (path: string) => join(directory, 'pool', path)
@@ -60,7 +61,7 @@ suite('the files and layers of images that are kept', { skip: cannotRun }, () =>
     await bring('theirs', put('theirs:1', theirs))
     registry.onRequest = (path, answer) =>
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
-    // The image of the attacker first has only the secret layer, and then also a layer of the attacker.
+    // First the attacker's image consists only of the secret layer. Then it has a second layer, which the attacker has made.
     const same = put('others:same', theirs)
     const more = put('others:more', makeImage({ layers: [layer('secret'), layer('own')] }))
     await assert.rejects(bring('same', same), ImageFailed)

@@ -1,11 +1,11 @@
-// Returns a sentence for the operator if the default image lacks a program whose source could not be reached during the build.
+// Tells the operator if the default image lacks a program because the program's server could not be reached during the build.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Generations } from './generations.ts'
 
 /**
- * Examines the image itself, because another server of this host may have built the image. Undefined if nothing is missing or
- * there is no image.
+ * Returns the sentence for the operator. Undefined if nothing is missing or there is no image. Examines the image's files,
+ * because another server of this host may have built the image.
  */
 export const lackOfDefault = (runnerDirectory: string): string | undefined => {
   const generations = new Generations(join(runnerDirectory, 'images'))

@@ -19,7 +19,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, below, leavesNothing, rootfs, read, parts } = room
 
-  test('a tag is resolved once: the image keeps its digest when the tag moves to another image', async () => {
+  test('a tag is resolved once: the image keeps its digest even if the tag refers to another image later', async () => {
     const first = makeImage({
       layers: [layer(file('a', 'old', { uid: 1000, gid: 7 }))],
       config: { User: '1000:7', Env: ['PATH=/bin', 'A=b=c'], WorkingDir: '/srv', Entrypoint: ['/a'], Cmd: ['x'] },
@@ -145,7 +145,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('downloaded layers are removed above their limit, and images still work without them', async () => {
+  test('above their limit, downloaded layers are removed; the images that were unpacked from them still work', async () => {
     const library = open({ keptLayersBytes: 1 })
     await bring(library, 'one', from(room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))))
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
@@ -193,7 +193,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const { layers } = library.stored()
     await bring(library, 'two', from(reference))
     assert.deepEqual(library.stored(), { images: sizeBytes, layers })
-    // A new library on the same directory reports the same sizes as soon as it is open.
+    // A new library on this directory reports equal sizes as soon as it is open.
     const next = open()
     await next.open()
     assert.deepEqual(next.stored(), { images: sizeBytes, layers })
@@ -297,7 +297,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await library.bringBase({ image: 'next', source: { kind: 'image', image: 'base' }, maxGiB: 1 })
     assert.deepEqual(library.largeIdsOf('next'), [...ids, 7_000_000])
     assert.deepEqual(library.largeIdsOf('none'), [])
-    // The host may have users with these ids. They must not be able to reach the files.
+    // The host may have users with these ids, so the directory of image files must be closed to everybody but root.
     const trees = join(room.directory, 'pool/image-trees')
     assert.equal(statSync(trees).mode & 0o777, 0o700)
   })
@@ -309,7 +309,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const known = await bring(library, 'one', from(room.registry.put('x:1', image)))
     assert.equal(known.digest, image.digest)
     assert.deepEqual([read(library, 'one', 'a'), read(library, 'one', 'b')], ['a', 'b'])
-    // This second image has equal files, but its layers are compressed with gzip.
+    // This second image has the same files, but its layers are compressed with gzip.
     await bring(library, 'two', from(room.registry.put('x:2', makeImage({ layers }))))
     assert.equal(rootfs(library, 'one'), rootfs(library, 'two'))
     const lying = makeImage({
@@ -356,7 +356,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await fails('cancelled', /cancelled/, cancelled)
   })
 
-  test('after a kill during a download or unpacking, the next runner starts with nothing half done', async () => {
+  test('after a kill during a download or unpacking, the next runner removes what is incomplete', async () => {
     const big = noise(500_000)
     const image = makeImage({ layers: [layer(...Array.from({ length: 8 }, (_, at) => file(`f${at}`, big)))] })
     const reference = room.registry.put('x:1', image)
@@ -384,14 +384,14 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'f7'), big)
   })
 
-  test('an image with the longest possible paths is removed together with the last image that uses it', async () => {
+  test('an image with the longest possible paths can be removed', async () => {
     const deep = `${'d'.repeat(199)}/`.repeat(20)
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file(`${deep}f`))] }))
     const library = open()
     await bring(library, 'one', from(reference))
     await library.remove('one')
     leavesNothing()
-    // Leftovers of a killed runner.
+    // Makes long paths among the files that a killed runner may leave.
     for (const place of ['image-trees/.old', 'image-work'])
       execFileSync('sh', [
         '-c',
@@ -402,7 +402,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('`open` of the image library waits until a program of a killed runner has released its files', async () => {
+  test('`open` of the image library waits until programs of a killed runner have released its files', async () => {
     using _ = makeBusy(join(room.directory, 'pool/image-work/of-a-killed-one'))
     await open().open()
     assert.deepEqual(below('image-work'), [])

@@ -1,4 +1,4 @@
-// The images that were fetched to this runner. Each has a small record that names the directory of its files. The record is
+// Manages the images that were fetched to this runner. A small record per image names the directory of its files. The record is
 // written last and removed first, so a kill at any moment leaves an image whole or absent.
 import { createHash, randomBytes } from 'node:crypto'
 import { type FileHandle, mkdir, rm, statfs } from 'node:fs/promises'
@@ -37,37 +37,34 @@ import { Trees } from './trees.ts'
 import { fetchWebFile, type Fetching as WebFetching, type WebFile } from './web-file.ts'
 
 /**
- * The base image of a definition that is being built. The image is not listed until the build is complete. A restart during the
- * build removes the image.
+ * The base image of a definition that is being built. It becomes a listed image when the build calls `complete`. If the runner
+ * restarts before that, the image is removed.
  */
 export type Base = {
   container: ContainerConfig
   digest?: string
   sizeBytes: number
-  /** Name of the directory with the image's files. If two images have the same `files`, their files are equal. */
+  /** Name of the directory with the image's files. Two images with equal `files` have equal files. */
   files: string
 }
 
 export type BringRequest = {
-  /**
-   * A name that is never used for another image. A present image with this name is therefore the requested one, whatever its
-   * source.
-   */
+  /** Name for the image. A name is never reused for another image, so a present image with this name is the requested one. */
   image: string
   source: LibrarySource
   maxGiB: number
   /**
-   * User ids that the image needs besides the owners of its files, and that not every sandbox has. Ignored if they do not fit
-   * into the sandbox's map of user ids.
+   * User ids that the definition needs and that not every sandbox has, besides the owners of files. They are ignored if they do
+   * not fit into the sandbox's map of user ids.
    */
   largeIds?: readonly number[] | undefined
-  /** The organization that the image belongs to. All images of one organization together may use only a share of the disk. */
+  /** The organization that the image belongs to. The images of one organization together may use only a share of the disk. */
   organizationId?: string | undefined
-  /** Credentials of that organization for registries. */
+  /** Credentials of the organization for registries. */
   logins?: Accounts['logins']
   signal?: AbortSignal | undefined
   onProgress?: (progress: Progress) => void
-  /** Called with each line of progress text that the caller may read. */
+  /** Called with each line for the build log of the caller. */
   onLine?: (line: string) => void
 }
 
@@ -76,7 +73,7 @@ export type WebFileRequest = { url: string; checksum?: string | undefined; mostB
 export type RepositoryRequest = Omit<WebFileRequest, 'url'> & { repository: Repository }
 
 type LibraryParts = {
-  /** Directory of everything durable, on one file system. */
+  /** Directory of everything that must survive a restart, on one file system. */
   poolDir: string
   /** Directory where operators put image files. */
   filesDir: string | undefined
@@ -84,7 +81,7 @@ type LibraryParts = {
   limits: ImageLimits
   log: Logger
   givenBack?: GivenBack | undefined
-  /** Images share layers on a btrfs file system of their own (`image-pool.ts`). */
+  /** Whether images share layers on a btrfs file system that the library makes for them (`image-pool.ts`). */
   sharesLayers?: boolean | undefined
   /** Size of the shared btrfs file system. Default: four fifths of the host's free space. */
   sharedBytes?: number | undefined
@@ -99,8 +96,8 @@ const withIds = (own: readonly number[], wanted: readonly number[]): Pick<Stored
 }
 
 /**
- * Callers with different credentials never share a download, because a registry may show an image with one set of credentials
- * and not with the other.
+ * Identifies the credentials of a request. Requests with different credentials never share a download: a registry may show an
+ * image to one organization and hide it from the other.
  */
 const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
   logins.length === 0
@@ -109,13 +106,15 @@ const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
         .update(JSON.stringify([organizationId, logins]))
         .digest('hex')
 
-/** Removes a directory by Node's `rm`. If that fails, for example at a path that is too long, uses the slower `removeTree`. */
+/**
+ * Removes a directory by Node's `rm`. If that fails, for example because a path is too long, uses `removeTree`, which is slower.
+ */
 const removeScratch = (scratch: string) =>
   rm(scratch, { recursive: true, force: true }).catch(() => removeTree(scratch))
 
 /**
- * Delays the error `Unreached` until the time at which its caller may get it (`notBefore`). During the delay the caller does not
- * count among the images that are fetched at the same time.
+ * Runs `work`. If it fails with `Unreached`, delays the error until its time `notBefore`. During the delay the request does not
+ * count towards the limit of images that are fetched at the same time.
  */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
   try {
@@ -161,7 +160,7 @@ export class Library {
     this.#lanes = new FairQueue({ atOnce: parts.limits.atOnce })
   }
 
-  /** Makes the directories and removes what a killed process left. Only one runner uses the directory. */
+  /** Makes the directories, and removes what a killed runner left in them. No other runner may use them. */
   open(): Promise<void> {
     this.#opened ??= this.#open().catch((error: unknown) => {
       this.#opened = undefined
@@ -173,7 +172,7 @@ export class Library {
   async #open() {
     await this.#blobs.open()
     await this.#interrupted.open(this.#scratch, this.#blobs)
-    // Programs of a killed runner end soon after it, but may write a file until then. Therefore the removal is retried.
+    // A program of a killed runner may write a file for another moment before it ends too. The removal is therefore retried.
     await removeTree(this.#scratch, { tries: 10 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
     await this.#plainTrees.open()
@@ -183,7 +182,10 @@ export class Library {
     await this.#sweeper.sweep()
   }
 
-  /** Makes the files of present images reachable. Call this before a sandbox that uses one of these images starts. */
+  /**
+   * Mounts the file system that contains the images' files, if it exists. Call this before a sandbox that uses one of these
+   * images starts.
+   */
   async openTrees(): Promise<void> {
     const place = await this.#pool?.openExisting()
     if (place !== undefined) this.#trees.shareAt(place)
@@ -205,17 +207,20 @@ export class Library {
       .flatMap(({ image, isUnfinished, isBelowLines }) => (isUnfinished || isBelowLines ? [] : [image]))
   }
 
-  /** Bytes of the files of all images (base images of cached lines too), and of kept layers. Reads no file. */
+  /**
+   * Total bytes of the files of all images, base images of cached lines included, and of all kept layers. Returns the result of
+   * the last sweep, so no file is read.
+   */
   stored(): Readonly<{ images: number; layers: number }> {
     return this.#sweeper.stored
   }
 
-  /** Must be called every few seconds: removes kept layers if the host's disk fills or if they are too old. */
+  /** Removes kept layers if the host's disk fills or if the layers are too old. Must be called every few seconds. */
   relieve(): Promise<void> {
     return this.#sweeper.relieve()
   }
 
-  /** The images that `keepBelowLines` has recorded, with the bytes of their files. */
+  /** Lists the images that `keepBelowLines` has recorded, with the sizes of their files. */
   listBelowLines(): { image: string; sizeBytes: number }[] {
     return this.#records
       .all()
@@ -234,17 +239,17 @@ export class Library {
     return below === undefined ? this.#trees.rootfsOf(record.tree) : join(this.#records.directory, below, 'rootfs')
   }
 
-  /** The built-in images whose files are used by other images. */
+  /** The built-in images whose files other images use as their own. */
   builtInUsed(): string[] {
     return this.#records.all().flatMap(({ tree }) => builtInBelow(tree) ?? [])
   }
 
-  /** Ids that not every sandbox has: owners of the image's files, and users that its definition names. */
+  /** User ids that the image needs and not every sandbox has: owners of its files, and users that its definition names. */
   largeIdsOf(image: string): readonly number[] {
     return this.#records.read(image)?.largeIds ?? []
   }
 
-  /** Fetches an image. Safe to repeat, also concurrently: a present image is returned, and equal work is done once. */
+  /** Fetches an image, or returns the image of this name if it is present. Concurrent calls for one source share the work. */
   async bring(request: BringRequest): Promise<Brought> {
     if (!imageNameShape.test(request.image))
       throw new ImageFailed('failed', 'The name of the image has characters no name has.')
@@ -252,7 +257,10 @@ export class Library {
     return this.find(request.image) ?? this.#bring(request, (made) => this.#record(request, made))
   }
 
-  /** Fetches an image that a definition begins with or copies files from. The image stays until it is removed or completed. */
+  /**
+   * Fetches an image that a definition begins with or copies files from. The image is not listed, and stays until `complete` or
+   * `remove` is called.
+   */
   async bringBase(request: BringRequest): Promise<Base> {
     await this.remove(request.image)
     return this.#bring(request, async (made) => {
@@ -262,7 +270,10 @@ export class Library {
     })
   }
 
-  /** Keeps the files of an image on this host under another name, which is not listed. No error if they are kept already. */
+  /**
+   * Records the files of `source` under a second name, `image`, so that they stay if `source` is removed. Lists of images do not
+   * contain this name. No error if it is recorded already.
+   */
   async keepBelowLines(image: string, source: { kind: 'image' | 'built-in'; image: string }): Promise<void> {
     await this.open()
     if (this.#records.read(image) !== undefined) return
@@ -270,7 +281,7 @@ export class Library {
     await this.#bring(request, (made) => this.#record(request, made, { isBelowLines: true }))
   }
 
-  /** Returns the digest of the image that a name refers to now. Downloads no layer. */
+  /** Returns the digest of the image to which a name refers now. Downloads no layer. */
   async resolve(text: string, maxGiB: number, signal: AbortSignal, accounts: Accounts = {}): Promise<string> {
     await this.open()
     const reference = parseReference(text)
@@ -309,7 +320,8 @@ export class Library {
                 this.#makeAndHold(source, { maxBytes, say, signal: cancelled, accounts: { organizationId, logins } }),
               ),
             ),
-          // Records are written one after the other, so that each check of an organization's share includes the earlier images.
+          // Records are written one after the other. Each check of an organization's share of the disk therefore includes all
+          // earlier images.
           use: (made) => this.#recording.run(() => record(made)),
           release: (made) => this.#release(made),
         },
@@ -328,13 +340,19 @@ export class Library {
     }
   }
 
-  /** Fetches the file at a URL; the file lasts while `use` runs. The rules for image registries apply to its origin. */
+  /**
+   * Fetches the file at a URL and calls `use` with it. The file is removed afterwards. The URL may name only servers from which
+   * images may be fetched.
+   */
   async withWebFile<T>(request: WebFileRequest, use: (file: WebFile) => Promise<T>): Promise<T> {
     const { url, checksum } = request
     return this.#withFetched(request, (fetching) => fetchWebFile(url, checksum, fetching), use)
   }
 
-  /** Fetches a repository for as long as `use` runs. The same servers are allowed as for images. */
+  /**
+   * Fetches a git repository and calls `use` with it. The files are removed afterwards. Only servers from which images may be
+   * fetched are allowed.
+   */
   async withRepository<T>(request: RepositoryRequest, use: (file: RepositoryFile) => Promise<T>): Promise<T> {
     const { repository, checksum } = request
     return this.#withFetched(request, (fetching) => fetchRepository(repository, checksum, fetching), use)
@@ -363,7 +381,7 @@ export class Library {
     }
   }
 
-  /** Removes an image. No sandbox may use it as base any more. Its files are removed with the last image that uses them. */
+  /** Removes an image, which no sandbox may use as its base image any more. Its files are removed if no other image uses them. */
   async remove(image: string): Promise<void> {
     if (!imageNameShape.test(image)) return
     await this.open()
@@ -388,8 +406,8 @@ export class Library {
           held.push(() => this.#blobs.release(name))
         },
       })
-      // Protect the files and the layers from removal until all callers of this shared work have written their records. Then
-      // `release` is called.
+      // The files and layers must not be removed before all callers of this shared work have written their records. `release`
+      // ends this protection.
       this.#trees.hold(made.tree)
       for (const name of keptNamesOf(made)) this.#blobs.hold(name)
       return made
@@ -404,7 +422,7 @@ export class Library {
     for (const name of keptNamesOf(made)) this.#blobs.release(name)
   }
 
-  /** Throws if the images of an organization, with one more, exceed its share of the disk. */
+  /** Throws if the images of an organization use more than its share of the disk. `more`: an image that is about to be added. */
   async #checkShare(organizationId: string | undefined, more?: Pick<StoredImage, 'tree'>): Promise<void> {
     if (organizationId === undefined) return
     const { blocks, bsize } = await statfs(this.#parts.poolDir)
@@ -436,7 +454,7 @@ export class Library {
     return asBrought(this.#records.read(image) as StoredImage)
   }
 
-  /** Marks a base as a complete image, after its definition has been built. */
+  /** Turns the base image of a definition into a complete, listed image. Called when the definition has been built. */
   async complete(image: string, config: ContainerConfig): Promise<void> {
     const { isUnfinished: _, ...record } = this.#records.read(image) as StoredImage
     await this.#records.replace({ ...record, config: imageConfigOf(config) })

@@ -1,27 +1,27 @@
-// Limits for fetching one image. Settings may change them; tests use small ones.
+// Limits for fetching one image. Settings may change some of them; tests use small limits.
 
 export type ImageLimits = {
-  /** Maximum size of an image, compressed or not, in bytes. A request may set a lower limit. */
+  /** Maximum size in bytes of an image, for its compressed layers and for its unpacked files. A request may set a lower limit. */
   largestBytes: number
   mostFiles: number
-  /** Maximum number of files for each GiB that the image may have. Even an empty file takes space. */
+  /** Maximum number of files per GiB of the image's maximum size. The limit exists because even an empty file takes space. */
   filesPerGiB: number
-  /** Share of the images' file system that all images of one organization may use together. */
+  /** Share of the file system that all images of one organization may use together. */
   shareOfOrganization: number
-  /** Time limit of one download, and of unpacking one image, in milliseconds. */
+  /** Time limit in milliseconds of one download, and of unpacking one image. */
   timeoutMs: number
   /**
-   * Time limit of a small request to a registry, in milliseconds. For every cause, an unreachable registry is reported only after
-   * this time, so that the time reveals nothing about the network.
+   * Time limit in milliseconds of a small request to a registry. An unreachable registry is always reported only after this
+   * time, whatever the cause. The time therefore reveals nothing about the network.
    */
   answerTimeoutMs: number
-  /** Space that images leave free on their disk for the host. */
+  /** Bytes that images must leave free on their disk for other uses of the host. */
   keepFreeBytes: number
   /** Bytes of downloaded layers that are kept for later images. */
   keptLayersBytes: number
-  /** Maximum number of images that are fetched at the same time. Further requests wait. */
+  /** Maximum number of images that are fetched at the same time. Further requests are queued. */
   atOnce: number
-  /** Maximum number of images that are being fetched or waiting. Further requests are refused. */
+  /** Maximum number of images that are being fetched or are queued. Further requests are refused. */
   mostWaiting: number
 }
 

@@ -8,7 +8,7 @@ const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBou
 const parse = (config: object) => parseConfig(JSON.stringify({ os: 'linux', architecture: ownArchitecture, config }))
 
 suite('the configuration of an image', () => {
-  test('an image configuration may be as large as the arguments and variables that a program can get', () => {
+  test('an image configuration may be as large as the arguments and environment that Linux gives a program', () => {
     const Env = [`${'A'.repeat(nameCharacters)}=${'x'.repeat(100_000)}`]
     const command = ['x'.repeat(wordCharacters), ...Array<string>(words - 1).fill('')]
     const { config } = parse({
@@ -20,7 +20,7 @@ suite('the configuration of an image', () => {
     assert.deepEqual(imageConfigOf(config).entrypoint, command)
   })
 
-  test('an image configuration is refused if it exceeds what control accepts in a runner’s message', () => {
+  test('an image configuration is refused if control would not accept it in a message of the runner', () => {
     const refused: [RegExp, object][] = [
       [/more than 1000 words/, { Entrypoint: Array(words).fill('x'), Cmd: ['x'] }],
       [/word .* longer than 128 KiB/, { Cmd: ['x'.repeat(wordCharacters + 1)] }],
@@ -33,7 +33,7 @@ suite('the configuration of an image', () => {
     for (const [message, config] of refused) assert.throws(() => parse(config), { failure: 'unsupported', message })
   })
 
-  test('an image configuration with a NUL is refused, and a lone surrogate in it is replaced', () => {
+  test('an image configuration with a NUL character is refused; a lone surrogate in it is replaced', () => {
     assert.throws(() => parse({ Cmd: ['a\0b'] }), { failure: 'corrupted' })
     assert.deepEqual(parse({ Cmd: ['a\ud800b'] }).config.cmd, ['a\ufffdb'])
   })

@@ -1,5 +1,5 @@
-// Parses index, manifest and configuration of an image (OCI image-spec; Docker's schema 2 has equal fields). All of it comes from
-// callers' registries: invalid values are refused, and unneeded fields are ignored.
+// Parses the index, manifest and configuration of an image (OCI image-spec; Docker's schema 2 has equal fields). All of this
+// comes from registries that callers choose. Invalid values are refused, and unneeded fields are ignored.
 import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 import { ImageFailed } from './image-failed.ts'
 import { digestShape } from './reference.ts'
@@ -22,13 +22,13 @@ export type ContainerConfig = {
   workdir: string
   /** The shell for commands that are not written as lists. Absent: `/bin/sh -c`. */
   shell?: string[]
-  /** Instructions that run when a definition begins with this image. */
+  /** Instructions of the image's author that run in each definition that begins with this image. */
   onbuild?: string[]
 }
 
 export type Described = Platform & { diffIds: string[]; config: ContainerConfig }
 
-/** Docker's own maximum number of layers. */
+/** Maximum number of layers of an image. Docker has an equal limit. */
 const mostLayers = 127
 const largestManifestBytes = 4 * 1024 * 1024
 
@@ -90,14 +90,17 @@ const checkKind = (mediaType: unknown) => {
   throw new ImageFailed('unsupported', sentence)
 }
 
-/** Kinds of image configurations. Only an early version of Docker wrote `application/octet-stream`. */
+/** Media types of an image's configuration. `application/octet-stream` was written only by an early version of Docker. */
 const configKinds = [
   'application/vnd.oci.image.config.v1+json',
   'application/vnd.docker.container.image.v1+json',
   'application/octet-stream',
 ]
 
-/** Throws for things that are not images, such as charts, signatures and models. Their configuration is of another kind. */
+/**
+ * Throws for an artifact that is not an image, such as a chart, a signature or a model. The kind of its configuration shows
+ * this.
+ */
 const checkIsImage = (fields: Fields) => {
   const config = isFields(fields['config']) ? fields['config'] : {}
   const kind = fields['artifactType'] ?? config['mediaType']
@@ -125,7 +128,7 @@ export const parseManifest = (text: string): { manifest: Manifest } | { index: I
   const layers = listOf(fields['layers'], 'its list of layers')
   for (const layer of layers) {
     checkKind(isFields(layer) ? layer['mediaType'] : undefined)
-    // A layer with `urls` is refused. The image's author chooses these addresses, and the layer would be fetched from them.
+    // A layer with `urls` is refused: the image's author chooses these addresses, and the layer would be downloaded from there.
     if (isFields(layer) && layer['urls'] !== undefined)
       throw new ImageFailed('unsupported', 'The image has a layer that lies elsewhere than in its registry.')
   }
@@ -139,7 +142,7 @@ export const parseManifest = (text: string): { manifest: Manifest } | { index: I
   }
 }
 
-/** The name of this machine's architecture in images. */
+/** The name of this host's processor architecture, as images write it. */
 export const ownArchitecture = process.arch === 'x64' ? 'amd64' : process.arch
 
 const nameOf = ({ os, architecture }: Platform) => `${os}/${architecture}`.slice(0, 60)
@@ -153,8 +156,8 @@ const wrongArchitecture = (offered: readonly Platform[]) =>
   )
 
 /**
- * Finds the index entry for this machine's platform. An entry without a platform is accepted for now: the image's configuration,
- * which is read later, names the platform.
+ * Finds the index entry for this host's platform. An entry that names no platform is accepted here, because the image's
+ * configuration names the platform and is checked later.
  */
 export const ourEntryOf = (index: readonly IndexEntry[]): Descriptor => {
   const images = index.filter(({ isArtifact }) => !isArtifact)
@@ -222,7 +225,7 @@ export const checkConfig = (config: ContainerConfig): void => {
   if (total > characters) refuse('its command and environment together are longer than 256 KiB')
 }
 
-/** The configuration that sandboxes need: user (perhaps with a group after a colon), directory and one command line. */
+/** The part of the configuration that a sandbox needs. `entrypoint` and `cmd` become one command line. */
 export const imageConfigOf = ({ entrypoint, cmd, env, user, workdir }: ContainerConfig): ImageConfig => ({
   entrypoint: [...entrypoint, ...cmd],
   env,

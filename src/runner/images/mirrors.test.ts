@@ -8,7 +8,7 @@ import { makeImage } from './testing/oci-image.ts'
 import { TestRegistry } from './testing/registry.ts'
 
 suite('names of mirrors', () => {
-  test('an image has the same name in each mirror of its registry, below the mirror’s path if it has one', () => {
+  test('in a mirror, an image has its own name, below the path of the mirror’s address if there is one', () => {
     const mirrors = readMirrors(['docker.io=cache:5000/hub', 'docker.io=second', 'ghcr.io=third']) ?? []
     const named = (name: string) => mirrored(parseReference(name), mirrors).map(formatReference)
     assert.deepEqual(named('alpine:3'), ['cache:5000/hub/library/alpine:3', 'second/library/alpine:3'])

@@ -1,11 +1,11 @@
-// Mirrors that the operator has put before a registry, such as a pull-through cache before Docker Hub. Mirrors are asked first,
-// in their order. The registry itself is asked if no mirror has the image.
+// Computes the names of an image in the mirrors that the operator has set for its registry, such as a pull-through cache of
+// Docker Hub. The mirrors are asked in this order, and the registry itself if no mirror has the image.
 import type { Mirror } from '#src/kit/registry-mirrors.ts'
 import type { Reference } from './reference.ts'
 
 const hostOf = ({ location }: Mirror) => location.split('/')[0] as string
 
-/** The names that an image has in the mirrors of its registry. */
+/** Returns the name that an image has in each mirror of its registry. */
 export const mirrored = (reference: Reference, mirrors: readonly Mirror[]): Reference[] =>
   mirrors
     .filter(({ registry }) => registry === reference.registry)

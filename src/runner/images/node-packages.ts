@@ -1,5 +1,5 @@
-// What the default image takes from Alcove's own node_modules: Node and the programs that come with it. npm has checked them
-// against the lock file, so the image needs no second download.
+// Copies Node, and the programs that come with it, from Alcove's own node_modules into the default image. npm has checked these
+// packages against the lock file, so the build of the image need not download them.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
@@ -8,7 +8,8 @@ export const nodeModules = resolve(import.meta.dirname, '../../../node_modules')
 export type NodePackage = { name: string; version: string; integrity: string }
 
 /**
- * Directory of the headers that sandboxes need. Node's headers contain those of OpenSSL for every architecture, 65 MB in total.
+ * Directory of OpenSSL's headers for this architecture, which are part of Node's headers. Sandboxes need only this one; the
+ * headers for all architectures have 65 MB.
  */
 const opensslDirectory = process.arch === 'arm64' ? 'linux-aarch64' : 'linux-x86_64'
 
@@ -18,7 +19,7 @@ const names = [node, 'npm', 'corepack', 'tsx', ...esbuild]
 
 type Lock = { packages: Record<string, { version?: string; integrity?: string } | undefined> }
 
-/** Version and checksum of each package, from the lock file. */
+/** Returns name, version and checksum of each package, from the lock file. */
 export const nodePackages = (): NodePackage[] => {
   const lock = JSON.parse(readFileSync(join(nodeModules, '../package-lock.json'), 'utf8')) as Lock
   return names.map((name) => {
@@ -37,9 +38,7 @@ const programs = {
 
 const copy = (name: string, to: string) => `cp -r "$NODE_MODULES/${name}" "$1/usr/local/lib/node_modules/${to}"`
 
-/**
- * Steps that copy Node into an image. `$NODE_MODULES` is the directory of Alcove's packages, `$1` the root of the new system.
- */
+/** Scripts that copy Node into an image. `$NODE_MODULES`: directory of Alcove's packages. `$1`: root directory of the image. */
 export const nodeSteps: readonly string[] = [
   [
     'set -e; umask 022; mkdir -p "$1/usr/local/lib/node_modules/tsx/node_modules/@esbuild" "$1/usr/local/etc"',
@@ -57,14 +56,15 @@ export const nodeSteps: readonly string[] = [
         `chmod +x "$1/usr/local/lib/node_modules/${path}"; ln -s "../lib/node_modules/${path}" "$1/usr/local/bin/${name}"`,
     ),
   ].join('; '),
-  // With this prefix `npm install --global` of a user installs into the user's home, and that of root installs for everybody.
+  // With this prefix, `npm install --global` installs into the user's home. For root the next line sets `/usr/local`, so root
+  // installs for everybody.
   `printf '%s\\n' 'prefix=\${HOME}/.local' 'update-notifier=false' > "$1/usr/local/etc/npmrc"`,
   'printf "prefix=/usr/local\\n" > "$1/root/.npmrc"',
-  // `pnpm` and `yarn` download themselves at their first call.
+  // Install the commands `pnpm` and `yarn`. Each downloads its program at its first call.
   'chroot "$1" corepack enable',
 ]
 
-/** Puts Node's headers where node-gyp looks for headers that it has downloaded. */
+/** Puts Node's headers where node-gyp expects them, so that node-gyp does not download them. */
 export const headersFor = (user: string, home: string): string[] => {
   const gyp = `${home}/.cache/node-gyp`
   const ask = "require('/usr/local/lib/node_modules/npm/node_modules/node-gyp/package.json').installVersion"

@@ -1,4 +1,5 @@
-// Tests pulls with the credentials of an organization, from a registry on loopback that demands credentials.
+// Tests pulls with the credentials of an organization. The registry listens on loopback and refuses requests without
+// credentials.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -58,7 +59,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       const secrets = [password, Buffer.from(`ours:${password}`).toString('base64')]
       const leaks: string[] = []
       room.registry.onRequest = (...request) => {
-        // During a pull, no command line and no file contains a secret.
+        // During a pull, no command line and no file may contain a secret.
         const seen = [commandLines(), ...filesBelow(room.parts().poolDir)]
         for (const text of seen)
           for (const secret of secrets) if (text.includes(Buffer.from(secret).toString('latin1'))) leaks.push(text)
@@ -69,7 +70,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       assert.deepEqual(leaks, [])
       room.registry.onRequest = onRequest
 
-      // The image is on this host now. Still, a pull fails without credentials that the registry accepts.
+      // The image is on this host now. Still, another pull of the image fails if the registry does not accept its credentials.
       await refused(bring(library, 'none', from(reference)), /wants credentials/)
       await refused(bring(library, 'none', from(reference), { organizationId: 'theirs' }), /wants credentials/)
       const wrong = { ...accountOf('theirs', { password: 'wrong' }), onLine }
@@ -78,15 +79,15 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       const digest = await library.resolve(reference, 1, AbortSignal.timeout(60_000), accountOf('ours'))
       assert.equal(digest, image.digest)
 
-      // For another organization's credentials the layers are downloaded again, because a registry may show different layers
-      // with different credentials.
+      // A pull with another organization's credentials downloads the layers again, because a registry may give different layers
+      // for different credentials.
       const blobs = () =>
         room.registry.asked.filter((path) => image.layers.some((layer) => path.endsWith(layer))).length
       const before = blobs()
       await bring(library, 'two', from(reference), { ...accountOf('theirs'), onLine })
       assert.equal(blobs(), before + 1)
 
-      // A changed password applies immediately, and the old password is refused.
+      // If the password changes at the registry, the new password works immediately and the old password is refused.
       guarded.accounts.set('ours', 'rotated')
       await refused(bring(library, 'none', from(reference), accountOf('ours')), /does not show it/)
       await bring(library, 'three', from(reference), accountOf('ours', { password: 'rotated' }))
@@ -94,7 +95,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       for (const secret of [...secrets, 'rotated']) assert.ok(!kept.includes(secret))
     })
 
-  test('two organizations that pull one image at the same time each need their own credentials', async () => {
+  test('if two organizations pull one image at the same time, each pull needs valid credentials of its own', async () => {
     const reference = room.registry.put('team/app:1', image)
     await using _guarded = await GuardedRegistry.guard(room.registry, 'basic', { ours: password })
     const library = room.open()
@@ -106,7 +107,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
     assert.deepEqual([ours.status, theirs.status, nobody.status], ['fulfilled', 'rejected', 'rejected'])
   })
 
-  test('credentials are not sent to a token address on another host than the registry’s', async () => {
+  test('credentials are not sent to a token server on another host than the registry', async () => {
     const reference = room.registry.put('team/app:1', image)
     await using guarded = await GuardedRegistry.guard(room.registry, 'token', { ours: password })
     guarded.realm = guarded.realm.replace('127.0.0.1', '127.0.0.2')

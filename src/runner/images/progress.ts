@@ -1,9 +1,9 @@
-// Computes the progress of a build from the output of mmdebstrap and the package tools on standard error.
+// Computes the progress of a build of the default image from lines that mmdebstrap and the package tools print.
 import type { Progress } from '#src/wire/runner-link.ts'
 
 /**
- * A phase of the build. `says`: text that begins the phase. `from` and `to`: its part of the progress in percent. `steps`:
- * counted lines that each package prints in this phase.
+ * A phase of the build. `says`: the phase begins with a line that contains this text. `from` and `to`: the progress in percent
+ * at the start and the end of the phase. `steps`: number of counted lines that each package prints in this phase.
  */
 type Phase = { says: string; step: string; from: number; to: number; steps: number }
 
@@ -17,7 +17,9 @@ const phases: readonly Phase[] = [
   { says: 'creating tarball', step: 'packing', from: 88, to: 95, steps: 0 },
 ]
 
-/** Takes one line at a time. Returns the progress if the line shows any. The progress never goes back. */
+/**
+ * Returns a function that takes one line at a time. It returns the progress if the line shows any. The progress never goes back.
+ */
 export const createProgressReader = (): ((line: string) => Progress | undefined) => {
   let phase: Phase | undefined
   let packages = 0

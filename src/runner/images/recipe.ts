@@ -1,12 +1,12 @@
-// The recipe of the default image contains everything that decides the image's content. The recipe's hash is the image's name.
-// Therefore each recipe is built once per machine, and a changed recipe never reuses an old image.
+// The recipe of the default image contains everything that determines the image's content. The name of the cached image file
+// contains the recipe's hash. Therefore each recipe is built once per host, and a changed recipe never uses an old file.
 import { createHash } from 'node:crypto'
 import { type AptSources, sourcesOfThisHost } from './apt-sources.ts'
 import { headersFor, type NodePackage, nodePackages, nodeSteps } from './node-packages.ts'
 
 /**
- * Offset of the user ids in the image's files. It is added once when the image is made, because every sandbox maps its root to
- * this id.
+ * Number that is added to each user and group id when the image is made. A sandbox sees its root user under this id, so root
+ * owns the image's files inside.
  */
 export const ownerShift = 165_536
 
@@ -20,9 +20,9 @@ export type ImageDescription = {
 export type Recipe = {
   sources: AptSources
   packages: readonly string[]
-  /** Files that the steps copy from Alcove's node_modules. They are listed here so that the hash covers their content. */
+  /** Files that `steps` copy from Alcove's node_modules. The recipe lists them so that its hash changes with their content. */
   nodePackages: readonly NodePackage[]
-  /** Scripts that run in this order with the root of the new system as `$1`. */
+  /** Scripts of the build, in the order in which they run. `$1` is the root directory of the image. */
   steps: readonly string[]
   description: ImageDescription
 }
@@ -45,8 +45,8 @@ const packages = [
   ...basicPackages,
   // `python3-pylsp` is the language server of `createLspServer('python')`.
   ...['python-is-python3', 'python3-dev', 'python3-pylsp', 'python3-numpy', 'python3-pandas', 'python3-matplotlib'],
-  // Matplotlib's fonts can be satisfied by two sets of packages. These packages are the smaller set. The larger set needs
-  // SciPy, Boost and a compiler.
+  // Matplotlib's fonts are satisfied by two sets of packages. This is the smaller set. The other set needs SciPy, Boost and a
+  // compiler.
   ...['python3-munkres', 'python3-defcon', 'python3-unicodedata2'],
   ...[
     'git-lfs',
@@ -67,7 +67,7 @@ const packages = [
 const user = 'daytona'
 const home = `/home/${user}`
 
-/** The pinned version of uv on PyPI, with the checksum of its wheel for x86_64 and for arm64. */
+/** The version of uv that is installed from PyPI, with the checksums of its wheels for x86_64 and arm64. */
 export const uv = {
   version: '0.9.5',
   sha256: [
@@ -76,10 +76,13 @@ export const uv = {
   ],
 }
 
-/** Line that the build prints if PyPI was out of reach. */
+/** Line that the build prints if uv is missing in the image. */
 export const withoutUv = 'the default image has no uv, because PyPI could not be reached'
 
-/** PyPI may be out of reach although a Debian mirror is not. The image is then made without uv, and the build prints that. */
+/**
+ * The step that installs uv. If PyPI cannot be reached, although the Debian mirror can, the image gets no uv and the build
+ * prints a line.
+ */
 export const uvStep = ({ version, sha256 }: typeof uv): string =>
   [
     `printf '%s' 'uv==${version}${sha256.map((sum) => ` --hash=sha256:${sum}`).join('')}' > "$1/tmp/uv.txt"`,
@@ -90,8 +93,8 @@ export const uvStep = ({ version, sha256 }: typeof uv): string =>
   ].join('; ')
 
 /**
- * Debian's `.profile` puts the user's directories before the PATH that the caller chose. `~/.local/bin` is in the PATH of the
- * image already, and `~/bin` goes to the end.
+ * Changes Debian's `.profile`, which puts the user's directories before the PATH that the caller chose. `~/bin` goes to the end
+ * of PATH instead. `~/.local/bin` is already in the image's PATH.
  */
 export const keepPathStep =
   'sed -i -e \'/-d .$HOME\\/\\.local\\/bin/,/^fi/d\' -e \'s|=.$HOME/bin:$PATH.|="$PATH:$HOME/bin"|\' "$1/etc/skel/.profile"'
@@ -101,7 +104,7 @@ const addUser = [
   `chroot "$1" install -d -o ${user} -g ${user} ${home}/.local ${home}/.local/bin`,
 ]
 
-/** Lets pip install outside of a virtual environment, which Debian forbids. In a sandbox no virtual environment is needed. */
+/** Lets pip install outside of a virtual environment, which Debian forbids by default. A sandbox needs no virtual environment. */
 const configurePip = 'printf "[global]\\nbreak-system-packages = true\\n" > "$1/etc/pip.conf"'
 
 /** Empties or replaces files that describe the machine on which the image is built. */
@@ -132,7 +135,7 @@ export const defaultRecipe = (sources: AptSources = sourcesOfThisHost()): Recipe
     ...nodeSteps,
     ...headersFor(user, home),
     'echo "en_US.UTF-8 UTF-8" >> "$1/etc/locale.gen"; chroot "$1" locale-gen >&2',
-    // Without this file, zsh greets each new user with a questionnaire.
+    // An empty `.zshrc` prevents the questionnaire with which zsh greets a new user.
     `chroot "$1" install -o ${user} -g ${user} -m 644 /dev/null ${home}/.zshrc`,
     ...forgetBuilder,
   ],
@@ -145,12 +148,12 @@ export const recipeHash = (recipe: Recipe): string =>
     .digest('hex')
     .slice(0, 16)
 
-/** The tests of Python packages, which the image omits: those of NumPy, pandas and SymPy alone are 5,000 files. */
+/** Path of the tests of Python packages. The image omits them: the tests of NumPy, pandas and SymPy alone are 5,000 files. */
 const pythonTests = '/usr/lib/python3/dist-packages/*/tests/*'
 
 /**
- * Python packages are compiled once, at the end and on every CPU. The scripts of each package would compile one after the
- * other, and need the tests that the image omits.
+ * Keeps Debian's packages from compiling their Python files during installation. They would compile one after the other, and
+ * would need tests that the image omits. `compilePython` compiles all files at the end, on all processors.
  */
 const compileLater = [
   'chroot "$1" dpkg-divert --local --quiet --rename --divert /usr/bin/py3compile.later --add /usr/bin/py3compile',
@@ -158,13 +161,13 @@ const compileLater = [
 ].join(' && ')
 
 /**
- * Compiles the Python packages of the image. Then undoes both changes of `compileLater` (the replaced py3compile, the omitted
- * tests). So packages that a sandbox installs are compiled as usual and keep their tests.
+ * Compiles the Python files of the image. Then undoes the changes of `compileLater`: the replaced `py3compile` and the omitted
+ * tests. Packages that a user installs later in a sandbox are therefore compiled as usual and have their tests.
  */
 const compilePython = [
   'rm "$1/usr/bin/py3compile" && chroot "$1" dpkg-divert --local --quiet --rename --remove /usr/bin/py3compile',
   `sed -i '\\|^path-exclude=${pythonTests.replaceAll('*', '[*]')}|d' "$1/etc/dpkg/dpkg.cfg.d/99mmdebstrap"`,
-  // Some packages hold files for other versions of Python, which cannot be compiled.
+  // Some packages contain files for other versions of Python, which cannot be compiled. Their errors are ignored.
   `chroot "$1" sh -c 'find /usr/lib/python3/dist-packages /usr/share/python3 -name "*.py" -print0 | xargs -0 -n 300 -P "$(nproc)" python3 -m compileall -q' >&2 || true`,
 ]
 
@@ -177,14 +180,17 @@ const mmdebstrapOptions = [
   '--verbose',
   ...leftOut.map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
   '--dpkgopt=path-include=/usr/share/locale/locale.alias',
-  // No file has to survive a power cut: an interrupted build is discarded as a whole.
+  // Nothing is synced to the disk during the build, because a build that a power cut interrupts is discarded as a whole.
   '--dpkgopt=force-unsafe-io',
   `--dpkgopt=path-exclude=${pythonTests}`,
   `--essential-hook=${compileLater}`,
   ...compilePython.map((step) => `--customize-hook=${step}`),
 ]
 
-/** The command that writes the new system as a tar stream to standard output, with ids not shifted yet. */
+/**
+ * Returns the command that builds the image and writes it as a tar stream to standard output. The ids in the stream are not
+ * shifted yet.
+ */
 export const mmdebstrapCommand = ({ sources, packages: wanted, steps }: Recipe): string[] => [
   'mmdebstrap',
   ...mmdebstrapOptions,

@@ -7,7 +7,7 @@ const digest = `sha256:${'a'.repeat(64)}`
 const whole = (text: string) => formatReference(parseReference(text))
 
 suite('names of images', () => {
-  test('short image names belong to Docker Hub, as in Docker', () => {
+  test('an image name without a registry belongs to Docker Hub, as in Docker', () => {
     const names = {
       alpine: 'docker.io/library/alpine:latest',
       'alpine:3.20': 'docker.io/library/alpine:3.20',
@@ -23,7 +23,7 @@ suite('names of images', () => {
     for (const [name, expected] of Object.entries(names)) assert.equal(whole(name), expected)
   })
 
-  test('if an image name has a tag and a digest, the digest decides', () => {
+  test('if an image name has both a tag and a digest, the digest decides', () => {
     assert.equal(whole(`alpine:3.20@${digest}`), `docker.io/library/alpine@${digest}`)
     assert.equal(formatReference(pinned(parseReference('a.b/c:1'), digest)), `a.b/c@${digest}`)
   })

@@ -2,10 +2,10 @@
 import { ImageFailed } from './image-failed.ts'
 
 export type Reference = {
-  /** Host, and port if given. */
+  /** Host name of the registry, with the port if the name has one. */
   registry: string
   repository: string
-  /** The tag or the digest of the name. If the name has both, the digest is used. */
+  /** The tag or the digest of the image's name. If the name has both, this is the digest. */
   version: { tag: string } | { digest: string }
 }
 
@@ -22,7 +22,7 @@ const refuse = (text: string, why: string): never => {
   throw new ImageFailed('invalid-reference', `"${text.slice(0, longest)}" is not the name of an image: ${why}.`)
 }
 
-/** Splits at the last `@`, then at a `:` behind the last slash. */
+/** Splits an image's name into name, tag and digest: at the last `@`, then at a `:` after the last slash. */
 const split = (text: string) => {
   const [, beforeDigest = text, digest] = /^([^@]*)@(.*)$/s.exec(text) ?? []
   const [, name = beforeDigest, tag] = /^(.*):([^/]*)$/s.exec(beforeDigest) ?? []
@@ -61,14 +61,14 @@ export const formatReference = ({ registry, repository, version }: Reference): s
 export const pinned = (reference: Reference, digest: string): Reference => ({ ...reference, version: { digest } })
 
 /**
- * The origin of an image. Files and layers are shared within an origin, because whoever may read one image of a repository may
- * read all its images. Callers without credentials of their own pull with the same credentials. An organization that pulls with
- * its own credentials has origins of its own. A registry may show one repository differently with different credentials.
+ * Returns the origin of an image. Images share files and layers only within one origin, because whoever may read one of its
+ * images may read all. Requests without an organization's credentials have the repository as origin. An organization with
+ * credentials has its own origin for each repository, because the registry may show other images to it.
  */
 export const originOf = ({ registry, repository }: Reference, accountOf?: string): string =>
   accountOf === undefined ? `${registry}/${repository}` : `${registry}/${repository} as shown to ${accountOf}`
 
-/** Whether the registry is on this machine itself. Only registries that the operator allows may be used there. */
+/** Whether the registry's name refers to this machine itself. Such a registry may be used only if the operator allows it. */
 export const isThisMachine = ({ registry }: Pick<Reference, 'registry'>): boolean => {
   const host = (registry.split(':')[0] as string).toLowerCase()
   return host === 'localhost' || host.endsWith('.localhost') || /^(127|0)\./.test(host) || /^\d+$/.test(host)

@@ -15,7 +15,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, parts } = room
 
-  test('a pull of an image that does not exist fails', async () => {
+  test('a pull of an image that does not exist fails, and the error says so', async () => {
     const reference = `${room.registry.host}/no/such:1`
     await fails(
       'not-found',
@@ -168,7 +168,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     const [first, second, third] = sources as [ImageSource, ImageSource, ImageSource]
     const ours = { organizationId: 'ours' }
     await bring(library, 'one', first, ours)
-    // Files that images share count once.
+    // Files that two images share count once.
     await bring(library, 'one-again', first, ours)
     await assert.rejects(bring(library, 'two', second, ours), (error: unknown) => {
       assert.ok(error instanceof ImageFailed)

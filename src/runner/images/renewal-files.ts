@@ -1,21 +1,18 @@
-// The files by which `alcove` and the runner communicate about renewals of the default image. The command writes a request; the
-// runner writes the state of the renewal.
+// Files by which the command `alcove` and the runner exchange messages about renewals of the default image. The command writes a
+// request, and the runner writes the state of the renewal.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export type RenewalState = {
-  /** When the image in use was made. */
+  /** When the default image in use was made. */
   madeAt?: string
-  /** The last or current renewal. */
+  /** The renewal that is running, or else the last one. */
   renewal?: {
-    /**
-     * The request that this renewal carries out. Absent: the renewal began by itself, for example because the image was 30 days
-     * old.
-     */
+    /** Id of the request that started this renewal. Absent: nobody requested it; for example, the image was 30 days old. */
     request?: string
     state: 'running' | 'done' | 'failed'
-    /** When this state began: the start of a running renewal, otherwise its end. */
+    /** When this state began: the start of a running renewal, or the end of a finished one. */
     since: string
     step?: string
     percent?: number
@@ -43,7 +40,7 @@ export class RenewalFiles {
     this.#write('state.json', state)
   }
 
-  /** Asks the runner for a renewal. Returns the name of the request. */
+  /** Writes a request for a renewal, which the runner reads. Returns the id of the request. */
   request(): string {
     const request = randomBytes(8).toString('hex')
     this.#write('request.json', { request })

@@ -64,7 +64,7 @@ suite('renewals of the default image', () => {
     await renewal.look()
   }
 
-  test('the default image is renewed once after 30 days; then replaced generations without users are removed', async () => {
+  test('the default image is renewed once after 30 days; then older versions that nothing uses are removed', async () => {
     await start()
     now += 30 * day - 1
     await renewal.look()
@@ -104,7 +104,7 @@ suite('renewals of the default image', () => {
     assert.deepEqual([renewals.length, files.read().renewal?.state], [2, 'done'])
   })
 
-  test('each request to renew the default image builds it at any age, and its state has the request’s id', async () => {
+  test('each request to renew the default image builds it at any age; the reported state has its id', async () => {
     await start()
     fails = true
     const first = files.request()

@@ -1,5 +1,5 @@
-// Renews the default image: every 30 days, when its recipe has changed, and when the operator requests it. The old image stays in
-// use until the new one is complete, and also after a failure.
+// Renews the default image every 30 days, when its recipe has changed, and when the operator requests it. The old image stays in
+// use until the new one is complete. If the renewal fails, the old image stays in use.
 import { type FSWatcher, watch } from 'node:fs'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
@@ -9,15 +9,18 @@ import type { ImageStore } from './store.ts'
 
 const dayMs = 86_400_000
 const renewAfterMs = 30 * dayMs
-/** Time from a failed renewal to the next try. */
+/** Time from a failed renewal to the next attempt. */
 const tryAgainMs = dayMs
-/** A renewal without a request uses the image file of another server on this host, if that file is not older than this. */
+/**
+ * Maximum age of an image file that another server of this host has made. A renewal that nobody requested uses such a file and
+ * builds nothing.
+ */
 const sharedForMs = 7 * dayMs
 const lookEverySeconds = 3600
 
 type RenewalParts = {
   images: Pick<ImageStore, 'renewDefault' | 'defaultAge' | 'removeReplaced'>
-  /** The base images of all disks of sandboxes and snapshots. */
+  /** Returns the base images of all disks of sandboxes and snapshots. */
   basesInUse: () => Promise<ReadonlySet<string>>
   runnerDirectory: string
   log: Logger
@@ -39,7 +42,7 @@ export class Renewal {
     this.#now = parts.now ?? Date.now
   }
 
-  /** Must be called once the default image is on this host. */
+  /** Starts to look for due renewals. Must be called once the default image is on this host. */
   start(): void {
     this.#files.open()
     const { renewal } = this.#files.read()
@@ -56,7 +59,7 @@ export class Renewal {
     void this.look()
   }
 
-  /** Renews the image if that was requested or is due, and removes images that nothing needs any more. */
+  /** Renews the default image if that is requested or due. Then removes older versions of it that nothing uses any more. */
   look(): Promise<void> {
     this.#mustLook = true
     this.#looking ??= this.#lookWhileAsked().finally(() => {

@@ -1,5 +1,5 @@
-// Fetches the repository that an ADD names, by git: as a user without privileges, in the network for fetching images, without
-// hooks or configuration, and only by http. The result is one tar file, which is never unpacked on the host.
+// Fetches the git repository that an ADD names. git runs as a user without privileges, in the network for image downloads,
+// without hooks or configuration, and uses only HTTP. The result is one tar file, which is never unpacked on the host.
 import { constants } from 'node:fs'
 import { chown, type FileHandle, mkdir, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ export type Repository = {
   url: string
   /** A branch, a tag or a full commit id. */
   ref: string
-  /** Directory of the repository to fetch. Empty: the whole repository. */
+  /** Subdirectory of the repository to fetch. Empty: the whole repository. */
   directory: string
   keepsHistory: boolean
 }
@@ -34,8 +34,8 @@ const environment = [
   ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
 ]
 
-// Arguments: "$1" is the address, "$2" the ref, "$3" the directory, "$4" the names that tar leaves out. With "$5" files or more,
-// the repository is refused. git lists the directories, because a path of the file system may lead through a link.
+// "$1" is the address, "$2" the ref, "$3" the directory, "$4" the names that tar omits. A repository with "$5" files or more is
+// refused. The script lists directories through git, because a path in the file system may lead through a symbolic link.
 const script = `set -e
 umask 022
 mkdir /work/tree; cd /work/tree
@@ -52,21 +52,23 @@ git checkout --quiet --detach FETCH_HEAD
 cd "./$3"
 tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --exclude="$4" --file=/work/file . || exit ${exitTar}`
 
-/** Maximum number of files and directories of a repository. COPY has an equal limit. */
+/** Maximum number of files and directories of a repository. COPY has an equal limit for its files. */
 const mostEntries = 200_000
-/** The job may write this many times the size limit of the image, because it writes git objects, files and the tar file. */
+/**
+ * Factor: the job may write this many times the size limit of the image, because it writes git objects, files and the tar file.
+ */
 const shareOfJob = 4
 
 /**
- * Maximum number of objects that a server may send. Each file and each directory is an object, and git needs memory for each
- * object.
+ * Maximum number of git objects that a server may send. Each file and each directory is an object, and git needs memory for
+ * each.
  */
 const mostObjects = 2 * mostEntries
 
 const tooMany = (what: string, most: number, cause?: unknown) =>
   new ImageFailed('too-many-files', `The repository has ${most} ${what} or more.`, { cause })
 
-/** Throws if the header of the pack file that git is receiving announces too many objects (gitformat-pack(5)). */
+/** Throws if git is receiving too many objects. The header of the pack file announces their number (gitformat-pack(5)). */
 const checkObjects = async (place: string) => {
   const directory = join(place, 'tree/.git/objects/pack')
   const names = await readdir(directory).catch(() => [])
@@ -92,7 +94,8 @@ export const fetchRepository = async (
 ): Promise<RepositoryFile> => {
   const { settings, limits, scratch, mostBytes, signal } = fetching
   const url = new URL(address)
-  // Requests the address before git does. Therefore an unreachable server or an error status is reported as for other downloads.
+  // curl requests the address before git does. An unreachable server or an error status is then reported in the same way as for
+  // ADD of a file.
   const asked = join(scratch, 'asked')
   await mkdir(asked)
   const refs = `${address.replace(/\/$/, '')}/info/refs?service=git-upload-pack`
@@ -119,7 +122,8 @@ export const fetchRepository = async (
     },
   })
   const cause = lastWords(outcome.stderr)
-  // Git may have refused an incomplete pack before the next check, so the objects are counted again.
+  // git may have failed at an incomplete pack before `checkObjects` was called for that pack, so the objects are counted here
+  // again.
   if (outcome.exitCode !== 0) await checkObjects(place)
   switch (outcome.exitCode) {
     case 0:
@@ -146,7 +150,7 @@ export const fetchRepository = async (
   return { ...(await opened(join(place, 'file'))), commit }
 }
 
-/** Opens the tar file as root, if it is a regular file. */
+/** Opens the tar file as root. Throws if it is not a regular file. */
 const opened = async (path: string) => {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   const stats = await file.stat()

@@ -1,5 +1,5 @@
-// Images with equal layers share the space of these layers' files. An image gets the files of a layer only if its own registry
-// has delivered the layer.
+// Tests that images with equal layers share the disk space of these layers. An image may share a layer only if its own registry
+// has delivered that layer.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -26,8 +26,8 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const own = (name: string) => makeImage({ layers: [base, installed, layer(file(name), file('d/.wh.none', ''))] })
     await bring(library, 'one', from(room.registry.put('x:1', own('a'))))
-    // Images and sandbox disks must be on different file systems. Otherwise a file of a disk could get the inode number of a file
-    // of its image.
+    // Images must be on another file system than the disks of sandboxes. Otherwise a file of a disk could have the inode number
+    // of a file of its image.
     assert.notEqual(statSync(join(room.directory, 'pool/image-pool')).dev, statSync(join(room.directory, 'pool')).dev)
     const afterOne = library.stored().images
     room.registry.asked.length = 0
@@ -38,11 +38,11 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       ['a', 'b', 'base'].map((name) => existsSync(join(rootfs(library, 'two'), name))),
       [false, true, true],
     )
-    // This image shares only the lowest layer with the images before.
+    // This image shares only the lowest layer with the two images before.
     await bring(library, 'three', from(room.registry.put('x:3', makeImage({ layers: [base, layer(file('c'))] }))))
     assert.deepEqual(readdirSync(rootfs(library, 'three')).sort(), ['base', 'c'])
     assert.ok(library.stored().images - afterOne < MiB)
-    // All layers of this image are layers of the images before, so its files are on this host already.
+    // All layers of this image are also layers of earlier images, so its files are on this host already.
     await bring(library, 'lower', from(room.registry.put('x:4', makeImage({ layers: [base, installed] }))))
     assert.equal(read(library, 'lower', 'base').length, read(library, 'one', 'base').length)
 
@@ -68,7 +68,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
     await assert.rejects(bring(library, 'same', from(reference)))
     room.registry.onRequest = (_path, answer) => answer
-    // The attacker delivers other bytes and states the diff id of the other repository's layer.
+    // The attacker's layer has other bytes, but the configuration states the diff id of the other repository's layer.
     for (const layers of [[own], [own, layer(file('more'))]]) {
       const diffIds = [digestOf(secret), ...layers.slice(1).map(digestOf)]
       const forged = room.registry.put('others:forged', makeImage({ layers, diffIds }))
@@ -82,7 +82,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('two images share their files even if one has its layers compressed in another way', async () => {
+  test('two images share their files even if the layers of one are compressed in another way', async () => {
     const library = openSharing()
     const layers = [layer(file('a', noise(100_000)))]
     await bring(library, 'gzip', from(room.registry.put('x:1', makeImage({ layers }))))
@@ -102,7 +102,8 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       `import { existsSync, readdirSync } from 'node:fs'\n` +
       `const parts = ${JSON.stringify(parts())}\n` +
       `const library = new Library({ ...parts, sharesLayers: true, log: silentLog() })\n` +
-      // The process kills itself when the tree of the lowest layers has its name and the next layer is being unpacked.
+      // The process kills itself when the tree of the lowest layers has its final name. The next layer is being unpacked at that
+      // moment.
       `const trees = parts.poolDir + '/image-pool/trees'\n` +
       `setInterval(() => existsSync(trees) && readdirSync(trees).some((name) => name[0] !== '.') && process.kill(process.pid, 'SIGKILL'), 1)\n` +
       `await library.bring({ image: 'one', source: { kind: 'registry', reference: '${reference}' }, maxGiB: 1 })`
@@ -116,7 +117,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('a restarted runner can read the files of images, even if their file system was unmounted', async () => {
+  test('after a restart the runner can read the files of images, even if their file system was unmounted', async () => {
     const first = openSharing()
     await bring(first, 'one', from(room.registry.put('x:1', makeImage({ layers: [layer(file('a', 'content'))] }))))
     await first.close()
@@ -127,7 +128,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await second.close()
   })
 
-  test('an image that fills the disk is refused; its space is free immediately, and the next image fits', async () => {
+  test('an image that fills the disk is refused, and its space is freed so that the next image fits', async () => {
     const pool = join(room.directory, 'pool')
     const zeros = Buffer.alloc(50e6)
     mkdirSync(pool)
@@ -144,7 +145,8 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       await library.close()
     } finally {
       await unmountImagePool(pool)
-      // Unmount lazily: another process may have a copy of the mount, and the loop device is busy until that copy is gone.
+      // The unmount is lazy, because another process may have a copy of the mount. Until that copy is gone, the loop device
+      // stays busy.
       execFileSync('umount', ['--lazy', pool])
     }
   })

@@ -1,13 +1,13 @@
-// Runs work once for all callers that request it at the same time. If a caller cancels, the work continues for the other
-// callers. It is cancelled when all callers have cancelled.
+// Runs work once for all callers that request it at the same time. If one caller cancels, the work continues for the others. If
+// all callers have cancelled, the work is cancelled.
 
 type Subscriber<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }
 
 type Doing<Said, Result, Used> = {
   start: (say: (said: Said) => void, signal: AbortSignal) => Promise<Result>
-  /** Called for each caller. */
+  /** Called once for each caller, with the result of the shared work. */
   use: (result: Result) => Promise<Used>
-  /** Called once, when the last `use` has ended. */
+  /** Called once, after `use` has ended for the last caller. */
   release: (result: Result) => void
 }
 
@@ -42,7 +42,8 @@ export class SharedWork<Said, Result> {
       if (--mine.wantedBy === 0) {
         mine.cancel.abort()
         if (this.#under.get(key) === mine) this.#under.delete(key)
-        // Waits until the cancelled work has ended. The entry is already removed, so the next caller starts new work.
+        // Waits until the cancelled work has ended. A new caller meanwhile starts new work, because the entry was removed from
+        // `#under`.
         await mine.result.then(release, () => {})
       }
     }
@@ -55,7 +56,7 @@ export class SharedWork<Said, Result> {
       for (const listener of listeners) listener(said)
     }
     const result = start(say, cancel.signal)
-    // A failure goes to all callers that wait. The next caller starts new work.
+    // If the work fails, all waiting callers get the error. The entry is removed, so the next caller starts new work.
     result.catch(() => {
       if (this.#under.get(key)?.result === result) this.#under.delete(key)
     })

@@ -1,16 +1,16 @@
-// Raises every uid and gid of a tar stream and leaves device nodes out, because a sandbox gets its devices from the runtime.
-// The ids are changed in the stream and not on disk, because chown would remove setuid bits.
+// Raises every user and group id in a tar stream, and omits device nodes, because a sandbox gets its devices from the runtime.
+// The ids are changed before unpacking, because chown of an unpacked file would remove its setuid bit.
 import { Transform } from 'node:stream'
 
 const blockSize = 512
-/** Position of fields in a ustar header: offset and length. */
+/** Offset and length of fields in a ustar header. */
 const uidAt = [108, 8] as const
 const gidAt = [116, 8] as const
 const sizeAt = [124, 12] as const
 const checksumAt = [148, 8] as const
 const typeAt = 156
 const deviceTypes = ['3', '4']
-/** Extended headers: their content describes the next entry, and they have no owner of their own. */
+/** Types of extended headers. Their content describes the next entry, and they have no owner of their own. */
 const extendedTypes = ['x', 'g', 'L', 'K']
 
 type Field = readonly [offset: number, length: number]
@@ -38,7 +38,7 @@ const writeChecksum = (header: Buffer) => {
 
 export const shiftOwners = (by: number): Transform => {
   let partial = Buffer.alloc(0)
-  /** Bytes of the current entry, padding included, that are still to be passed on. */
+  /** Bytes of the current entry, padding included, that have not been passed on yet. */
   let toPass = 0
   let atEnd = false
 

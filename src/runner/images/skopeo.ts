@@ -1,8 +1,8 @@
-// Asks registries and reads archives through skopeo, as a user without privileges.
+// Runs skopeo, as a user without privileges, to ask registries and to read image archives.
 //
-// Callers choose the registry, and a registry may redirect skopeo anywhere. So skopeo runs in a network like a sandbox's, which
-// cannot reach the host, private or link-local addresses. It uses the host's network only for registries that the operator has
-// named.
+// Callers choose the registry, and a registry may redirect skopeo to any address. skopeo therefore runs in a network that cannot
+// reach the host, private or link-local addresses. Only for registries that the operator has named, it runs in the host's
+// network.
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { users } from '#src/kit/confined.ts'
@@ -16,15 +16,18 @@ import { formatReference, isThisMachine, type Reference } from './reference.ts'
 import { type Job, type Outcome, runJob, type View } from './workshop.ts'
 
 export type RegistrySettings = {
-  /** Registries (host:port) that are contacted without encryption. A registry on this machine has to be listed here. */
+  /**
+   * Registries (host:port) that are contacted without encryption. A registry on this machine can be used only if it is listed
+   * here.
+   */
   plainRegistries: readonly string[]
   /** A file with credentials, in the format of containers-auth.json(5). */
   authFile: string | undefined
   /** Registries that images may come from. Absent: any. */
   registries?: readonly string[] | undefined
-  /** Registries that are reached through the host's network, so they may be private. */
+  /** Registries that are reached through the host's network. They may therefore have private addresses. */
   privateRegistries?: readonly string[] | undefined
-  /** Mirrors that are asked before the registries for which they stand. */
+  /** Mirrors of registries. They are asked before the registry itself. */
   mirrors?: readonly Mirror[] | undefined
   publicNetwork: () => Promise<PublicNetwork>
 }
@@ -41,13 +44,19 @@ export type Asking = {
 
 const credentialsAt = '/run/credentials.json'
 
-/** Whether the operator has named the registry. The operator then trusts that the registry redirects to no forbidden address. */
+/**
+ * Whether the operator has named the registry in the settings. The operator then trusts that it does not redirect to a forbidden
+ * address.
+ */
 export const isOfOperator = (
   { registry }: Pick<Reference, 'registry'>,
   { plainRegistries, privateRegistries = [] }: RegistrySettings,
 ): boolean => plainRegistries.includes(registry) || privateRegistries.includes(registry)
 
-/** Whether the registry is named by a private IP address. For host names, the network decides which addresses can be reached. */
+/**
+ * Whether the registry's name is a private IP address. If it is a host name, the network of the download decides which addresses
+ * can be reached.
+ */
 export const isPrivate = (reference: Pick<Reference, 'registry'>): boolean => {
   const { registry } = reference
   const host = /^\[(.*)\]/.exec(registry)?.[1] ?? registry.split(':')[0] ?? ''
@@ -73,8 +82,9 @@ export const checkIsPublic = (reference: Reference, settings: RegistrySettings):
 }
 
 /**
- * A script that prints manifest and configuration in one job, separated by a zero byte, which JSON cannot contain. If the
- * configuration fails, only the manifest is printed. The caller then requests the configuration alone, to get the error.
+ * A script that prints the manifest and the configuration, separated by a zero byte, which JSON cannot contain. If there is an
+ * error at the configuration, only the manifest is printed. The caller then requests the configuration alone, to get the error
+ * message.
  */
 const inspectTwice = `
 inspect() { skopeo --debug --insecure-policy inspect --raw "$@"; }
@@ -94,7 +104,7 @@ export class Skopeo {
 
   /**
    * Returns the exact bytes of a manifest and, if skopeo finds one for this platform, of a configuration. The caller must check
-   * that both belong together.
+   * that the configuration belongs to the manifest.
    */
   async manifestAndConfig(reference: Reference, asking: Asking): Promise<{ manifest: Buffer; config?: Buffer }> {
     const argv = ['sh', '-c', inspectTwice, 'sh', ...this.#registryOptions(reference, '', asking), sourceOf(reference)]
@@ -108,7 +118,10 @@ export class Skopeo {
     return this.#inspect(reference, asking, ['--config', '--raw'])
   }
 
-  /** Writes an OCI layout to `<directory>/layout` and its parts to `<directory>/blobs`. */
+  /**
+   * Downloads an image: writes an OCI layout to `<directory>/layout` and its layers, manifest and configuration to
+   * `<directory>/blobs`.
+   */
   async download(reference: Reference, directory: string, asking: Asking): Promise<void> {
     const options = this.#registryOptions(reference, 'src-', asking)
     await this.#copy(sourceOf(reference), options, directory, [], { ...asking, reference })
@@ -135,7 +148,7 @@ export class Skopeo {
   ): Promise<void> {
     const argv = [
       ...['skopeo', '--debug', '--insecure-policy', '--tmpdir', '/work/tmp', 'copy', '--quiet', '--remove-signatures'],
-      // umoci unpacks gzip only. Other layers are recompressed during the copy; gzip layers stay as they are.
+      // umoci can unpack only gzip. skopeo recompresses layers of other formats during the copy; gzip layers stay unchanged.
       ...['--dest-compress-format', 'gzip'],
       ...[...options, '--dest-shared-blob-dir', '/work/blobs', from, 'oci:/work/layout:image'],
     ]
@@ -143,9 +156,9 @@ export class Skopeo {
   }
 
   /**
-   * Throws if the registry demands that the password be sent to a server for which it was not made (`kit/registry-realm.ts`).
-   * Sends no password itself. A registry that names another server to skopeo later reveals only a password that it could have
-   * asked for itself.
+   * Throws if the registry wants the organization's password at a server that must not get it (`kit/registry-realm.ts`). Sends
+   * no password. If a registry later names another server to skopeo, only the password for that registry can leak, and the
+   * registry gets that password anyway.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference
@@ -178,7 +191,10 @@ export class Skopeo {
     ]
   }
 
-  /** Credentials in the format of containers-auth.json(5). Credentials of an organization are used alone. */
+  /**
+   * Returns the credentials file for skopeo, in the format of containers-auth.json(5). If an organization has credentials, the
+   * operator's credentials are not in the file.
+   */
   async #credentialsFor({ reference, login, isOpen }: Running): Promise<Job['secret']> {
     const { authFile } = this.#settings
     if (reference === undefined || isOpen) return undefined
@@ -210,7 +226,8 @@ export class Skopeo {
       largestFileBytes,
       timeoutMs,
       tookTooLong: (stderr) => {
-        // After 429, skopeo waits and retries by itself, with growing pauses.
+        // If a registry answers 429, skopeo waits and retries by itself. If skopeo has not ended at the timeout, these waits
+        // were the cause.
         if (saysToWait.test(stderr)) return mustWait(reference?.registry ?? '')
         if (mayNotTell) return unreached()
         return new ImageFailed('took-too-long', `The image was not there within ${Math.round(timeoutMs / 1000)} s.`)
@@ -228,7 +245,7 @@ export class Skopeo {
 
 type Running = Asking & {
   reference?: Reference
-  /** True: send no credentials. */
+  /** True: the registry gets no credentials. */
   isOpen?: boolean
   complain?: (outcome: Outcome, running: Running) => ImageFailed
 }
@@ -248,7 +265,7 @@ const broken: Complaint = [
   (_, host) => `The connection to the registry ${host} broke.`,
 ]
 
-/** Output of skopeo before each pause after 429. Only `--debug` shows it. */
+/** skopeo prints this before it waits because of a 429, but only with `--debug`. */
 const saysToWait = /Too many requests to \S+: sleeping|toomanyrequests|too many requests/i
 
 const mustWait = (host: string, options?: ErrorOptions) =>
@@ -259,7 +276,8 @@ const mustWait = (host: string, options?: ErrorOptions) =>
   )
 
 /**
- * Error sentences by the text that skopeo prints. Skopeo's exit code is 1 for every error, so only its output shows the cause.
+ * For each known output of skopeo, the sentence for the caller. skopeo's exit code is 1 for every error, so only its output
+ * shows the cause.
  */
 const complaints: readonly Complaint[] = [
   [
@@ -296,8 +314,8 @@ const complaints: readonly Complaint[] = [
 const complaintOf = (outcome: Outcome, { reference, login }: Running): ImageFailed => {
   const lines = outcome.stderr.split('\n')
   const stderr = lines.filter((line) => !line.includes('level=debug') || saysToWait.test(line)).join('\n')
-  // A registry's error may repeat the credentials that it received. So with credentials, skopeo's output does not go into the
-  // log.
+  // An error of a registry may repeat the credentials that it received. If credentials were sent, the output of skopeo therefore
+  // does not go into the log.
   const told = login === undefined ? stderr.trim().slice(-2000) : 'skopeo failed; what it said is not kept'
   const cause = new Error(told || 'skopeo failed')
   const name = reference === undefined ? 'file' : formatReference(reference)

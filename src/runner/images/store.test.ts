@@ -72,7 +72,7 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.deepEqual(await namesInPool(), ['default'])
   })
 
-  test('a second data directory on the host takes the default image from the cache', async () => {
+  test('a second data directory on the host takes the default image from the host’s cache', async () => {
     await open().ensureDefault()
     const second = open({ poolDir: join(directory, 'second') })
     await second.ensureDefault()
@@ -139,10 +139,10 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.equal(built, 1)
   })
 
-  test('after a kill during unpacking, the next runner unpacks the default image again from the beginning', async () => {
+  test('after a kill during unpacking, the next runner unpacks the default image from the beginning', async () => {
     await open().ensureDefault()
     await rm(join(directory, 'pool'), { recursive: true })
-    // A tar that never ends replaces the real one, so the process hangs while it unpacks.
+    // The real tar is replaced by one that never ends, so that the process hangs while it unpacks.
     const program =
       `import { openImageStore } from ${JSON.stringify(import.meta.resolve('./store.ts'))}\n` +
       `import { silentLog } from ${JSON.stringify(import.meta.resolve('#src/kit/log.ts'))}\n` +
@@ -175,7 +175,7 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.deepEqual((await readdir(store.rootfsOf('default') as string)).sort(), ['etc', 'noise'])
   })
 
-  test('an image’s name never leads to a file outside of the pool', async () => {
+  test('the name of an image never leads to a file outside of the runner’s pool', async () => {
     const store = open()
     await store.ensureDefault()
     await writeFile(join(directory, 'pool/image.json'), JSON.stringify({ recipe: '', description: recipe.description }))
@@ -187,7 +187,7 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** A package index on loopback with a wheel of uv that this test has made. */
+/** Serves a package index on loopback, with a wheel of uv that this test has made. */
 const serveUv = async () => {
   const directory = await mkdtemp(join(tmpdir(), 'alcove-index-'))
   const name = `uv-${uv.version}-py3-none-any.whl`
@@ -210,7 +210,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
   execFileSync('/usr/bin/python3', ['-c', pack, wheel, JSON.stringify(files)])
   const bytes = await readFile(wheel)
   const sha256 = createHash('sha256').update(bytes).digest('hex')
-  // The server is a separate process, because the test's own process is blocked while it waits for pip.
+  // The server is a separate process, because this process is blocked while it waits for pip.
   const server = spawn('/usr/bin/python3', ['-u', '-c', serve, directory, name, sha256], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
@@ -250,7 +250,8 @@ test('the real default image has the programs and files that a sandbox needs', {
 }, async () => {
   const pool = await mkdtemp(join(tmpdir(), 'alcove-default-'))
   try {
-    // The machine's own cache: the file that `up` uses too.
+    // This test uses the machine's real cache, like `alcove up`. The image is therefore built only if the cache does not have
+    // it.
     const store = openImageStore({
       poolDir: pool,
       cacheDir: '/var/cache/alcove',

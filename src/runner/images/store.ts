@@ -1,8 +1,8 @@
-// The images of one runner: directories under `<poolDir>/images`, each complete or absent.
+// The images of one runner: directories below `<poolDir>/images`.
 //
 // An image is immutable, because its files are the lowest layer of sandboxes for their whole life. It is made under a temporary
-// name and renamed once it is whole and synced, so neither a kill nor a power cut leaves half an image. The built-in image is
-// made here; `library.ts` handles fetched images.
+// name, and renamed once it is whole and synced. Therefore neither a kill nor a power cut leaves half an image. The built-in
+// image is made in this file; `library.ts` handles fetched images.
 import { randomBytes } from 'node:crypto'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -25,53 +25,56 @@ import type { RegistrySettings } from './skopeo.ts'
 export type ImageStore = {
   /** Names of the complete images. */
   list(): string[]
-  /** Root directory of the image, with shifted ids; undefined if there is no such image. */
+  /** Root directory of the image's files, whose owners have shifted ids. Undefined if there is no such image. */
   rootfsOf(image: string): string | undefined
   describe(image: string): ImageDescription | undefined
-  /** Makes the files of present images reachable. To be called before a sandbox starts. */
+  /** Mounts the file system of the fetched images' files, if it exists. Must be called before a sandbox starts. */
   openTrees(): Promise<void>
   close(): Promise<void>
-  /** Makes the built-in image unless it exists: from the machine's cache, or by building it. */
+  /** Makes the built-in image unless it exists. Takes it from the machine's cache, or builds it. */
   ensureDefault(): Promise<void>
   /**
-   * Makes the built-in image anew, beside the one in use, and uses it for new sandboxes. A file in the machine's cache is used if
-   * it is newer than `notBefore`. The old image stays in use until the new one is complete, and also after a failure.
+   * Makes a new version of the built-in image, for new sandboxes. A file in the machine's cache is used if it is newer than
+   * `notBefore`. Until the new version is complete, and after a failure, the present version stays in use.
    */
   renewDefault(notBefore: Date, onProgress: (progress: Progress) => void): Promise<void>
-  /** When the built-in image was made, and whether its recipe is the current one; undefined if there is no built-in image. */
+  /** When the newest built-in image was made, and whether it has the current recipe. Undefined if there is no built-in image. */
   defaultAge(): { madeAt: Date; isOfThisRecipe: boolean } | undefined
-  /** Removes replaced built-in images, except those in `inUse`: the base images of disks. */
+  /** Removes replaced versions of the built-in image. `inUse`: the base images of disks, which stay. */
   removeReplaced(inUse: ReadonlySet<string>): Promise<string[]>
-  /** The base image of a new disk: `image` itself, or for the built-in image its newest version. */
+  /** Returns the base image for a new disk: `image` itself or, for the built-in image, its newest version. */
   newest(image: string): string
   /** Description of a fetched image; undefined for any other image. */
   find(image: string): Brought | undefined
   /** The configuration for sandboxes of an image; undefined if there is no such image. */
   configOf(image: string): ImageConfig | undefined
-  /** Ids of the image's users above those that every sandbox has (oci/ids.ts). */
+  /** User ids that the image needs and that not every sandbox has (oci/ids.ts). */
   largeIdsOf(image: string): readonly number[]
   /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined
   /**
    * Fetches an image. Throws `ImageFailed`, whose message is for the caller. Repeated and concurrent calls for one image fetch
-   * it once.
+   * it only once.
    */
   bring(request: BringRequest): Promise<Brought>
-  /** Fetches the base image of a definition. The image is not listed until it is complete. */
+  /** Fetches the base image of a definition. Lists of images do not contain it until `complete` is called. */
   bringBase(request: BringRequest): Promise<Base>
   withWebFile: Library['withWebFile']
   withRepository: Library['withRepository']
   resolve: Library['resolve']
   listBelowLines: Library['listBelowLines']
-  /** Keeps the files of an image on this host under another name, which is not listed. No error if they are kept already. */
+  /**
+   * Records the files of the image `of` under a second name, `image`, so that they stay if `of` is removed. Lists of images do
+   * not contain this name. No error if it is recorded already.
+   */
   keepBelowLines(image: string, of: string): Promise<void>
-  /** Bytes of the files of all images and of kept layers, as measured when each was added. */
+  /** Total bytes of the files of all images, and of all kept layers. Returns the result of the last sweep, so no file is read. */
   stored: Library['stored']
-  /** Must be called every few seconds: removes kept layers if the host's disk fills or if they are too old. */
+  /** Removes kept layers if the host's disk fills or if the layers are too old. Must be called every few seconds. */
   relieve: Library['relieve']
-  /** Marks a base image as complete, after its definition was built. */
+  /** Turns the base image of a definition into a complete, listed image. Called when the definition has been built. */
   complete(image: string, config: ContainerConfig): Promise<void>
-  /** Removes a fetched image. No error if the image does not exist. No sandbox may use it as base image any more. */
+  /** Removes a fetched image, which no sandbox may use as its base image any more. No error if the image does not exist. */
   remove(image: string): Promise<void>
 }
 
@@ -80,9 +83,9 @@ export type ImageStoreOptions = {
   cacheDir: string
   log: Logger
   onProgress: (progress: Progress) => void
-  /** Tests pass smaller recipes. */
+  /** The recipe of the built-in image. Tests pass smaller recipes. Default: the recipe for this host. */
   recipe?: Recipe
-  /** Directory where operators put image files. Absent: none. */
+  /** Directory where operators put image files. Absent: no images from files. */
   filesDir?: string | undefined
   /** Registries (host:port) that are contacted without encryption. */
   plainRegistries?: readonly string[]
@@ -95,9 +98,9 @@ export type ImageStoreOptions = {
   mirrors?: RegistrySettings['mirrors']
   publicNetwork: RegistrySettings['publicNetwork']
   limits?: ImageLimits
-  /** Images share layers, if this host has btrfs. */
+  /** Whether fetched images share layers, which needs btrfs on this host. */
   sharesLayers?: boolean
-  /** Counts removed bytes by reason. */
+  /** Counts the bytes of removed images and layers, by reason of removal. */
   givenBack?: GivenBack
   now?: () => number
   build?: typeof buildImage
@@ -158,7 +161,8 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
 
   const sizes = new Map<string, number>()
   /**
-   * Measures the default image in the background. Until then it counts as 0 bytes in the size of images that are made from it.
+   * Measures the default image in the background. Until the result is there, it counts as 0 bytes in the sizes of images that
+   * are built on it.
    */
   const measureDefault = async () => {
     try {
@@ -259,7 +263,7 @@ const asConfig = ({ user, workDir = '/', env, entrypoint = [] }: ImageDescriptio
 
 type MakingDefault = {
   onProgress: (progress: Progress) => void
-  /** Ignore a cached file that is older than this. */
+  /** A file in the cache that is older than this is not used. */
   notBefore?: Date
   isInBackground?: boolean
 }
@@ -267,8 +271,8 @@ type MakingDefault = {
 const cachedFile = (cacheDir: string, recipe: Recipe) => join(cacheDir, `${builtInImage}-${recipeHash(recipe)}.tar.zst`)
 
 /**
- * Removes files that a killed build left. If another server on this host is unpacking or building, the removal waits for it in
- * the background.
+ * Removes files that a killed build left. If another server of this host is using the cache at the moment, returns immediately
+ * and removes the files when that server has finished.
  */
 const removeLeftOfBuild = async ({ cacheDir, log }: ImageStoreOptions, recipe: Recipe) => {
   const cached = cachedFile(cacheDir, recipe)
@@ -290,7 +294,7 @@ const unpackDefault = async (options: ImageStoreOptions, recipe: Recipe, rootfs:
   const { onProgress, notBefore = new Date(0) } = making
   await mkdir(cacheDir, { recursive: true, mode: 0o755 })
   const cached = cachedFile(cacheDir, recipe)
-  // The lock is held until the file is unpacked, so that nobody removes the file meanwhile.
+  // The lock is held until the cached file is unpacked, so that no other server removes the file meanwhile.
   using _lock = await waitForLock(`${cached}.lock`, {
     timeoutMs: buildTimeoutMs,
     onWait: () => onProgress({ step: 'waiting for another server that builds the same image', percent: 0 }),
@@ -337,13 +341,13 @@ const buildInto = async (
   }
 }
 
-/** A tar of a failed unpacking may still write for a moment, so the removal is retried. */
+/** Empties a directory. A tar of an earlier, failed unpacking may write there for another moment, so the removal is retried. */
 const makeEmpty = async (directory: string) => {
   await rm(directory, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(directory, { recursive: true, mode: 0o755 })
 }
 
-/** Unpacks an image file. An incomplete file fails here, because zstd's checksum or tar's end mark is missing. */
+/** Unpacks an image file. If the file is incomplete this fails, because zstd's checksum or tar's end mark is missing. */
 const unpack = async (archive: string, rootfs: string) => {
   await makeEmpty(rootfs)
   await runCommand(['tar', '--use-compress-program=zstd', '--file', archive, ...unpackingInto(rootfs)], {

@@ -1,4 +1,5 @@
-// Removes what no image uses: trees of files immediately, and kept layers when the host needs the space.
+// Removes files and layers that no image uses. Files are removed immediately; kept layers are removed when the host needs the
+// space.
 import { freeBytes } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { type Blobs, keptNameOf } from './blobs.ts'
@@ -8,9 +9,11 @@ import type { Interrupted } from './interrupted.ts'
 import type { ImageLimits } from './limits.ts'
 import type { Trees } from './trees.ts'
 
-/** Kept layers are removed once the host has less free space than this many times `keepFreeBytes`. */
+/** Kept layers are removed if the host has less free space than `keepFreeBytes` times this factor. */
 const spareForLayers = 4
-/** Interval of sweeps, which remove layers of interrupted downloads after a day. */
+/**
+ * Interval of regular sweeps. Layers of interrupted downloads are kept for a day, so they need sweeps even if no image changes.
+ */
 const sweepEveryMs = 3600_000
 
 /** Names of the stored layers of an image. */
@@ -41,7 +44,7 @@ export class Sweeper {
     this.#givenBack = parts.givenBack ?? new GivenBack()
   }
 
-  /** Bytes of images and of layers, as measured by the last sweep. */
+  /** Bytes of images and of kept layers, as the last sweep has measured them. */
   get stored(): Readonly<{ images: number; layers: number }> {
     return this.#stored
   }
@@ -51,7 +54,7 @@ export class Sweeper {
     return this.#running
   }
 
-  /** Sweeps if the host's disk fills, or if the last sweep is too long ago. */
+  /** Starts a sweep if the host's disk is filling, or if the last sweep was too long ago. */
   async relieve(): Promise<void> {
     if (this.#stored.layers === 0) return
     const isDue = performance.now() - this.#sweptAt > sweepEveryMs
@@ -59,8 +62,8 @@ export class Sweeper {
   }
 
   /**
-   * Removes layers and trees that no image uses. A call during a running sweep starts another sweep afterwards, because the
-   * running sweep may have missed what this call has to remove.
+   * Removes layers and trees that no image uses. If a sweep is running, another sweep follows it, because the running sweep may
+   * have missed what this call is for.
    */
   sweep(): Promise<void> {
     this.#mustSweep = true
@@ -75,13 +78,14 @@ export class Sweeper {
         this.#parts.log.error({ err }, 'unused images could not be removed'),
       )
     }
-    // There is no `await` between the last check of `#mustSweep` and this line, so a later call starts a new sweep.
+    // There is no `await` between the last check of `#mustSweep` and this line. A later call of `sweep` therefore starts a new
+    // sweep.
     this.#running = undefined
   }
 
   /**
-   * Does not remove the files and layers of an image that is being fetched: `hold` protects them until the image's record is
-   * written.
+   * Does one sweep. Files and layers of an image that is being fetched stay, because `hold` protects them until the image has a
+   * record.
    */
   async #sweepNow() {
     const { records, trees, blobs, interrupted, limits } = this.#parts
@@ -106,8 +110,8 @@ export class Sweeper {
   }
 
   /**
-   * Free bytes of the host beyond the space that kept layers must leave free. Kept layers only save downloads, so they are
-   * removed before images.
+   * Free bytes of the host beyond the space that kept layers must leave free. That space is larger than the space that images
+   * must leave free, because kept layers only save downloads.
    */
   async #spareBytes(): Promise<number> {
     const { keepFreeBytes } = this.#parts.limits

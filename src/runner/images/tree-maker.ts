@@ -1,5 +1,5 @@
-// Makes the directory of an image's files (its `tree`) from the image's layers. Begins with a copy of the tree of the lower
-// layers, if this host has one and the image's origin may use it (docs/adr/0035).
+// Makes the directory of an image's files (its `tree`) from its layers. If this host has a tree of the lower layers that the
+// image's origin may use, the new tree begins as a copy of that tree (docs/adr/0035).
 import { chown, mkdir } from 'node:fs/promises'
 import { uidBase } from '../oci/ids.ts'
 import type { Blobs } from './blobs.ts'
@@ -8,7 +8,7 @@ import type { ImageLimits } from './limits.ts'
 import type { Tree, Trees, Unfinished } from './trees.ts'
 import { type Layer, unpackLayers } from './unpack.ts'
 
-/** Layers whose bytes the repository `origin` has delivered. */
+/** Layers whose bytes came from the repository `origin`, which may therefore use their files. */
 type Delivered = { origin: string; layers: readonly Layer[] }
 
 type Making = {
@@ -16,7 +16,7 @@ type Making = {
   /** Maximum size of the unpacked files, in bytes. */
   mostBytes: number
   signal: AbortSignal
-  /** Called with the share of the bytes that is unpacked so far, from 0 to 1. */
+  /** Called with the share of the bytes that is unpacked so far: a number from 0 to 1. */
   onShare: (share: number) => void
 }
 
@@ -27,12 +27,12 @@ type Named = { name: string; tree: Tree }
 export const treeOfNothing: Tree = { sizeBytes: 0, diffIds: [], layers: [] }
 
 /**
- * Whenever layers of this many packed bytes were unpacked, a copy of the unfinished tree is kept for later images with the same
- * lower layers.
+ * After each group of layers with at least this many packed bytes, a copy of the unfinished tree is kept. Later images with
+ * these lower layers can begin with the copy.
  */
 const segmentBytes = 8 * 1024 ** 2
 
-/** Small layers are unpacked together with later ones, because each unpacking costs about 0.2 s. */
+/** Groups layers for unpacking. Small layers are in one group with later layers, because each unpacking takes about 0.2 s. */
 const segmentsOf = (layers: readonly Layer[]): Layer[][] => {
   const segments: Layer[][] = []
   let bytes = segmentBytes
@@ -51,7 +51,7 @@ const bytesOf = (layers: readonly Layer[]) => layers.reduce((sum, { size }) => s
 
 const beginsWith = (whole: readonly string[], start: readonly string[]) => start.every((each, at) => each === whole[at])
 
-/** Makes the empty root directory of a tree. */
+/** Makes the empty root directory of an image. */
 export const makeRoot = async ({ rootfs }: Unfinished): Promise<void> => {
   await mkdir(rootfs, { mode: 0o755 })
   await chown(rootfs, uidBase, uidBase)
@@ -65,8 +65,8 @@ export class TreeMaker {
   }
 
   /**
-   * Finds the tree of these layers if the origin may use the tree. Calls `hold` for the tree and for the trees of all lower
-   * layers, even if they do not exist yet.
+   * Finds the tree of these layers, if `origin` may use it. Calls `hold` with the names of this tree and of the trees of all
+   * lower layers, even if they do not exist yet.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts
@@ -83,8 +83,8 @@ export class TreeMaker {
   }
 
   /**
-   * Makes the tree of these layers. Begins with a copy of the tree that has the most of these layers, and unpacks the remaining
-   * layers over the copy.
+   * Makes the tree of these layers. It begins as a copy of the usable tree that has most of these layers; the remaining layers
+   * are unpacked over the copy.
    */
   async make({ origin, layers }: Delivered, making: Making): Promise<Named> {
     const { trees, blobs, limits } = this.#parts
@@ -122,7 +122,7 @@ export class TreeMaker {
     return { name, tree }
   }
 
-  /** Finds the tree of these layers, or of as many of the lower ones as possible. */
+  /** Finds a usable tree of all these layers, otherwise of as many of the lowest layers as possible. */
   #findLower({ origin, layers }: Delivered): Named | undefined {
     const { trees } = this.#parts
     const known = this.#layersOf(origin)
@@ -131,7 +131,7 @@ export class TreeMaker {
       const name = trees.nameOf(diffIds)
       const tree = trees.find(name)
       if (tree === undefined || (count < layers.length && !trees.canBeCopied(name))) continue
-      // True if this origin has delivered exactly the bytes from which the tree was made.
+      // True if this origin has delivered exactly the compressed layers from which the tree was made.
       const isProven = layers.slice(0, count).every(({ digest }, at) => digest === tree.layers?.[at])
       if (isProven || known.some((whole) => beginsWith(whole, diffIds))) return { name, tree }
     }
@@ -139,8 +139,8 @@ export class TreeMaker {
   }
 
   /**
-   * Diff ids of the present images of this origin. An origin may use a tree only if these ids or delivered bytes prove that it
-   * has the layers. Naming diff ids is not enough, because they are no secrets.
+   * Diff ids of the images of this origin on this host. An origin may use a tree only if it has delivered the layers, now or for
+   * one of these images. Naming diff ids is not enough, because they are no secrets.
    */
   #layersOf(origin: string): (readonly string[])[] {
     const { records, trees } = this.#parts

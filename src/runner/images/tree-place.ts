@@ -1,8 +1,8 @@
-// Where the trees of images lie. A plain place is a directory of any file system. A sharing place is a btrfs file system: there a
-// tree is a subvolume, and its copy takes no time and no room.
+// Where the directories of images' files ("trees") are stored. A plain place is a directory on any file system. A sharing place
+// is on btrfs: there a tree is a subvolume, and a copy of a tree takes almost no time and space.
 //
-// The sharing place is a file system of its own and not the pool of disks. In an overlay, files of one file system must have
-// different inode numbers, and two subvolumes have the same: `cp` would take two files of a sandbox for one and refuse to copy.
+// The sharing place must not be on the file system of the sandboxes' disks. Files in two subvolumes can have equal inode
+// numbers. In an overlay of both, `cp` would mistake two files of a sandbox for one and refuse to copy.
 import { chmod, mkdir, mkdtemp, open, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeTree } from '#src/kit/remove-tree.ts'
@@ -12,24 +12,33 @@ import { inodesUsed, syncTree } from './files.ts'
 export interface TreePlace {
   readonly directory: string
   make(path: string): Promise<void>
-  /** Copies a directory that `make` or `copy` has made. The copy is on the disk when this resolves; its name may not be. */
+  /**
+   * Copies a directory that `make` or `copy` has made. When this resolves, the files of the copy are safe on the disk, but
+   * perhaps not the name of the copy.
+   */
   copy(from: string, path: string): Promise<void>
   /** Removes a directory. No error if the directory does not exist. */
   remove(path: string): Promise<void>
-  /** Removes a directory and waits until its space is free, which takes longer than `remove`. */
+  /** Removes a directory and waits until its space is free. This takes longer than `remove`. */
   removeAtOnce(path: string): Promise<void>
   sync(path: string): Promise<void>
-  /** Resolves when all names given so far are on the disk. */
+  /** Resolves when the names of all trees are safe on the disk. */
   syncNames(): Promise<void>
-  /** A number that grows by one with each file made in the directory. Only the difference between two results has a meaning. */
+  /**
+   * Returns a number that grows by one with each file made in the directory. Only the difference between two results has a
+   * meaning.
+   */
   filesMade(path: string): Promise<number>
 }
 
 const timeoutMs = 10 * 60_000
-/** Number of attempts to remove a directory, because a program of a killed runner may still write for a moment. */
+/**
+ * Maximum number of attempts to remove a directory. A program of a killed runner may write there for another moment, so that the
+ * first attempt fails.
+ */
 const tries = 10
 
-/** Owners of files may be users of this host (oci/ids.ts), so only root passes through the directory. */
+/** Makes a directory that only root can enter, because the owners of image files may be users of this host (oci/ids.ts). */
 const openDirectory = async (directory: string) => {
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await chmod(directory, 0o700)
@@ -66,7 +75,7 @@ export class PlainPlace implements TreePlace {
     await syncTree(path)
   }
 
-  /** Does nothing: names and records are on one file system, which keeps their order. */
+  /** Does nothing: here the trees are on one file system with the images' records, and that file system writes names in order. */
   async syncNames() {}
 
   filesMade(path: string) {
@@ -96,13 +105,16 @@ export class SharingPlace implements TreePlace {
 
   async remove(path: string) {
     if ((await stat(path).catch(() => undefined)) === undefined) return
-    // The fallback `removeTree` is slower, but it also removes plain directories, and subvolumes in subvolumes.
+    // If the command fails, `removeTree` also removes plain directories, and subvolumes in subvolumes. It is slower.
     await runCommand(['btrfs', '--quiet', 'subvolume', 'delete', '--commit-after', path], { timeoutMs }).catch(() =>
       removeTree(path, { tries }),
     )
   }
 
-  /** The kernel frees a deleted subvolume some 30 s later, but files at the next sync. */
+  /**
+   * Removes the files one by one and syncs. If the whole subvolume were deleted, the kernel would free its space only some 30 s
+   * later.
+   */
   async removeAtOnce(path: string) {
     await removeTree(path, { tries })
     await syncTree(this.directory)
@@ -117,7 +129,10 @@ export class SharingPlace implements TreePlace {
     await directory.sync().finally(() => directory.close())
   }
 
-  /** A subvolume gives its inodes ascending numbers. Its file system does not count them. */
+  /**
+   * Returns the inode number of a new file, because btrfs does not count inodes but numbers those of a subvolume in ascending
+   * order.
+   */
   async filesMade(path: string) {
     const probe = await mkdtemp(join(path, 'probe-'))
     const { ino } = await stat(probe)

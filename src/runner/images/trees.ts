@@ -1,6 +1,6 @@
-// The files of images, stored by their layers: images with the same layers share one directory. Each directory (tree) is
-// complete or absent, and never changes. Where trees lie on a file system that shares blocks (`tree-place.ts`), a tree begins
-// as a copy of the tree of its lower layers and takes room only for what its own layers add.
+// Stores the files of images by their layers: images with the same layers share one directory, called a tree. A tree is complete
+// or absent, and never changes. On a file system that shares blocks (`tree-place.ts`), a tree begins as a copy of the tree of
+// its lower layers. Only the files of its own layers then take space.
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
@@ -11,42 +11,44 @@ import type { TreePlace } from './tree-place.ts'
 const nameShape = /^[0-9a-f]{64}$/
 
 /**
- * Part of every tree's name. It is raised when earlier trees must not be used for new images: trees before 2 may lack layers. An
- * image keeps the tree it was recorded with, because sandboxes use it as their lowest layer.
+ * Part of the name of every tree. The number is raised if existing trees must not be used for new images; for example, trees of
+ * generation 1 may lack layers. An image keeps the tree in its record, because sandboxes use that tree as their lowest layer.
  */
 const generation = 3
 
 export type Tree = {
   sizeBytes: number
-  /** Ids of the image's users above those that every sandbox has (oci/ids.ts). Absent in trees of older runners. */
+  /**
+   * User ids in the tree that not every sandbox has (oci/ids.ts). Absent in trees that an older version of the runner has made.
+   */
   largeIds?: number[]
-  /** Digests of the unpacked layers. Absent in trees of older runners. */
+  /** Digests of the unpacked layers, the lowest layer first. Absent in trees that an older version of the runner has made. */
   diffIds?: readonly string[]
-  /** Digests of the packed layers, at the positions of their diff ids. Each layer was hashed while it was unpacked. */
+  /** Digests of the packed layers, in the order of `diffIds`. The runner has verified each of them while unpacking. */
   layers?: readonly string[]
-  /** Name of the tree from whose copy this tree was made. */
+  /** Name of the tree whose copy was the beginning of this tree. */
   below?: string
 }
 
-/** A tree that is being made. It has no name yet. */
+/** A tree that is being made and does not have its final name yet. */
 export type Unfinished = { directory: string; rootfs: string }
 
 const descriptionOf = (directory: string) => join(directory, 'tree.json')
 
 export class Trees {
   readonly #plain: TreePlace
-  /** Where new trees are made, if blocks are shared there. */
+  /** Where new trees are made, if this host has a file system that shares blocks. */
   #sharing: TreePlace | undefined
-  /** Names of trees that are about to be used, with the number of users of each. */
+  /** Names of trees that must not be removed now, with the number of callers that hold each. */
   readonly #held = new Map<string, number>()
-  /** Descriptions that were read. A tree never changes. */
+  /** Cache of the trees' descriptions. They can be cached because a tree never changes. */
   readonly #known = new Map<string, Tree>()
 
   constructor(plain: TreePlace) {
     this.#plain = plain
   }
 
-  /** Makes new trees at `place`, where trees share blocks, from now on. */
+  /** From now on, makes new trees at `place`, where trees share blocks. */
   shareAt(place: TreePlace): void {
     this.#sharing = place
   }
@@ -55,14 +57,14 @@ export class Trees {
     return this.#sharing !== undefined
   }
 
-  /** The name of the tree of these layers. `tree-maker.ts` says who may use it. */
+  /** The name of the tree of these layers. `tree-maker.ts` decides which origins may use the tree. */
   nameOf(diffIds: readonly string[]): string {
     return createHash('sha256')
       .update(JSON.stringify([generation, diffIds]))
       .digest('hex')
   }
 
-  /** The name that a runner before generation 3 gave to the tree of these layers of one origin. */
+  /** The name that versions of the runner before generation 3 gave to the tree of these layers, separately for each origin. */
   earlierNameOf(origin: string, diffIds: readonly string[]): string {
     return createHash('sha256')
       .update(JSON.stringify([2, origin, diffIds]))
@@ -85,12 +87,12 @@ export class Trees {
     }
   }
 
-  /** Whether a new tree can begin as a copy of the tree `name`. */
+  /** Whether the tree `name` exists at a place where a new tree can begin as its copy. */
   canBeCopied(name: string): boolean {
     return this.#sharing !== undefined && existsSync(join(this.#sharing.directory, name))
   }
 
-  /** Protects a tree from removal, even before it exists. Each call needs one call of `release`. */
+  /** Protects the tree `name` from removal, even before the tree exists. Each call of `hold` needs one call of `release`. */
   hold(name: string): void {
     this.#held.set(name, (this.#held.get(name) ?? 0) + 1)
   }
@@ -102,8 +104,8 @@ export class Trees {
   }
 
   /**
-   * Makes a tree, which begins as a copy of another one or with an empty directory. Removes the new tree unless `finish` gives it
-   * its name.
+   * Makes a tree: creates an empty directory, or a copy of the tree `below`, and calls `make` to fill it. If `make` fails, the
+   * directory is removed.
    */
   async making<T>(below: string | undefined, make: (unfinished: Unfinished) => Promise<T>): Promise<T> {
     const place = this.#sharing ?? this.#plain
@@ -122,7 +124,10 @@ export class Trees {
     return (this.#sharing ?? this.#plain).filesMade(tree.directory)
   }
 
-  /** Keeps a copy of an unfinished tree as the tree of the layers unpacked so far. Only at a place where blocks are shared. */
+  /**
+   * Keeps a copy of an unfinished tree, under the name of the tree of the layers unpacked so far. Only for places where trees
+   * share blocks.
+   */
   async keepCopy({ directory }: Unfinished, name: string, tree: Tree): Promise<void> {
     const place = this.#sharing ?? this.#plain
     await writeFile(descriptionOf(directory), JSON.stringify(tree))
@@ -131,13 +136,14 @@ export class Trees {
     await this.#name(copy, name)
   }
 
-  /** Gives a tree its name, as the last step, once its files are on the disk. */
+  /** Syncs the files of a complete tree to the disk, and then gives the tree its name. */
   async finish({ directory }: Unfinished, name: string, tree: Tree): Promise<Tree> {
     const place = this.#sharing ?? this.#plain
     await writeFile(descriptionOf(directory), JSON.stringify(tree))
     await place.sync(directory)
     await this.#name(directory, name)
-    // Records are on another file system. No record may reach the disk before the name of its tree.
+    // The name must be on the disk before an image's record, which is on another file system. Otherwise a power cut could leave
+    // a record without a tree.
     await place.syncNames()
     return tree
   }
@@ -145,15 +151,15 @@ export class Trees {
   async #name(directory: string, name: string): Promise<void> {
     const place = this.#sharing ?? this.#plain
     await rename(directory, join(place.directory, name)).catch(async (error: unknown) => {
-      // If a concurrent call has made a tree of this name, use that tree.
+      // If a concurrent call has made a tree of this name, that tree is used and this one is removed.
       if (this.find(name) === undefined) throw error
       await place.remove(directory)
     })
   }
 
   /**
-   * Removes unused trees, and returns their bytes. A tree also counts as used if another used tree began as its copy. The check
-   * by `used` and the renaming happen in one turn of the event loop, so nothing can begin to use a tree in between.
+   * Removes unused trees, and returns their bytes. A tree counts as used if another used tree began as its copy. Calling `used`
+   * and renaming happen in one turn of the event loop, so no caller can begin to use a tree in between.
    */
   async sweep(used: () => ReadonlySet<string>): Promise<number> {
     const inUse = this.#withThoseBelow([...used(), ...this.#held.keys()])
@@ -170,12 +176,12 @@ export class Trees {
     return unused.reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
-  /** Returns the bytes of these trees on the disk. Blocks that several trees share count once. */
+  /** Returns the bytes of these trees on the disk. Blocks that several of the trees share count once. */
   bytesOf(names: readonly string[]): number {
     return [...this.#withThoseBelow(names)].reduce((sum, name) => sum + this.#ownBytesOf(name), 0)
   }
 
-  /** Returns the bytes of a tree without those of the tree from which it was copied. */
+  /** Returns the bytes that a tree takes in addition to the tree from which it was copied. */
   #ownBytesOf(name: string): number {
     const tree = this.find(name)
     if (tree === undefined) return 0
@@ -183,7 +189,7 @@ export class Trees {
     return Math.max(0, tree.sizeBytes - below)
   }
 
-  /** Removes half-written and half-removed trees of a killed process. */
+  /** Removes trees that a killed process has not written or not removed completely. */
   removeTorn(): Promise<void> {
     return this.#removeNamed('.')
   }

@@ -14,8 +14,8 @@ import { type Layer, unpackLayers } from './unpack.ts'
 const began = Math.floor(Date.now() / 1000)
 
 /**
- * Prints each file with all its attributes. A directory that no layer describes has the time of its unpacking, which is printed
- * as the word `now`.
+ * A script that prints each file with all its attributes. If no layer describes a directory, its time is the time of unpacking;
+ * the script then prints `now`.
  */
 const describe = `
 import hashlib, json, os, stat, sys
@@ -46,11 +46,11 @@ const twin = (path: string, target: string): TarEntry => ({ path, type: '1', tar
 const whiteout = (path: string) => file(path.replace(/[^/]+$/, '.wh.$&'), '')
 const opaque = (path: string) => file(`${path}/.wh..wh..opq`, '')
 
-/** Version 2 of `security.capability` with one permitted capability. */
+/** Value of `security.capability`, version 2, with one permitted capability. */
 const mayBind = Buffer.from('0100000200040000000000000000000000000000', 'hex')
 const rootAs = (more: Partial<TarEntry>) => directory('./', more)
 
-/** Each value is one image: a list of layers, each of them a list of entries. */
+/** Images to unpack. Each is a list of layers, and each layer is a list of entries. */
 const images: Record<string, TarEntry[][]> = {
   'everything that a layer can do to the files of lower layers': [
     [

@@ -1,8 +1,8 @@
-// Unpacks layers over a tree that may have the files of lower layers already. umoci runs as root of a user namespace with the ids of
-// sandboxes. So owners are shifted, no device can be made, and a hostile layer sees only the directory.
+// Unpacks layers over a directory that may already have the files of lower layers. umoci runs as root of a user namespace with
+// the ids of sandboxes. Owners are therefore shifted, no device can be made, and a hostile layer sees only that directory.
 //
-// umoci hashes every layer while it unpacks, and fails if a hash differs from the diff id at its position. The manifest and the
-// configuration that it reads are made here, so they name these layers only.
+// umoci hashes each layer while it unpacks, and fails if the hash is not the diff id at the layer's position. The manifest and
+// the configuration for umoci are made here, so they name only these layers.
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,33 +15,36 @@ import { asSize, type ImageLimits } from './limits.ts'
 import { type Descriptor, ownArchitecture } from './manifest.ts'
 import { bytesWrittenBelow, runJob } from './workshop.ts'
 
-/** A stored layer, and the digest of its unpacked content. */
+/** A stored layer. `diffId`: the digest of its unpacked content. */
 export type Layer = Descriptor & { diffId: string }
 
 export type Unpacking = {
   scratch: string
-  /** The directory that gets the files. */
+  /** The directory into which the layers are unpacked. */
   rootfs: string
   layers: readonly Layer[]
-  /** Bytes of the files that `rootfs` has already; undefined for an empty directory. */
+  /** Bytes of the files that are already in `rootfs`. Undefined if `rootfs` is empty. */
   presentBytes?: number | undefined
   mostBytes: number
   limits: ImageLimits
   signal?: AbortSignal | undefined
   onWritten: (bytes: number) => void
-  /** How many files were made in the directory so far. */
+  /** Returns the number of files that were made in `rootfs` so far. */
   filesMade: () => Promise<number>
 }
 
 export type Unpacked = {
   sizeBytes: number
-  /** Ids of users that not every sandbox has. */
+  /** User ids that own files and that not every sandbox has. */
   largeIds: number[]
 }
 
 const GiB = 1024 ** 3
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
-/** Factor for the limit of files that may be made. Layers may replace files, so more files are made than the final tree has. */
+/**
+ * Factor: unpacking may make this many times the files that the image may have. Layers may replace files of lower layers, so
+ * more files are made than remain.
+ */
 const replacedFiles = 4
 
 export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): Promise<Unpacked> => {
@@ -78,7 +81,7 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
   return { sizeBytes: bytes, largeIds: largeIdsOf(owners) }
 }
 
-/** An image with this many owners above the common ids is refused, even if the ids are close to each other. */
+/** Maximum number of different file owners above the ids that every sandbox has. An image with more is refused. */
 const mostOwners = 10_000
 
 const largeIdsOf = (owners: readonly number[]): number[] => {
@@ -99,7 +102,7 @@ const nameOf = (digest: string) => digest.slice('sha256:'.length)
 const gzipMagic = Buffer.from([0x1f, 0x8b])
 const kind = (name: string) => `application/vnd.oci.image.${name}`
 
-/** Makes an OCI layout with only these layers, readable for all users. */
+/** Makes an OCI layout that contains only these layers and that all users can read. */
 const makeLayout = async (
   blobs: BlobsOfOrigin,
   { scratch, rootfs, layers, presentBytes }: Unpacking,
@@ -117,8 +120,8 @@ const makeLayout = async (
     const isPacked = (await firstBytesOf(join(names, nameOf(digest)), gzipMagic.length)).equals(gzipMagic)
     return { mediaType: kind(isPacked ? 'layer.v1.tar+gzip' : 'layer.v1.tar'), digest, size }
   }
-  // umoci resets the root directory's owner and mode, but a lower layer may have set them. Therefore the first layer contains
-  // the present root directory.
+  // umoci would reset the owner and mode of the root directory, which a lower layer may have set. The first layer in the layout
+  // therefore describes the root directory as it is now.
   const below = presentBytes === undefined ? [] : [await add(await rootOf(rootfs, scratch), kind('layer.v1.tar'))]
   const diffIds = [...below.map(({ digest }) => digest), ...layers.map(({ diffId }) => diffId)]
   const described = { architecture: ownArchitecture, os: 'linux', rootfs: { type: 'layers', diff_ids: diffIds } }
@@ -133,7 +136,7 @@ const makeLayout = async (
   return layout
 }
 
-/** Makes a layer that contains only the present root directory, with owner, mode, time and extended attributes. */
+/** Makes a layer that contains only the root directory as it is now: owner, mode, time and extended attributes. */
 const rootOf = async (rootfs: string, scratch: string): Promise<Buffer> => {
   const { uid, gid } = await stat(rootfs)
   const file = join(scratch, 'root.tar')

@@ -1,5 +1,5 @@
-// Fetches the file that an ADD names, by curl: as a user without privileges, in the network for fetching images. So neither a
-// name nor a redirect leads to the host or into a private network.
+// Downloads the file that an ADD names. curl runs as a user without privileges, in the network for image downloads. Therefore
+// neither the URL nor a redirect can lead to the host or into a private network.
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { chown, type FileHandle, mkdir, open } from 'node:fs/promises'
@@ -18,7 +18,7 @@ export type WebFile = { file: FileHandle; size: number; modifiedSeconds: number;
 export type Fetching = {
   settings: RegistrySettings
   limits: ImageLimits
-  /** An empty directory that belongs to root. */
+  /** An empty directory for temporary files, which belongs to root. */
   scratch: string
   mostBytes: number
   signal: AbortSignal
@@ -26,7 +26,8 @@ export type Fetching = {
 
 const mostRedirects = 10
 /**
- * Exit codes of curl for an unreachable server: no such name, no connection, too slow, an empty or interrupted answer (curl(1)).
+ * Exit codes of curl if the server could not be reached: unknown name, no connection, timeout, an empty answer or an incomplete
+ * answer (curl(1)).
  */
 const exitsUnreached = [5, 6, 7, 28, 45, 52, 55, 56]
 const exitTooLarge = 63
@@ -39,7 +40,7 @@ export const tooSlow = ({ host }: URL) => fail(`${host} did not send it in time.
 export const tooLarge = (mostBytes: number, cause?: unknown) =>
   new ImageFailed('too-large', `It is larger than the image may be (${asSize(mostBytes)}).`, { cause })
 
-/** Returns the host, with the port if the URL has one. Registries are named in this form, too. */
+/** Returns the host, with the port if the URL has one. The settings name registries in this form. */
 const hostOf = (url: URL): string => url.host
 
 export const fetchWebFile = async (
@@ -92,7 +93,7 @@ export const fetchWebFile = async (
 
 /** Opens, as root, the file that curl has written. Throws if it is not a regular file. */
 const opened = async (path: string, checksum: string | undefined): Promise<WebFile> => {
-  // curl writes no file if the answer is empty.
+  // If the server's answer is empty, curl writes no file. An empty file is used instead.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   const file = await open(path, flags).catch(() => open('/dev/null', constants.O_RDONLY))
   try {

@@ -10,7 +10,7 @@ import { type Job, runJob } from './workshop.ts'
 const cannotRun = needsRoot || (existsSync('/usr/bin/crun') ? false : 'needs crun')
 
 suite('confined jobs of the runner', { skip: cannotRun }, () => {
-  test('root in a confined job is an unprivileged user of the host, and the host’s /dev/null keeps its owner', async () => {
+  test('root in a confined job is an unprivileged user of the host; the host’s /dev/null keeps its owner', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'alcove-workshop-'))
     const before = statSync('/dev/null').uid
     try {
@@ -31,7 +31,7 @@ suite('confined jobs of the runner', { skip: cannotRun }, () => {
     }
   })
 
-  test('a job that does not end by itself fails with the reason for which it was ended', async () => {
+  test('a job that has to be ended fails with the reason for which it was ended', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'alcove-workshop-'))
     const sleep = (changes: Partial<Job>) =>
       runJob(scratch, {

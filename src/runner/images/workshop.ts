@@ -1,6 +1,7 @@
-// Runs one program of this host on a caller's data, such as an image, so that a fault in the program harms nothing. The program
-// runs in a user namespace without rights on the host, by the runtime that confines sandboxes. It sees read-only programs and the
-// paths it is given. Time, memory and file sizes are limited. The program ends with its job and with this process.
+// Runs one program of this host on data of a caller, such as an image, so that a fault in the program harms nothing. The program
+// runs in a user namespace without rights on the host, in the runtime that also confines sandboxes. It can read the host's
+// programs and the paths that it is given. Its time, memory and file sizes are limited. If this process dies, the program is
+// killed.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { lstatSync } from 'node:fs'
@@ -13,33 +14,36 @@ import { endWithUs } from './end-with-us.ts'
 
 export type View = { from: string; at: string; writable?: boolean }
 
-/** A symbolic link in the root directory of a job. */
+/** A symbolic link to create in the root directory of a job. */
 type Link = { target: string; name: string }
 
 export type Job = {
   argv: readonly string[]
-  /** Directories and files that the job sees besides the programs of this host. They must exist. */
+  /** Directories and files that the job sees besides the programs of this host. All of them must exist. */
   views: readonly View[]
-  /** The job's ids from 0 to `count` - 1 are mapped to the host's ids from `base` on. */
+  /** The user ids 0 to `count` - 1 of the job are the ids from `base` on of the host. */
   ids: { base: number; count: number }
   capabilities?: readonly string[]
-  /** The network of this host, one of its network namespaces, or none. */
+  /** The host's network, a network namespace, or no network. */
   network: 'of the host' | { netnsPath: string } | 'none'
-  /** A file that only this job can read. It is in no argument list and on no disk, only in the memory of the job's own mounts. */
+  /**
+   * A file that only this job can read. Its text is in no argument list and on no disk: it is only in the memory of the job's
+   * own mounts.
+   */
   secret?: { at: string; text: string } | undefined
   largestFileBytes: number
   timeoutMs: number
-  /** The error of a job that has not ended in time, from what it wrote to its standard error. */
+  /** Makes the error of a job that has not ended in time. `stderr`: what the job has written to its standard error. */
   tookTooLong: (stderr: string) => Error
   signal?: AbortSignal | undefined
-  /** Called at intervals with the pid of the job's topmost process. If this function throws, the job ends. */
+  /** Called at intervals with the pid of the job's topmost process. If this function throws, the job is ended. */
   watch?: (pid: number) => Promise<void>
 }
 
 /** The result of a job that ended by itself. */
 export type Outcome = { exitCode: number | null; stdout: Buffer; stderr: string }
 
-/** What a failed job wrote last to its standard error. It goes to the log. */
+/** The last lines that a failed job has written to its standard error, as an error for the log. */
 export const lastWords = (stderr: string): Error => new Error(stderr.trim().slice(-2000))
 
 const outputLimitBytes = 8 * 1024 * 1024
@@ -47,10 +51,10 @@ const memoryLimitBytes = 8 * 1024 ** 3
 const watchEveryMs = 150
 const filterAt = '/confine'
 
-// A script that runs as root in its own namespaces. `$1` is the directory that `makeSkeleton` has made. `$2` is the owner of
-// the secret, or empty; the secret itself comes on the standard input. Then come two lists, each after its count: mounts to
-// hide from the runtime, and the views. The directory is moved to /mnt, because the runtime enters it as nobody and the
-// runner's directories are closed to nobody. Programs that the script starts are few, because each job waits for them.
+// A script that runs as root in namespaces of its own. `$1`: directory made by `makeSkeleton`. `$2`: owner of the secret, or
+// empty. Standard input is the secret's text. After them come two lists, each preceded by its length: mounts to unmount before
+// the runtime sees them, and the views. The directory is moved to /mnt, because the runtime enters it as the user nobody, who
+// cannot enter the runner's directories. The script starts few programs, because each job waits for them.
 const enter = `set -e
 place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done
@@ -89,7 +93,7 @@ const makeSkeleton = async (
   }
 }
 
-/** Finds the host's directories of programs and libraries. On most hosts `/lib` and similar directories are links into `/usr`. */
+/** Finds the directories of programs and libraries on this host. On most hosts `/lib` and similar paths are links into `/usr`. */
 const systemDirectories = () => {
   const links: Link[] = []
   const views: View[] = [{ from: '/usr', at: '/usr' }]
@@ -149,7 +153,7 @@ const configOf = (job: Job, views: readonly View[]) => {
   }
 }
 
-/** Collects output up to a limit, and keeps either its beginning or its end. */
+/** Collects the output of a program. Beyond the limit, keeps only the first or only the last part. */
 const heard = (from: Readable, keep: 'first' | 'last') => {
   let text = Buffer.alloc(0)
   from.on('data', (chunk: Buffer) => {
@@ -161,8 +165,8 @@ const heard = (from: Readable, keep: 'first' | 'last') => {
 }
 
 /**
- * Runs the job and returns how it ended. Throws if this process ended the job: at its timeout, by its signal, or because
- * `watch` threw. `scratch` is a directory that belongs to root, on any file system.
+ * Runs the job and returns its result. Throws if this process had to end the job: at its timeout, by its signal, or because
+ * `watch` threw. `scratch`: a directory that belongs to root, on any file system.
  */
 export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   const system = systemDirectories()
@@ -191,8 +195,8 @@ const runWatched = (program: string, args: readonly string[], job: Job): Promise
   new Promise((resolve, reject) => {
     const { timeoutMs, tookTooLong, signal, watch, secret } = job
     const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' }
-    // Use only pipes as standard input and output: the runtime makes the job's user their owner, which must not happen to a file
-    // of the host.
+    // Standard input and output must be pipes: the runtime makes the job's user their owner, which must not happen to a file of
+    // the host.
     const child = spawn(program, args, { env, stdio: 'pipe' })
     child.stdin.on('error', () => {})
     child.stdin.end(secret?.text)
@@ -237,7 +241,7 @@ const runWatched = (program: string, args: readonly string[], job: Job): Promise
     })
   })
 
-/** Bytes that a process and all its descendants have written so far. */
+/** Returns the bytes that a process and all its descendants have written so far. */
 export const bytesWrittenBelow = async (pid: number): Promise<number> => {
   const text = (path: string) => readFile(path, 'utf8').catch(() => '')
   const own = Number(/^wchar: (\d+)$/m.exec(await text(`/proc/${pid}/io`))?.[1] ?? 0)

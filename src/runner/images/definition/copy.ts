@@ -6,39 +6,42 @@ import type { Origin } from './origins.ts'
 
 export type CopyStep = {
   line: number
-  /** The instruction as text, for the log. */
+  /** The line as it is written, for the build log. */
   text: string
   copy: {
-    /** Stage or image that the files come from. Absent: the files that came with the definition. */
+    /** Stage or image that the files come from. Absent: they come from the files that the caller sent with the definition. */
     from?: Origin
     sources: string[]
-    /** Files whose contents are in the definition itself. */
+    /** Here-documents of the line: files whose contents are in the definition itself. */
     documents: { name: string; content: string }[]
     /** Files to download; `name` is empty if the address has no file name. */
     urls: { url: string; name: string }[]
-    /** A git repository. It is then the only source of the line. */
+    /** A git repository to copy. A line with a repository has no other source. */
     repository?: Repository
-    /** Expected digest of the downloaded file, or commit of the repository. Only allowed with a single source. */
+    /**
+     * Expected digest of the downloaded file, or expected commit of the repository. Allowed only if the line has a single
+     * source.
+     */
     checksum?: string
     /** Absolute path. A slash at its end means that the destination is a directory. */
     destination: string
-    /** Names or numbers of user and group. An empty owner is root, and an empty group has the owner's number. */
+    /** Names or numbers of a user and a group. If `owner` is empty, it is root. If `group` is empty, it is the owner's number. */
     owner: string
     group: string
     mode?: number
-    /** True for ADD: archives are unpacked. */
+    /** Whether tar archives among the sources are unpacked, as ADD does. */
     unpacks: boolean
     /** Patterns of files that are not copied. */
     excludes: string[]
-    /** `--parents`: the directories above a source are created at the destination too. */
+    /** `--parents`: the directories of a source's path are created at the destination too. */
     keepsParents: boolean
   }
 }
 
 type Reader = {
   /**
-   * Expands the variables in a text with their values at this line. Returns the words of the text. With `splits: false` the
-   * whole text is one word.
+   * Expands the variables in `text` with their values at this line. Returns the words of the expanded text. With `splits: false`
+   * the whole text is one word.
    */
   wordsIn: (text: string, splits?: boolean) => string[]
   /** Returns the text of a here-document with its variables expanded. */
@@ -47,7 +50,7 @@ type Reader = {
   workdir: string
 }
 
-/** The arguments of a line: its words, or the strings of a JSON list. Both expand quotes and variables. */
+/** The arguments of an instruction: words of the line, or strings of a JSON list. Variables are expanded in both forms. */
 const argumentsIn = (rest: string, wordsIn: Reader['wordsIn']): string[] =>
   jsonListIn(rest)?.map((part) => wordsIn(part, false).join('')) ?? wordsIn(rest)
 
@@ -63,7 +66,7 @@ const ownerIn = (at: At, value: string) => {
   return { owner, group }
 }
 
-/** Advice for a flag that this instruction does not take. */
+/** Advice for a user who has given this instruction a flag that it does not support. */
 const flagInstead = (name: string, key: string): string => {
   if (name === 'COPY' && ['checksum', 'keep-git-dir'].includes(key)) return `write ADD --${key}`
   return name === 'ADD' && ['from', 'parents'].includes(key) ? `write COPY --${key}` : 'leave it out'
@@ -80,7 +83,8 @@ const flagInto = (copy: CopyStep['copy'], at: Required<At>, flag: string, { orig
   else if (key === 'checksum' && name === 'ADD') copy.checksum = value ?? ''
   else if (key === 'exclude' && value) copy.excludes.push(value)
   else if (key === 'parents' && name === 'COPY') copy.keepsParents = isSwitchedOn(value)
-  // `--link` has no effect: it is about layers, and Alcove's builds have no layers. `repositoryIn` reads `--keep-git-dir`.
+  // `--link` is accepted without effect: it concerns layers, and Alcove's builds have no layers. `repositoryIn` handles
+  // `--keep-git-dir`.
   else if (key !== 'link' && !(key === 'keep-git-dir' && name === 'ADD'))
     refuse(at, `--${key.slice(0, 40)} is not supported`, flagInstead(name, key))
 }
@@ -143,7 +147,7 @@ const checkChecksum = (at: Required<At>, { checksum, repository, urls }: CopySte
     refuse(at, '--checksum takes a digest of SHA-256', 'write --checksum=sha256: and its 64 digits')
 }
 
-/** The last part of the address's path, as a file name. Empty if it is not a valid file name. */
+/** The last part of the URL's path, as a file name. Empty if that part is not a valid file name. */
 const nameIn = ({ pathname }: URL): string => {
   const last = posix.basename(pathname.endsWith('/') ? '' : pathname)
   try {
@@ -161,7 +165,8 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
     ...{ sources: [], documents: [], urls: [], destination: '', owner: '', group: '' },
     ...{ unpacks: name === 'ADD', excludes: [], keepsParents: false },
   }
-  // Variables in `--from` are not expanded: the stages to build must be known before the first line runs.
+  // Variables in `--from` are not expanded. The builder must know which stages to build before it runs the first line, and
+  // variables have no values until then.
   for (const flag of flags)
     flagInto(copy, instruction, flag.startsWith('--from') ? flag : wordsIn(flag, false).join(''), reader)
   const given = argumentsIn(rest, wordsIn)

@@ -5,13 +5,15 @@ export type HereDocument = {
   content: string
   /** True if the delimiter is quoted: `$` then has no special meaning. */
   isQuoted: boolean
-  /** The document as it is written, with its closing delimiter, so that a shell can read it. */
+  /** The document with its first line's delimiter and its closing delimiter, as it is written, so that a shell can run it. */
   raw: string
 }
 
 type Opening = { name: string; isQuoted: boolean; dropsTabs: boolean }
 
-/** The words of a text that open here-documents. A word in quotes opens none, and neither does `<<<`. */
+/**
+ * Finds each `<<NAME` of an instruction, which opens a here-document. `<<NAME` inside quotes opens none, and neither does `<<<`.
+ */
 export const openingsIn = (text: string): Opening[] => {
   const openings: Opening[] = []
   // Matches one word. A quoted part belongs to the word as a whole.
@@ -24,12 +26,12 @@ export const openingsIn = (text: string): Opening[] => {
   return openings
 }
 
-/** Whether the command is only one here-document. The document is then run as a script. */
+/** Whether a RUN line consists only of `<<NAME`. The here-document is then run as a script. */
 export const isOnlyDocument = (text: string): boolean => /^<<-?["']?[\w.-]+["']?$/.test(text.trim())
 
 /**
- * Reads the documents of these openings from `lines`, beginning at `at`. Returns the documents and the line after them. A
- * document without an end is `undefined`.
+ * Reads the here-documents that `openings` announce from `lines`, beginning at index `at`. Returns the documents, and the index
+ * of the line after them. A document whose closing delimiter is missing is `undefined`.
  */
 export const documentsAfter = (
   lines: readonly string[],

@@ -1,5 +1,4 @@
-// Parses typical Dockerfiles: Python, uv, Node, Go, Rust, Java, stages, devcontainers, benchmarks and distributions.
-// docs/reference/dockerfiles.md lists them in a table.
+// Parses more than 100 Dockerfiles of the kinds that people commonly write. docs/reference/dockerfiles.md has a table of them.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { ImageFailed } from '../image-failed.ts'
@@ -7,7 +6,7 @@ import type { ContainerConfig } from '../manifest.ts'
 import { emptyConfig, planOf } from './plan.ts'
 import { definitions } from './testing/definitions.ts'
 
-/** A possible configuration of an image from a registry. */
+/** A configuration such as the base image of a Dockerfile may have. */
 const base = {
   ...emptyConfig(),
   env: { PATH: '/bin', HOME: '/root', NB_UID: '1000', NB_GID: '100', ROS_DISTRO: 'humble' },

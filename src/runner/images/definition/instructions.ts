@@ -5,7 +5,7 @@ import { documentsAfter, type HereDocument, openingsIn } from './here-documents.
 export type Instruction = {
   line: number
   name: string
-  /** The flags behind the instruction's name, such as `--from=build`, as they are written. */
+  /** The flags after the instruction's name, such as `--from=build`, as they are written. */
   flags: readonly string[]
   rest: string
   documents: readonly HereDocument[]
@@ -16,7 +16,10 @@ export const noInstruction = 'write RUN before a command, or \\ at the end of th
 
 const largestText = 256 * 1024
 const mostInstructions = 1000
-/** Maximum number of flags of one instruction. Reading a flag takes time, because all variables are looked up for it. */
+/**
+ * Maximum number of flags of one instruction. The limit exists because each flag is expanded with a copy of all variables, which
+ * takes time.
+ */
 const mostFlags = 30
 
 /** Where an error is in the definition: the line, and the name of the line's instruction if it has one. */
@@ -40,8 +43,8 @@ export const jsonListIn = (rest: string): string[] | undefined => {
 }
 
 /**
- * The character that at the end of a line continues the instruction on the next line. The directive `# escape=` at the top may
- * change it; other directives have no effect.
+ * The escape character: at the end of a line it continues the instruction on the next line. The directive `# escape=` at the top
+ * may change it. Other directives have no effect.
  */
 const escapeIn = (lines: readonly string[]): '\\' | '`' => {
   for (const line of lines) {
@@ -90,7 +93,10 @@ export const instructionsOf = (text: string): { instructions: Instruction[]; esc
   const instructions: Instruction[] = []
   let open: { line: number; text: string } | undefined
 
-  /** Ends an instruction whose last line is before `next`. Returns the line after the instruction's here-documents. */
+  /**
+   * Ends the instruction that is being read; its last line is the one before `next`. Returns the number of the line after the
+   * instruction's here-documents.
+   */
   const close = (next: number): number => {
     if (open === undefined) return next
     const { line, text: whole } = open

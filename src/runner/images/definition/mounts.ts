@@ -8,7 +8,10 @@ export type Mount =
   /** `from`: the stage or image that is mounted. Without `from`, the files that came with the definition are mounted. */
   | { type: 'bind'; target: string; source: string; from?: Origin }
   | { type: 'tmpfs'; target: string }
-  /** Alcove's builds have no secrets and no SSH agent. The command runs without them. */
+  /**
+   * A `secret` or `ssh` mount is accepted, but Alcove's builds have no secrets and no SSH agent. The command runs without the
+   * mount.
+   */
   | { type: 'secret' | 'ssh'; id: string }
 
 const kinds = ['cache', 'bind', 'tmpfs', 'secret', 'ssh']

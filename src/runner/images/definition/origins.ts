@@ -1,4 +1,4 @@
-// The origins that FROM, `--from` and mounts of a definition name: another stage, or an image of a registry.
+// Finds what FROM, `--from` and mounts of a definition refer to: an earlier stage, a snapshot, or an image of a registry.
 import { ownArchitecture } from '../manifest.ts'
 import { parseReference } from '../reference.ts'
 import { type At, refuse } from './instructions.ts'
@@ -7,14 +7,20 @@ export type Origin = { stage: number } | { image: string }
 
 type Named = { name: string | undefined }
 
-/** Names of snapshots that FROM and `--from` may name. The name of a snapshot need not be a valid name of an image. */
+/**
+ * Names of snapshots that FROM and `--from` may refer to. The name of a snapshot may contain characters that no name of an image
+ * may contain.
+ */
 type Snapshots = ReadonlySet<string>
 
-/** `--from` takes no variables, because the stages to build must be known before the first line runs. */
+/**
+ * Refuses a variable in `--from`. The builder must know which stages to build before it runs the first line, and variables have
+ * no values until then.
+ */
 export const refuseVariable = (at: At, text: string): never =>
   refuse(at, '--from takes no variables', `write FROM ${text.slice(0, 60)} AS name before it, and --from=name`)
 
-/** The origin that `--from` of a COPY or a mount names: a stage by its name or number, otherwise an image. */
+/** Finds what the `--from` of a COPY or a mount refers to: a stage by its name or number, otherwise an image. */
 export const originOf = (at: At, text: string, stages: readonly Named[], own: number, snapshots: Snapshots): Origin => {
   if (text.includes('$')) return refuseVariable(at, text)
   const named = stages.findLastIndex(({ name }) => name === text.toLowerCase())
@@ -48,7 +54,7 @@ const imageOf = (at: At, text: string, snapshots: Snapshots): string => {
 
 const aliases: Record<string, string> = { x86_64: 'amd64', 'x86-64': 'amd64', aarch64: 'arm64', 'arm64/v8': 'arm64' }
 
-/** Refuses platforms that this host cannot run. */
+/** Refuses a `--platform` that this host cannot run. */
 export const checkPlatform = (at: At, text: string): void => {
   const [, system = '', architecture = system] = /^(?:([^/]*)\/)?(.*)$/s.exec(text.toLowerCase()) ?? []
   const isOurs =
@@ -64,8 +70,8 @@ export const checkPlatform = (at: At, text: string): void => {
 const platform = `linux/${ownArchitecture}`
 
 /**
- * Predefined variables about platforms. FROM may use them directly. The lines of a stage may use them only after an ARG of that
- * name.
+ * Predefined variables that describe this host's platform. FROM may use them directly. A line of a stage may use one of them
+ * only after an ARG with its name.
  */
 export const platformArgs: Readonly<Record<string, string>> = {
   TARGETPLATFORM: platform,

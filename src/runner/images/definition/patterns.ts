@@ -1,5 +1,5 @@
-// Shell patterns (`*` and `?`) of `${name#pattern}` and similar forms. Time and memory of a match are limited, because the
-// patterns come from callers.
+// Shell patterns (`*` and `?`), for `${name#pattern}` and similar expansions. Callers write the patterns, so the time and memory
+// of a match are limited.
 
 /** Called with the number of steps of a match. Throws when the steps exceed their limit. */
 type Spend = (steps: number) => void
@@ -25,7 +25,7 @@ const lengthsMatched = (text: string, from: number, pattern: string, spend: Spen
 
 const reversed = (text: string) => [...text].reverse().join('')
 
-/** The text without the shortest or longest prefix that the pattern matches. */
+/** The text without the prefix that the pattern matches: the longest such prefix with `isLongest`, otherwise the shortest. */
 export const withoutStart = (text: string, pattern: string, isLongest: boolean, spend: Spend): string => {
   const lengths = lengthsMatched(text, 0, pattern, spend)
   return text.slice((isLongest ? lengths.at(-1) : lengths[0]) ?? 0)

@@ -46,7 +46,7 @@ suite('definitions of images', () => {
     assert.deepEqual([plan.from, plan.on(base)], [{ image: 'alpine:3.20' }, { steps: [], config: base }])
   })
 
-  test('ENV accepts all its forms, with variables of the image, of ARG, and of earlier lines', () => {
+  test('ENV accepts each of its forms, with variables of the base image, of ARG and of earlier lines', () => {
     const { env } = configFrom(
       'ARG version=3 name',
       'ENV A=1 B="two words" C=\'$A\' D=a\\ b',
@@ -68,7 +68,7 @@ suite('definitions of images', () => {
     assert.deepEqual(lastOf('FROM scratch\nENV A=1').on({ ...base, env: {} }).config.env, { PATH: standard, A: '1' })
   })
 
-  test('patterns and defaults of variables are expanded as in a shell', () => {
+  test('patterns and defaults in variables, such as ${A#v} or ${A:-x}, have the same result as in a shell', () => {
     const { env } = configFrom(
       'ARG TAG=v1.2.3-rc1',
       // biome-ignore lint/suspicious/noTemplateCurlyInString: variables of the definition.
@@ -80,7 +80,7 @@ suite('definitions of images', () => {
     })
   })
 
-  test('a relative WORKDIR continues the one before it; USER, CMD and ENTRYPOINT replace earlier values', () => {
+  test('a relative WORKDIR is below the one before it; USER, CMD and ENTRYPOINT replace earlier values', () => {
     const config = configFrom('ENV D=sub', 'WORKDIR app', 'WORKDIR $D/../x', 'USER app:staff', 'CMD echo "$HOME"')
     assert.deepEqual(
       [config.workdir, config.user, config.cmd],
@@ -251,7 +251,7 @@ suite('definitions of images', () => {
       'FROM scratch\nWORKDIR ""': /write WORKDIR VALUE/,
       [`FROM x\n${'#'.repeat(300_000)}`]: /longer than 256 KiB/,
       [`FROM x\n${'USER a\n'.repeat(1001)}`]: /more than 1000 instructions/,
-      // Without limits, each of these would block the runner or use all of its memory.
+      // Each of these definitions is short. Without limits, reading it would block the runner or use all of its memory.
       [`FROM x\nARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nENV c=$b`]:
         /Line 4.* too long with its variables/,
       [`ARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nFROM $b$b`]: /too long with its variables/,

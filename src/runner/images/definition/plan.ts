@@ -1,5 +1,5 @@
-// Plans the build of a definition: its stages in build order, and the steps and the configuration of each stage. A stage that
-// the last stage does not need is not built. An unsupported instruction is refused, and the error names its line.
+// Plans the build of a definition: which stages are built in which order, and for each stage its steps and its configuration. A
+// stage that the last stage does not need is not built. An unsupported instruction is refused; the error names its line.
 import type { ContainerConfig } from '../manifest.ts'
 import { type At, type Instruction, instructionsOf, refuse } from './instructions.ts'
 import { baseOf, checkPlatform, type Origin, originOf, platformArgs } from './origins.ts'
@@ -11,15 +11,15 @@ export type { Origin } from './origins.ts'
 export type { BuildStep, DirectoryStep, RunStep } from './stage.ts'
 
 export type Stage = {
-  /** Place of the stage in the definition, counted from 0. */
+  /** Position of the stage in the definition, counted from 0. */
   index: number
-  /** The name behind `AS`. */
+  /** The stage's name: the word after `AS`. */
   name?: string | undefined
   line: number
   from: Origin | 'scratch'
-  /** Stages and images from which the stage's lines copy files. ONBUILD triggers of its base image are not included. */
+  /** Stages and images from which the lines of this stage copy files. Lines of its base image's ONBUILD triggers do not count. */
   takesFrom: readonly Origin[]
-  /** The steps and the resulting configuration, for a base image with the configuration `base`. */
+  /** Returns the steps of this stage and the configuration of its result. `base`: configuration of the stage's base image. */
   on(base: ContainerConfig): { steps: BuildStep[]; config: ContainerConfig }
 }
 
@@ -36,7 +36,9 @@ type Written = {
   body: Instruction[]
 }
 
-/** Maximum number of stages of a definition. A build has a sandbox for each stage at the same time. */
+/**
+ * Maximum number of stages of a definition. The limit exists because a build has a sandbox for each stage, all at the same time.
+ */
 const mostStages = 20
 
 const refuseSoMany = (at: At) =>
@@ -45,12 +47,15 @@ const refuseSoMany = (at: At) =>
 export const emptyConfig = (): ContainerConfig => ({ entrypoint: [], cmd: [], env: {}, user: '', workdir: '' })
 
 /**
- * Placeholder for values that are unknown until the base image is downloaded. This text is valid as a number, name, path and
- * mode.
+ * Placeholder for a value that is unknown until the base image is downloaded. This text is valid as a number, a name, a path and
+ * a file mode.
  */
 const anything = '755'
 
-/** `hasFiles`: files came with the definition, for COPY and ADD. `snapshots`: names that FROM takes for snapshots. */
+/**
+ * Plans the build of the definition `text`. `hasFiles`: the caller sent files for COPY and ADD. `snapshots`: names in FROM that
+ * are snapshots and not images.
+ */
 export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<string> = new Set()): Plan => {
   const { instructions, escapedBy } = instructionsOf(text)
   const start = instructions.findIndex(({ name }) => name === 'FROM')
@@ -124,12 +129,15 @@ const readFrom = (
 
 type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: BuildStep[]; config: ContainerConfig }
 
-/** The last stage and all stages that it needs, in build order. Mistakes in them are reported before any download. */
+/**
+ * Returns the last stage and all stages that it needs, in build order. Also checks their lines, so that mistakes are reported
+ * before an image is downloaded.
+ */
 const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
   const order: (Written & { takesFrom: Origin[] })[] = []
   /**
-   * `unset`: placeholder value for variables that are not set. The base image may set such a variable, and its configuration is
-   * not known yet.
+   * The configuration of each checked stage. `unset`: placeholder for variables without a value. The stage's base image may
+   * define such a variable, and its configuration is not known yet.
    */
   const configs = new Map<number, { config: ContainerConfig; unset: string | undefined }>()
   const onTheWay: number[] = []

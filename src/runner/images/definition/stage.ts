@@ -1,4 +1,4 @@
-// A stage of a definition: how its instructions change the configuration of the base image.
+// Interprets one stage of a definition: how its instructions change the configuration of the base image, and which steps run.
 import { posix } from 'node:path'
 import { imageConfigBounds } from '#src/wire/runner-link.ts'
 import { ImageFailed } from '../image-failed.ts'
@@ -21,20 +21,23 @@ export type RunStep = {
   mounts?: Mount[]
   /** The command runs without a network. */
   isOffline?: true
-  /** Text of a script. It is written into the sandbox and run in place of `argv`. */
+  /**
+   * Text of a script, for a RUN with a here-document. The builder writes the script into the sandbox and runs it instead of
+   * `argv`.
+   */
   script?: string
 }
 
-/** A WORKDIR line, which creates its directory. */
+/** A WORKDIR line. The builder creates the directory. */
 export type DirectoryStep = { line: number; directory: string }
 
 export type BuildStep = RunStep | CopyStep | DirectoryStep
 
-/** Values and origins that the lines of a stage may refer to. */
+/** What the lines of a stage may refer to besides the stage itself. */
 export type Surroundings = {
   globals: Variables
   reading: Omit<Reading, 'variables'>
-  /** True if files came with the definition, so that COPY and ADD have a source. */
+  /** True if the caller sent files with the definition. Without them, COPY and ADD have no files to copy. */
   hasFiles: boolean
   originOf: (at: At, text: string) => Origin
 }
@@ -43,15 +46,15 @@ type State = Surroundings & {
   config: ContainerConfig
   args: Record<string, string>
   steps: BuildStep[]
-  /** Number of characters in the variables of all steps so far. */
+  /** Number of characters in the variables of all steps of this stage so far. */
   stepCharacters: number
-  /** CMD was set by this definition. A new ENTRYPOINT clears only a CMD that comes from the base image. */
+  /** Whether this definition has set CMD. A new ENTRYPOINT clears a CMD only if the base image has set it. */
   hasOwnCmd: boolean
 }
 
-/** Maximum number of characters that variables may expand to. A value counts each time that it is inserted. */
+/** Maximum number of characters that variables may expand to in one definition. A value counts each time that it is inserted. */
 export const mostExpanded = 1024 * 1024
-/** Maximum number of variables, arguments and environment together: each step has a copy. */
+/** Maximum number of variables of ARG and ENV together. The limit exists because each step has a copy of all variables. */
 const mostVariables = 1000
 /**
  * Maximum number of characters in the variables of all steps together. Each step stores a copy of the variables until it has
@@ -60,10 +63,12 @@ const mostVariables = 1000
 const mostStepCharacters = 4 * 1024 * 1024
 const mostTriggers = 100
 
-/** The PATH of an image whose configuration has none. Docker's builder adds the same one. */
+/** The PATH of an image whose configuration has no PATH. Docker's builder uses an equal one. */
 const standardPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Instructions that are accepted and ignored: they change no files, and sandboxes do not use them. */
+/**
+ * Instructions that are accepted but have no effect. They change no files, and sandboxes do not use the settings that they make.
+ */
 const withoutEffect = ['LABEL', 'EXPOSE', 'MAINTAINER', 'STOPSIGNAL', 'HEALTHCHECK', 'VOLUME']
 
 export const checkKnown = ({ line, name }: Instruction): void => {
@@ -71,7 +76,10 @@ export const checkKnown = ({ line, name }: Instruction): void => {
     refuse({ line }, `${name} is no instruction`, noInstruction)
 }
 
-/** `start` is the line of the stage's FROM. The ONBUILD triggers of the base image run at this line. */
+/**
+ * Interprets the lines of a stage. `start`: line number of the stage's FROM. The base image's ONBUILD triggers run first and
+ * count as part of that line.
+ */
 export const runStage = (
   start: number,
   body: readonly Instruction[],
@@ -86,7 +94,7 @@ export const runStage = (
   return { steps: state.steps, config: state.config }
 }
 
-/** Instructions that add to the image's configuration, whose size is checked after each of them. */
+/** Instructions that add to the image's configuration. After each of them the size of the configuration is checked. */
 const sayMore = ['ENV', 'CMD', 'ENTRYPOINT', 'SHELL', 'ONBUILD']
 
 const perform = (instruction: Instruction, state: State) => {
@@ -139,7 +147,7 @@ const variablesIn = ({ config, args }: State, at: At): Record<string, string> =>
     : { ...args, ...config.env }
 }
 
-/** A copy of the variables for one more step. Throws if all copies together are too long. */
+/** Returns a copy of all variables for one more step. Throws if the copies of all steps together are too long. */
 const stepVariablesIn = (state: State, at: At): Record<string, string> => {
   const variables = variablesIn(state, at)
   for (const text of Object.entries(variables).flat()) state.stepCharacters += text.length
@@ -170,7 +178,10 @@ const pairsIn = (instruction: Instruction, reading: Reading): [string, string][]
   })
 }
 
-/** Names and values of an ARG line. An ARG without a value takes the value of the ARG before FROM, if there is one. */
+/**
+ * Names and values of an ARG line. An ARG without a value takes the value of an ARG of its name before the first FROM, if there
+ * is one.
+ */
 export const argsIn = (instruction: Instruction, reading: Reading, globals: Variables) => {
   const found = words(instruction, reading)
   if (found.length === 0) refuse(instruction, 'it takes a name', 'write ARG NAME or ARG NAME=value')
@@ -199,7 +210,8 @@ type Verb = (instruction: Instruction, state: State) => void
 
 const copy: Verb = (instruction, state) => {
   const { line, name } = instruction
-  // Compute `reading` once per line, because it copies all variables. Each flag and each file name is read with it.
+  // `reading` contains a copy of all variables. It is made once per line here, because each flag and each file name of the line
+  // needs it.
   const reading = readingIn(state, instruction)
   const step = copyIn(instruction, {
     wordsIn: (rest, splits) => words({ line, name, rest }, reading, splits),
@@ -216,7 +228,10 @@ const copy: Verb = (instruction, state) => {
   state.steps.push(step)
 }
 
-/** The command of a RUN with here-documents. A line that is only a here-document runs the document. */
+/**
+ * The command of a RUN line that may have here-documents. If the line consists only of a here-document, that document is the
+ * script to run.
+ */
 const withDocuments = ({ rest, documents }: Instruction, state: State): Pick<RunStep, 'argv' | 'script'> => {
   const [first] = documents
   if (first === undefined) return { argv: commandIn({ rest }, state) }

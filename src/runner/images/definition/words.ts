@@ -8,8 +8,9 @@ export type Reading = {
   variables: Variables
   escapedBy: string
   /**
-   * Characters that may still be inserted for variables. The limit exists because a short text can expand to a very long one,
-   * for example if each variable contains the variable before it twice. Steps of pattern matching count too.
+   * Number of characters that may still be inserted for variables. The limit exists because a short text can expand to a very
+   * long one. For example, each variable may contain the variable before it twice. Each step of pattern matching counts as a
+   * character.
    */
   allowance: { left: number }
   /** Value used for a variable that is not set. Default: empty. */
@@ -27,7 +28,7 @@ export class WordError extends Error {
   }
 }
 
-/** Maximum depth of variables within variables. */
+/** Maximum depth of `${…}` inside `${…}`. */
 const deepest = 20
 
 const operators = ['##', '#', '%%', '%', '//', '/', ':-', ':+', ':?', '-', '+', '?']
@@ -44,8 +45,9 @@ class WordReader {
   }
 
   /**
-   * Reads the text from the current position on. With `splits`, white space separates words; otherwise all is one word. Stops
-   * before the first unquoted character that is one of `ends`. Callers set `ends` to read the inside of `${…}`.
+   * Reads the text from the current position on. With `splits`, white space separates words; otherwise the result is one word.
+   * Stops before the first unquoted character that `ends` contains. To read the inside of `${…}`, callers set `ends` to the
+   * closing brace.
    */
   words(splits: boolean, ends = ''): string[] {
     const { escapedBy } = this.#reading
@@ -79,7 +81,7 @@ class WordReader {
     return words
   }
 
-  /** Reads the lines of a here-document. Quotes have no meaning in them. */
+  /** Reads the lines of a here-document. Unlike in other arguments, quotes have no meaning there. */
   lines(): string {
     let result = ''
     while (this.#at < this.#text.length) {
@@ -93,7 +95,7 @@ class WordReader {
     return result
   }
 
-  /** The value of the variable whose name follows a `$`. */
+  /** Reads the variable after a `$` and returns its value. */
   #variable(): string {
     const value = this.#text[this.#at] === '{' ? this.#braced() : this.#plain()
     this.#spend(value.length)
@@ -181,11 +183,11 @@ class WordReader {
 }
 
 /**
- * The words of a text, or the whole text as one word. Spaces inside the value of a variable do not split words.
- * Throws a WordError.
+ * Returns the words of a text or, with `splits: false`, the whole text as one word. Spaces inside the value of a variable do not
+ * split words. Throws a WordError.
  */
 export const wordsOf = (text: string, reading: Reading, splits = true): string[] =>
   new WordReader(text, reading).words(splits)
 
-/** Expands the variables of a text of several lines. Quotes stay. A `$` after a backslash is a plain character. */
+/** Expands the variables in a text of several lines. Quotes stay in the text. `\$` becomes a plain `$`. */
 export const linesWith = (text: string, reading: Reading): string => new WordReader(text, reading).lines()

@@ -1,9 +1,9 @@
-// For tests: leftovers of a killed runner that are still in use by one of its programs.
+// For tests: makes files such as a killed runner leaves while one of its programs still uses them.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A directory whose first removal fails. Needs root. */
+/** Makes a directory that cannot be removed at the first attempt, but can be removed later. Needs root. */
 export const makeBusy = (path: string): Disposable => {
   const [held, triedBefore] = [join(path, 'held'), join(path, 'there-until-tried')]
   mkdirSync(held, { recursive: true })

@@ -1,4 +1,4 @@
-// A library of images in its own directory, and a registry on loopback. Both are new for each test of the suite.
+// For tests: a library of images in a directory of its own, and a registry on loopback. Each test of a suite gets new ones.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -40,7 +40,7 @@ class LibraryRoom {
     registries: { plainRegistries: [this.registry.host], authFile: undefined, publicNetwork },
     limits: { ...limits, ...more },
   })
-  /** Opens a library. Each of its mirrors has the images of the registry, with `hub/` before their names. */
+  /** Opens a library. `mirrors`: mirrors of the registry, in which the names of its images begin with `hub/`. */
   readonly open = (
     more: Partial<ImageLimits> = {},
     mirrors: readonly TestRegistry[] = [],
@@ -54,7 +54,7 @@ class LibraryRoom {
     }
     return new Library({ ...parts, registries, log: silentLog() })
   }
-  /** Opens a library whose images share layers on a file system of their own. */
+  /** Opens a library that makes a btrfs file system on which images share layers. */
   readonly openSharing = () => new Library({ ...this.parts(), sharesLayers: true, log: silentLog() })
   readonly from = (reference: string): ImageSource => ({ kind: 'registry', reference })
   readonly bring = (library: Library, image: string, source: ImageSource, more: Partial<BringRequest> = {}) =>
@@ -82,7 +82,8 @@ class LibraryRoom {
 export const libraryRoom = (): LibraryRoom => {
   const room = new LibraryRoom()
   beforeEach(async () => {
-    // Uses memory if possible: other tests keep the disk busy, and each image is synced.
+    // Uses a directory in memory if possible. On disk the tests would be slow, because each image is synced and other tests use
+    // the disk.
     room.directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-library-'))
     await mkdir(join(room.directory, 'in'))
     room.registry = await TestRegistry.start()

@@ -6,24 +6,23 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 
 export type TarEntry = {
   path: string
-  /** Type in tar's numbers: 0 file, 1 hard link, 2 symbolic link, 3 and 4 devices, 5 directory. */
+  /** Type of the entry as tar encodes it: 0 file, 1 hard link, 2 symbolic link, 3 and 4 devices, 5 directory. */
   type?: '0' | '1' | '2' | '3' | '4' | '5'
   content?: Buffer | string
   target?: string
   mode?: number
   uid?: number
   gid?: number
-  /** Seconds since 1970. */
+  /** Modification time, in seconds since 1970. */
   mtime?: number
-  /** A wrong size to write into the header. */
+  /** Size in the header, if it has to differ from the size of the content. */
   size?: number
-  /** Extended attributes. */
   attributes?: Record<string, Buffer>
 }
 
 const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, '0')}\0`
 
-/** The largest id that fits into a header. Larger ids are in an extended header before it. */
+/** The largest user id that fits into a header. A larger id is in an extended header before the entry. */
 const largestId = 0o7777777
 
 const header = (entry: TarEntry, size: number) => {
@@ -51,7 +50,7 @@ const withSum = (block: Buffer) => {
 
 const padding = (content: Buffer) => Buffer.alloc((512 - (content.length % 512)) % 512)
 
-/** Makes a record of an extended header (pax(1)): its length in decimal digits, a name and a value. */
+/** Makes one line of an extended header (pax(1)): the line's length as a decimal number, a name and a value. */
 const paxRecord = (name: string, value: Buffer) => {
   const rest = Buffer.concat([Buffer.from(` ${name}=`), value, Buffer.from('\n')])
   let length = rest.length
@@ -59,7 +58,7 @@ const paxRecord = (name: string, value: Buffer) => {
   return Buffer.concat([Buffer.from(String(length)), rest])
 }
 
-/** Makes the extended header for values that do not fit into the header of the next entry. */
+/** Makes the extended header of an entry. It contains the values that do not fit into the entry's own header. */
 const paxOf = ({ path, uid = 0, gid = 0, attributes = {} }: TarEntry): Buffer[] => {
   const ids = Object.entries({ uid, gid }).filter(([, id]) => id > largestId)
   const content = Buffer.concat([
@@ -101,9 +100,9 @@ type ImageParts = {
   architecture?: string
   os?: string
   layerKind?: string
-  /** Diff ids in place of the layers' digests. */
+  /** Diff ids for the configuration, if they have to differ from the digests of the layers. */
   diffIds?: readonly string[]
-  /** Compresses a layer in a way other than plain gzip or zstd. */
+  /** Compresses a layer, if it should be neither plain gzip nor zstd. */
   pack?: (layer: Buffer) => Buffer
 }
 
@@ -136,7 +135,7 @@ export const makeImage = ({
 
 type IndexEntry = { image: TestImage; os?: string; architecture?: string; more?: Record<string, unknown> }
 
-/** A manifest of something other than an image, such as a chart or a signature. */
+/** Makes the manifest of something that is not an image, such as a chart or a signature. */
 export const makeArtifact = (fields: Record<string, unknown>): TestImage => {
   const blobs = new Map<string, Buffer>()
   const add = (bytes: Buffer, mediaType: string) => {
@@ -151,7 +150,7 @@ export const makeArtifact = (fields: Record<string, unknown>): TestImage => {
   return { digest: digestOf(manifest), manifest, blobs, layers: [empty.digest] }
 }
 
-/** An index of images, such as those for several platforms. */
+/** Makes an index: a list of images, such as one image for each of several platforms. */
 export const makeIndex = (entries: readonly IndexEntry[]): TestImage => {
   const manifests = entries.map(({ image, os, architecture, more = {} }) => ({
     mediaType: 'application/vnd.oci.image.manifest.v1+json',

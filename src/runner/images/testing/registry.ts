@@ -1,5 +1,5 @@
-// For tests: a registry on 127.0.0.1 that serves the given images (the reading part of the OCI distribution-spec) and can be made
-// to misbehave.
+// For tests: a registry on 127.0.0.1 from which the given images can be pulled (OCI distribution-spec). A test can make it
+// answer wrongly.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { TestImage } from './oci-image.ts'
@@ -9,7 +9,7 @@ type Answer = {
   type: string
   body: Buffer
   headers?: Record<string, string>
-  /** The connection breaks after this many bytes of the body. */
+  /** Number of bytes of the body after which the connection breaks. */
   cutAfter?: number
 }
 
@@ -17,7 +17,7 @@ export class TestRegistry {
   readonly #server: Server
   readonly #names = new Map<string, TestImage>()
   readonly #images = new Map<string, TestImage>()
-  /** Called before each answer: a test may count, change the answer or wait. */
+  /** Called before each answer. A test may count the request, change the answer or wait. */
   onRequest: (path: string, answer: Answer, request: IncomingMessage) => Promise<Answer> | Answer = (_path, answer) =>
     answer
   readonly asked: string[] = []
@@ -42,7 +42,10 @@ export class TestRegistry {
     return `127.0.0.1:${address.port}`
   }
 
-  /** Stores an image as `name:tag`. Returns the reference. */
+  /**
+   * Stores an image as `name`, which contains the tag. Returns the reference by which it can be pulled. `others`: further images
+   * of an index.
+   */
   put(name: string, image: TestImage, ...others: TestImage[]): string {
     this.#names.set(name, image)
     for (const each of [image, ...others]) this.#images.set(each.digest, each)
