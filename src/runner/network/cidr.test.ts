@@ -7,14 +7,14 @@ import { toDotted } from './names.ts'
 const parsed = (text: string) => parseCidr(text) as Cidr
 
 suite('IPv4 blocks (CIDR)', () => {
-  test('`parseCidr` accepts blocks and single addresses, and drops the bits after the prefix', () => {
+  test('`parseCidr` accepts blocks and single addresses, and sets the address bits after the prefix to 0', () => {
     assert.deepEqual(parseCidr('10.0.0.0/8'), { base: 10 * 2 ** 24, bits: 8 })
     assert.deepEqual(parseCidr(' 255.255.255.255 '), { base: 2 ** 32 - 1, bits: 32 })
     assert.deepEqual(parseCidr('192.168.3.77/16'), parseCidr('192.168.0.0/16'))
     assert.deepEqual(parseCidr('200.1.2.3/0'), { base: 0, bits: 0 })
   })
 
-  test('`parseCidr` refuses any text that is no IPv4 address or block', () => {
+  test('`parseCidr` returns undefined for any text that is not an IPv4 address or block', () => {
     const wrong = [
       '',
       '1.2.3',
@@ -31,13 +31,13 @@ suite('IPv4 blocks (CIDR)', () => {
     for (const text of wrong) assert.equal(parseCidr(text), undefined, text)
   })
 
-  test('`overlap` is true if two blocks have an address in common, in either order', () => {
+  test('`overlap` is true if two blocks have an address in common, in either order of the arguments', () => {
     assert.ok(overlap(parsed('10.0.0.0/8'), parsed('10.9.0.0/16')))
     assert.ok(overlap(parsed('10.9.0.0/16'), parsed('0.0.0.0/0')))
     assert.ok(!overlap(parsed('10.0.0.0/9'), parsed('10.128.0.0/9')))
   })
 
-  test('`withoutNested` keeps every address of the blocks, and the blocks that it returns do not overlap', () => {
+  test('`withoutNested` returns blocks that do not overlap and that cover every address of its input', () => {
     const block = fc
       .tuple(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.integer({ min: 0, max: 32 }))
       .map(([address, bits]) => parsed(`${toDotted(address)}/${bits}`))

@@ -1,8 +1,8 @@
-// IPv4 addresses and CIDR blocks as numbers.
+// IPv4 addresses and CIDR blocks, represented as numbers.
 
 export type Cidr = { base: number; bits: number }
 
-/** Parses `a.b.c.d` and `a.b.c.d/n`. Bits after the prefix are dropped. Undefined for anything else. */
+/** Parses `a.b.c.d` and `a.b.c.d/n`. The address bits after the prefix become 0. Returns undefined for any other text. */
 export const parseCidr = (text: string): Cidr | undefined => {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:\/(\d{1,2}))?$/.exec(text.trim())
   if (match === null) return undefined
@@ -23,7 +23,10 @@ export const overlap = (a: Cidr, b: Cidr) => a.base <= lastOf(b) && b.base <= la
 
 const contains = (outer: Cidr, inner: Cidr) => outer.bits <= inner.bits && overlap(outer, inner)
 
-/** Drops blocks that are inside other blocks. Two CIDR blocks never overlap in part, so no blocks of the result overlap. */
+/**
+ * Removes blocks that are inside other blocks. Two CIDR blocks never overlap only in part, so the remaining blocks do not
+ * overlap at all.
+ */
 export const withoutNested = (blocks: readonly Cidr[]) =>
   blocks.filter(
     (block, index) =>

@@ -1,16 +1,16 @@
-// Addresses that no sandbox can reach, whatever its policy allows.
+// Addresses that no sandbox can reach, whatever its network policy allows.
 import { notPublicIpv4 } from '#src/kit/networks.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
 import { type Range, rangeBits } from './names.ts'
 
-/** All addresses that are not public. Control uses this list, too. */
+/** All IPv4 addresses that are not public. Control checks addresses against this list, too. */
 export const closedRanges = notPublicIpv4
 
 type Closed = readonly (typeof notPublicIpv4)[number][]
 
 /**
- * Closed networks that stay closed on every host: they can only contain the host itself and its direct neighbours. No resolver of
- * resolvers.ts is in these networks.
+ * Networks that are closed to sandboxes on every host. They can contain only the host itself and its direct neighbours, so no
+ * resolver that resolvers.ts chooses is in them.
  */
 export const ofNoHost = [
   '0.0.0.0/8',
@@ -21,7 +21,7 @@ export const ofNoHost = [
 ] as const satisfies Closed
 
 /**
- * The closed networks that stay closed even if the operator opens a larger network around them. 168.63.129.16 serves Azure's
+ * Networks that stay closed to sandboxes even if the operator opens a larger network around them. 168.63.129.16 serves Azure's
  * metadata, as 169.254.169.254 does in other clouds.
  */
 export const neverOpened = [...ofNoHost, '168.63.129.16/32'] as const satisfies Closed
@@ -31,8 +31,8 @@ const blocksOf = (texts: readonly string[]) => texts.map(parseCidr).filter((bloc
 type Reachable = { range: Range; opened: readonly string[]; ofHost: readonly string[] }
 
 /**
- * Whether a single address may ever be opened. This check only removes addresses in closed networks from DNS answers. The
- * firewall rules check every packet again, and also block the host's own addresses.
+ * Whether DNS answers may contain this address. Addresses in closed networks are removed from answers. The firewall rules check
+ * every packet as well, and also block the host's own addresses.
  */
 export const isOpenable = (text: string, { range, opened, ofHost }: Reachable): boolean => {
   const address = parseCidr(text)

@@ -15,7 +15,7 @@ const instance = 'ab12ce'
 const dns = '203.0.113.53'
 const otherDns = '203.0.113.54'
 const web = { api: '203.0.113.5', cdn: '203.0.113.6', other: '203.0.113.7' }
-/** Documentation ranges that stand for the Internet in these tests. */
+/** Address ranges that are reserved for documentation. In these tests they stand for the Internet. */
 const internet = ['203.0.113.0/24', '198.51.100.0/24']
 const metadata = '169.254.169.254'
 const lan = '192.168.77.7'
@@ -106,7 +106,7 @@ if (!isPrivateHost) {
       assert.deepEqual(otherNames.asked, [])
     })
 
-    test('DNS answers too long for UDP come over TCP; AAAA, TXT, SRV and MX answers are empty', async () => {
+    test('DNS answers that are too long for UDP come over TCP; AAAA, TXT, SRV and MX answers are empty', async () => {
       const slot = await slotWith(named('*.example.com'))
       assert.equal((await ask(slot.name, dns, 'many.example.com')).length, 40)
       for (const type of ['AAAA', 'TXT', 'SRV', 'MX']) {
@@ -115,20 +115,20 @@ if (!isPrivateHost) {
       assert.equal(await ask(slot.name, dns, 'none.example.com'), 'ENOTFOUND')
     })
 
-    test('a listed name that resolves to the host, a sibling, metadata or a private network opens no address', async () => {
+    test('a listed name that resolves to the host, a sibling sandbox, metadata or a private network is blocked', async () => {
       const sibling = await slotWith({ blockAll: false, allowList: null })
       await using _listening = await listenIn(sibling.name, [80])
       await using _host = await listenIn(undefined, [80])
       const slot = await slotWith(named('*.example.com'))
       const targets = [metadata, lan, sibling.address, slot.gateway, '127.0.0.1', '0.0.0.0', '224.0.0.1', wayOut]
       await names.say({ 'rebind.example.com': { addresses: [...targets, web.api] } })
-      // The host's own public address may be in the answer, because the rules close it anyway.
+      // The answer may contain the host's own public address, because the firewall rules close that address anyway.
       assert.deepEqual(((await ask(slot.name, dns, 'rebind.example.com')) as string[]).sort(), [wayOut, web.api].sort())
       await isOpen(slot, web.api)
       await Promise.all([metadata, lan, sibling.address, slot.gateway, wayOut].map((to) => isClosed(slot, to)))
     })
 
-    test('a sandbox may reach its CIDRs and its domains; `block all` blocks both', async () => {
+    test('a sandbox may reach the CIDRs and the domains of its lists; `block all` blocks both', async () => {
       const both = { blockAll: false, allowList: [`${web.other}/32`], domains: ['api.example.com'] }
       const slot = await slotWith(both)
       await isOpen(slot, web.other)
@@ -140,7 +140,7 @@ if (!isPrivateHost) {
       assert.notDeepEqual(await askOnce(slot.name, dns, 'api.example.com'), [web.api])
     })
 
-    test('a changed domain list keeps connections that it allows, and cuts all others immediately', async () => {
+    test('a new domain list keeps open connections that it allows, and cuts all others immediately', async () => {
       const slot = await slotWith(named('api.example.com', '*.example.com', 'other.test'))
       await ask(slot.name, dns, 'www.example.com')
       await ask(slot.name, dns, 'other.test')
@@ -206,7 +206,7 @@ if (!isPrivateHost) {
       slots.length = 0
     })
 
-    test('a firewall table that was deleted on the host comes back with the addresses that DNS had opened', async () => {
+    test('a firewall table that was deleted on the host is loaded again with all addresses that DNS had opened', async () => {
       const slot = await slotWith(named('api.example.com'))
       await ask(slot.name, dns, 'api.example.com')
       await runCommand(['nft', 'delete', 'table', 'inet', `alcove_${instance}`])
@@ -217,7 +217,7 @@ if (!isPrivateHost) {
       assert.equal(await ask(slot.name, dns, 'other.test'), 'ENOTFOUND')
     })
 
-    test('a killed resolver is started again with the domain lists of all sandboxes', async () => {
+    test('if the resolver is killed, it is started again with the domain lists of all sandboxes', async () => {
       const slot = await slotWith(named('api.example.com'))
       const pid = (await runCommand(['pgrep', '-P', String(process.pid), '-u', '61004'])).trim()
       assert.match(pid, /^\d+$/, 'it runs as a user of its own')
@@ -228,7 +228,7 @@ if (!isPrivateHost) {
       assert.deepEqual(answer, [web.api])
     })
 
-    test('after a runner is killed, opened addresses stay open; the next runner’s resolver opens new ones', async () => {
+    test('opened addresses stay open after the runner is killed; the next runner’s resolver opens further ones', async () => {
       await pool.close()
       const script =
         `import { openNetworkPool } from ${JSON.stringify(import.meta.resolve('./pool.ts'))}\n` +
@@ -261,15 +261,15 @@ if (!isPrivateHost) {
       await isOpen(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'other.test'), [web.other])
       await isOpen(slot, web.other)
-      // The first process knew which name had opened the address of api. Its successor does not know. Therefore a shorter list
-      // closes the address until the sandbox asks for the name again.
+      // After the restart the runner does not know which name has opened the address of `api`. The shorter list therefore closes
+      // that address until the sandbox asks for its name again.
       await pool.apply(slot, named('other.test'))
       await isOpen(slot, web.other)
       await isClosed(slot, web.api)
       slots.push(slot)
     })
 
-    test('an invalid list of domains is refused, and the old list stays in force', async () => {
+    test('an invalid list of domains is refused, and the list before it stays in force', async () => {
       const slot = await slotWith(named('api.example.com'))
       await ask(slot.name, dns, 'api.example.com')
       const wrong = ['*', '*.com;drop', 'a..b', 'com', '*.*.example.com', 'API.example.com', 'a b.c', '-a.b', '']

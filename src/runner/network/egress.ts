@@ -1,5 +1,5 @@
-// The runner's side of the proxy that puts secrets into requests (src/egress). It starts the proxy's process when the first
-// sandbox with secrets starts, restarts it when it ends, and sends it the secrets that each sandbox address may use.
+// Runs the proxy that puts secrets into requests of sandboxes (src/egress). Starts the proxy's process when the first sandbox
+// with secrets starts, and restarts it when it ends. Tells it which secrets each sandbox address may use.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -9,11 +9,11 @@ import { give } from './dns/resolver.ts'
 import { SecretStore } from './secret-store.ts'
 
 type EgressParts = {
-  /** The host address on which the proxy listens. */
+  /** The host's address on which the proxy listens. */
   address: string
-  /** Redirects connections of sandboxes with secrets to this port of the proxy. */
+  /** Redirects connections of sandboxes with secrets to the proxy's port. */
   lead: (port: number) => Promise<void>
-  /** Adds a sentence to the timeline of a sandbox. */
+  /** Adds a sentence to the timeline of a sandbox, for its owner. */
   onTrouble: (sandboxId: string, sentence: string) => void
   log: Logger
 }
@@ -25,9 +25,12 @@ const memoryMiB = 512
 export class Egress {
   readonly #parts: EgressParts
   readonly #secrets = new SecretStore()
-  /** The sandboxes with secrets, by address. */
+  /** Ids of the sandboxes with secrets, by the sandbox's network address. */
   readonly #sandboxes = new Map<string, string>()
-  /** The last message to the running process about each sandbox, by the sandbox's address. An equal message is not sent again. */
+  /**
+   * The last message about each sandbox to the proxy's process, by the sandbox's network address. An equal message is not sent
+   * again.
+   */
   readonly #told = new Map<string, string>()
   #child: ChildProcess | undefined
   #serving: Promise<void> | undefined
@@ -38,14 +41,14 @@ export class Egress {
     this.#parts = parts
   }
 
-  /** Resolves when the proxy accepts connections. */
+  /** Starts the proxy if it does not run. Resolves when it accepts connections. */
   serve(): Promise<void> {
     clearTimeout(this.#again)
     this.#serving ??= this.#start()
     return this.#serving
   }
 
-  /** Sets the sandbox that has an address. `undefined`: no sandbox with secrets has this address any more. */
+  /** Sets which sandbox with secrets has the network address `address`. `undefined`: no sandbox with secrets has it any more. */
   know(address: string, sandboxId: string | undefined): void {
     if (this.#sandboxes.get(address) === sandboxId) return
     if (sandboxId === undefined) this.#sandboxes.delete(address)
@@ -53,7 +56,10 @@ export class Egress {
     this.#tell(address)
   }
 
-  /** Stores the secrets that control has sent. With `askedAt`, they are control's complete list, as it was at that time. */
+  /**
+   * Stores secrets that control has sent. With `askedAt`, they are control's complete list, which the runner requested at that
+   * time.
+   */
   learn(news: SecretsOfRunner, askedAt?: number): void {
     this.#secrets.take(news, askedAt)
     for (const address of this.#sandboxes.keys()) this.#tell(address)
@@ -82,7 +88,7 @@ export class Egress {
       sockets: 'internet',
     })
     const child = spawn(program, args, {
-      // Authorities of the host, for Node's list of the system's certificates.
+      // The certificate authorities that this host trusts. Node reads them as the system's certificates.
       env: { SSL_CERT_FILE: '/etc/ssl/certs/ca-certificates.crt', SSL_CERT_DIR: '/etc/ssl/certs' },
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
@@ -126,7 +132,7 @@ export class Egress {
   }
 
   #say(word: ToEgress): void {
-    // If the child process has just ended, it gets everything again at its next start.
+    // If the child process has just ended, the message is lost. At its next start the process gets the secrets of all sandboxes.
     if (this.#child?.connected) this.#child.send(word, () => {})
   }
 }

@@ -1,5 +1,5 @@
-// The nft table of one instance, with the rules of each slot. The kernel keeps the table across restarts of the runner. The
-// runner's copy makes each change one small transaction, and restores the table if the host's rules are flushed.
+// Manages the nft table of one instance, with the rules of each slot. The kernel keeps the table when the runner restarts. The
+// runner has a copy of the rules: it shows what a change has to replace, and restores the table if somebody deletes it.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
@@ -38,31 +38,32 @@ import {
 } from './ruleset.ts'
 
 export type Firewall = {
-  /** The slots that have rules in the table. */
+  /** Numbers of the slots that have rules in the table. */
   slots: () => number[]
-  /** Lets slots reach everything that is not closed for all sandboxes. */
+  /** Lets slots reach all addresses that are not closed to all sandboxes. */
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
-   * Counts the slot's connections for this organization. For a new slot, the count is in force when the promise resolves. If a
-   * running sandbox gets an organization (a claim), the count changes a moment after the promise has resolved.
+   * Counts a slot's connections for this organization. For a new slot, the count is in force when the promise resolves. If a
+   * running sandbox is claimed by an organization, the count changes shortly after that.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
-  /** Redirects the DNS questions of slots with a list of domains to Alcove's resolver. */
+  /** Redirects the DNS questions of slots with a list of domains to the ports of Alcove's resolver. */
   lead: (ports: Ports) => Promise<void>
-  /** Redirects connections of slots with secrets to the proxy that puts secrets into requests. */
+  /** Redirects connections of slots with secrets to the port of the proxy for secrets. */
   leadToEgress: (port: number) => Promise<void>
-  /** Opens addresses of a listed name, except closed ones. Returns the opened addresses. */
+  /** Opens addresses to which the allowed name `name` resolves, except closed ones. Returns the opened addresses. */
   openName: (slot: number, name: string, addresses: readonly string[], seconds: number) => Promise<string[]>
-  /** Updates the closed networks of the host if they have changed. */
+  /** Updates the networks of the host that are closed to sandboxes, if they have changed. */
   followHost: () => Promise<void>
-  /** Loads the table again if it was deleted. */
+  /** Loads the table again if somebody deleted it. */
   restoreIfGone: () => Promise<void>
 }
 
 /**
- * How long an opened address stays open: the time that its name may be cached, but at least `leastSeconds`, plus `graceSeconds`.
+ * How long an opened address stays open. Its time is the TTL of its name, but at least `leastSeconds`; then `graceSeconds` are
+ * added.
  */
 export type OpenTime = { leastSeconds: number; graceSeconds: number }
 
@@ -83,8 +84,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
   /**
-   * Slots whose organization was guessed before it was known: it is guessed to be that of the slot taken last. A right guess,
-   * which is usual, saves a call of nft.
+   * New slots for which an organization was guessed: that of the slot that was used last. The guess is usually right, and then
+   * `assign` needs no call of nft.
    */
   const guessed = new Set<number>()
   let likely: number | undefined
@@ -106,8 +107,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     mark === undefined ? [] : [`${verb} element inet ${table} organizations { ${keyOf(slot)} : ${mark} }`]
 
   /**
-   * Closes the open addresses of a slot that a new list does not allow. If an address was opened before this process started,
-   * its name is unknown, and it is closed too.
+   * Returns commands that close the open addresses of a slot that a new list does not allow. The names of addresses that were
+   * opened before this process started are unknown, so these are closed too.
    */
   const shorten = async (slot: number, domains: readonly string[]): Promise<string[]> => {
     opened.get(slot)?.keepOnly(domains)
@@ -121,7 +122,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const changeOf = async (slot: number, now: Rule | undefined, next: Rule | undefined): Promise<string[]> => {
     const before = domainsOf(now)
     const after = domainsOf(next)
-    // If `before` is unknown, the runner has restarted and applies the list again. Then do not close addresses, because the
+    // If `before` is unknown, the runner has restarted and is applying the list again. Addresses then stay open, because the
     // list may be unchanged.
     const isShorter = now?.verdict === 'named' && after !== undefined && before !== undefined
     return [
@@ -167,7 +168,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     await load(`${removalText(instance)}\n${rulesetText(parts, present)}${everything.join('\n')}`)
   }
 
-  // Changes of organizations that arrive together are written in one transaction.
+  // Several changes of organizations within a short time are written to the kernel in one transaction.
   const unassigned = new Map<number, number | undefined>()
   let assignSoon: NodeJS.Timeout | undefined
   const assignNow = async () => {
@@ -185,7 +186,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Changes run one at a time. If the kernel's table differs from the copy, the table is loaded again and the change is retried.
+  // Changes run one after the other. If a change fails, the kernel's table differs from the copy. Then the whole table is loaded
+  // from the copy, and the change is retried.
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
     const turn = last.then(run)
@@ -219,8 +221,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Addresses that arrive during a change are opened together afterwards. If that fails, each address is opened separately, so
-  // that a slot with too many open addresses does not affect other slots.
+  // While a change runs, addresses to open are collected and then opened together. If that fails, they are opened slot by slot,
+  // so that a slot with too many open addresses does not affect others.
   const waiting: { opening: Opening; opened: PromiseWithResolvers<void> }[] = []
   const openWaiting = async () => {
     const batch = waiting.splice(0)
@@ -301,17 +303,17 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
 export const removeFirewall = (instance: string) => load(removalText(instance))
 
 /**
- * Whether a slot's DNS questions go to Alcove's resolver. If all traffic of the slot is blocked, that resolver refuses each
+ * Whether a slot's DNS questions go to Alcove's resolver. For a slot whose traffic is all blocked, that resolver refuses each
  * question immediately.
  */
 const asksOurs = ({ verdict }: Rule) => verdict === 'named' || verdict === 'drop'
 
-/** A number that stands for an organization in the kernel's table. Never 0, because 0 means none. */
+/** The number for an organization in the kernel's table. It is never 0, because 0 means no organization. */
 const markOf = (organizationId: string) => createHash('sha256').update(organizationId).digest().readUInt32BE(0) || 1
 
 /**
- * The kernel's size of the connection table. It is readable only once connection tracking is in use; before that the usual
- * default is assumed.
+ * Returns the size of the kernel's connection table. The kernel shows it only while connection tracking is in use; otherwise
+ * returns the usual default.
  */
 const connectionTableSize = async () =>
   Number(await readFile('/proc/sys/net/netfilter/nf_conntrack_max', 'utf8').catch(() => '262144'))

@@ -1,6 +1,6 @@
-// Lets the host forward packets between sandboxes and the outside, and restores the setting later. Docker, ufw and others
-// block forwarding with their own chain whose policy is `drop`. No rule in Alcove's table can override that, so two rules
-// with Alcove's name are added to such chains.
+// Turns on packet forwarding of the host, which sandboxes need to reach the outside, and restores the setting later. Docker, ufw
+// and others block forwarding by a chain of their own with the policy `drop`. No rule in Alcove's table can override that
+// policy. Two rules with Alcove's name are therefore added to each such chain.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -10,8 +10,8 @@ import { notesOfOthers, readNotes, writeNotes } from './notes.ts'
 const setting = '/proc/sys/net/ipv4/ip_forward'
 
 /**
- * Turns packet forwarding on, and records whether it was off before. If another server on this host turned it on, copies that
- * server's note.
+ * Turns packet forwarding on, and records whether it was off before. If another server on this host has turned it on, its record
+ * is copied.
  */
 export const openForwarding = async (instance: string) => {
   const isOff = (await readFile(setting, 'utf8')).trim() === '0'
@@ -23,7 +23,7 @@ export const openForwarding = async (instance: string) => {
   if (isOff) await writeFile(setting, '1')
 }
 
-/** Turns packet forwarding off if an Alcove server turned it on, and no other Alcove server on this host needs it. */
+/** Turns packet forwarding off again if an Alcove server has turned it on and no other Alcove server on this host needs it. */
 export const closeForwarding = async (instance: string) => {
   const { forwardingWasOff } = await readNotes(instance)
   const others = await notesOfOthers(instance)
@@ -49,7 +49,7 @@ const ourRules = async (instance: string, { family, table, name }: ForeignChain)
     .filter((rule) => rule?.comment === tableOf(instance))
     .map((rule) => rule?.handle as number)
 
-/** Adds Alcove's two rules to every blocking forward chain that lacks them. */
+/** Adds Alcove's two rules to every forward chain that blocks by default and does not have them. */
 export const passForeignChains = async (instance: string, log: Logger) => {
   for (const chain of await closedForwardChains()) {
     const { family, table, name } = chain

@@ -1,5 +1,5 @@
-// The networks that the host belongs to, and its gateways. They are closed to sandboxes, even if their addresses are public. They
-// are read from all routing tables and addresses of the host, at the start and after each change.
+// Finds the host's gateways and the networks to which the host belongs. They are closed to sandboxes, even if their addresses
+// are public. They are read from all routing tables and addresses of the host, at the start and after each change.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Logger } from '#src/kit/log.ts'
@@ -11,10 +11,14 @@ type Route = Hop & { type?: string; dst: string; nexthops?: Hop[] }
 type Address = { ifname: string; addr_info?: { local?: string; address?: string; prefixlen?: number }[] }
 
 /**
- * A route with a shorter prefix counts as a route to the Internet, like the two halves that a VPN puts over the default route.
+ * A route with a shorter prefix than this counts as a route to the Internet. For example, a VPN covers the default route by
+ * routes to both halves of all addresses.
  */
 const shortestNetwork = 8
-/** Limits the closed networks on a host that has the routes of the whole Internet. Gateways and direct networks come first. */
+/**
+ * Maximum number of closed networks, for a host that has the routes of the whole Internet. If there are more, gateways and
+ * networks of the host's addresses are kept first.
+ */
 const mostNetworks = 4096
 const restMs = 50
 const againMs = 1000
@@ -28,8 +32,8 @@ const hopsOf = (route: Route): Hop[] => [route, ...(route.nexthops ?? [])]
 const gatewaysOf = (route: Route) => hopsOf(route).flatMap(({ gateway, via }) => [gateway ?? via?.host ?? []].flat())
 
 /**
- * Returns the networks to close: the gateways, and the network of every host address. Two more kinds of networks are closed:
- * those that a route reaches without a gateway, and those behind a device without a default route (such as a VPN).
+ * Returns the networks that must be closed to sandboxes: (1) all gateways; (2) the networks of the host's addresses; (3)
+ * networks to which a route leads without a gateway; (4) networks behind a device that has no default route, such as a VPN.
  */
 export const networksOfHost = (routes: readonly Route[], addresses: readonly Address[]): string[] => {
   const unicast = routes.filter(({ type = 'unicast', dev }) => type === 'unicast' && !isOurLink(dev))
@@ -60,7 +64,7 @@ export const readHostNetworks = async (): Promise<string[]> => {
   return networksOfHost(JSON.parse(routes || '[]'), JSON.parse(addresses || '[]'))
 }
 
-/** Calls `changed` soon after each change of the host's routes or addresses, except those of links of sandboxes. */
+/** Calls `changed` shortly after each change of the host's routes or addresses. Changes of links to sandboxes do not count. */
 export class HostNetworksWatch {
   readonly #changed: () => void
   readonly #log: Logger
@@ -82,7 +86,7 @@ export class HostNetworksWatch {
     monitor.on('error', (error) => this.#log.error({ err: error }, 'changes of the host’s routes cannot be followed'))
     monitor.once('close', () => {
       if (this.#closed) return
-      // Changes may have been missed while the watching process was down.
+      // Call `changed` after the restart, because changes may have been missed while the watching process was down.
       this.#timer = setTimeout(() => {
         this.#timer = undefined
         this.#start()

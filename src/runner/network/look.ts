@@ -1,4 +1,4 @@
-// Finds the slots of an instance that exist on the host now.
+// Finds the network slots of an instance that exist on the host now.
 import { readdir } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import { netnsDir, slotOfLink, slotOfNetns } from './names.ts'
@@ -6,9 +6,9 @@ import { netnsDir, slotOfLink, slotOfNetns } from './names.ts'
 type Link = { ifname: string; mtu: number }
 
 type SlotsOnHost = {
-  /** Slots that have both a namespace and a link. */
+  /** Slots that have both a network namespace and a link to the host. */
   whole: Set<number>
-  /** Slots that have a namespace, a link or both. */
+  /** Slots that have a network namespace, a link to the host, or both. */
   any: Set<number>
 }
 
@@ -23,7 +23,10 @@ export const lookForSlots = async (instance: string): Promise<SlotsOnHost> => {
   return { whole: namespaces.intersection(links), any: namespaces.union(links) }
 }
 
-/** The packet size (MTU) of the host's default route, so that packets of sandboxes need no fragmentation. */
+/**
+ * Returns the packet size (MTU) of the host's default route. Links of sandboxes get this size too, so that their packets need no
+ * fragmentation.
+ */
 export const mtuOfWayOut = async (): Promise<number> => {
   const routes = JSON.parse(await runCommand(['ip', '-j', '-4', 'route', 'show', 'default'])) as { dev?: string }[]
   const mtu = (await linksNow()).find(({ ifname }) => ifname === routes[0]?.dev)?.mtu ?? 1500

@@ -1,6 +1,6 @@
-// Makes and deletes slots: a network namespace, a link between it and the host, and settings. Many slots are handled by few
-// processes. The link is point to point: each end has a fixed hardware address and knows the address of the other end. So
-// sandboxes share no broadcast domain and cannot impersonate each other.
+// Makes and deletes slots. A slot is a network namespace with a link to the host and with settings. Few processes handle many
+// slots. The link is point to point: each end has a fixed hardware address and knows that of the other end. Sandboxes therefore
+// share no broadcast domain and cannot impersonate each other.
 import { runCommand } from '#src/kit/run-command.ts'
 import { addressOf, gatewayOf, hardwareAddress, linkName, netnsDir, netnsName, type Range } from './names.ts'
 import { lockFile } from './notes.ts'
@@ -19,22 +19,23 @@ const outside = ({ instance, range, mtu }: Where, n: number) => {
   ]
 }
 
-// Root inside the sandbox is not root over its network namespace, so low ports and ping are allowed for every user.
+// Commands that change settings of a new namespace. Root in a sandbox is not root over the sandbox's network namespace, so low
+// ports and ping are allowed for every user.
 const settings = [
   '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
   'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
   'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
-  // A socket that requests send timestamps could hold sent packets in its queue, and that memory is charged to no sandbox. This
-  // setting drops such requests of unprivileged programs.
+  // Without this setting, a socket that requests send timestamps could keep packets in its queue after they were sent. No
+  // sandbox's memory limit counts that memory. The setting refuses such requests of unprivileged programs.
   '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
-  // Memory for socket options counts towards the memory of no sandbox. The usual limit of 128 KiB for a socket is 30 times the
-  // socket's own cost.
+  // Memory for socket options does not count towards any sandbox's memory limit. The default limit of 128 KiB per socket would
+  // be 30 times the memory of the socket itself.
   '[ ! -e /proc/sys/net/core/optmem_max ] || echo 8192 > /proc/sys/net/core/optmem_max',
 ].join('; ')
 
 /**
- * Limits incoming ping replies. Unread replies count towards the memory of no sandbox, and no table of the kernel shows those of
- * a disconnected socket. Small replies at a low rate always pass; all other replies share a quota.
+ * Limits incoming ping replies. Unread replies take memory that no sandbox's limit counts, and no table of the kernel shows
+ * those of an unconnected socket. A low rate of small replies always passes; all other replies share a quota.
  */
 const echoes = `table ip alcove {
   chain arriving {
@@ -53,8 +54,9 @@ const inside = ({ instance, range }: Where, n: number) => {
   const batch = [
     'link set lo up',
     `addr add ${addressOf(range, n)}/32 dev eth0`,
-    // ARP is off. The kernel has one neighbour table for the host and all sandboxes. Entries of a link without ARP are evicted
-    // when the table is full. With ARP entries stay for seconds, so that one sandbox could keep the table full.
+    // ARP is off. The host and all sandboxes share the kernel's neighbour table, and entries of a link with ARP stay in it for
+    // seconds. One sandbox could therefore keep the table full. Entries of a link without ARP are evicted when the table is
+    // full.
     'link set eth0 arp off up',
     `neigh replace ${gateway} lladdr ${hardwareAddress(instance, n, 'host')} dev eth0 nud permanent`,
     `route add ${gateway} dev eth0 scope link`,
@@ -67,7 +69,7 @@ const inside = ({ instance, range }: Where, n: number) => {
   ]
 }
 
-/** Makes all slots or none. If a slot of the batch fails, the batch's other slots are deleted before this throws. */
+/** Makes all slots of `numbers` or none. If one slot fails, the others are deleted before the error is thrown. */
 export const makeSlots = async (where: Where, numbers: readonly number[], background: boolean) => {
   const script = [
     'set -e',
@@ -78,8 +80,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
     '',
   ]
   try {
-    // Let these programs hold the lock, because they may continue for a moment after the runner was killed. The next runner
-    // waits for the lock.
+    // The lock is held by these programs and not by the runner, because they may continue for a moment after the runner was
+    // killed. The next runner waits for the lock.
     await runCommand(['flock', lockFile(where.instance), 'sh', '-s'], { input: script.join('\n'), background })
   } catch (error) {
     await deleteSlots(where.instance, numbers)
@@ -87,18 +89,21 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
   }
 }
 
-/** Resolves when no process is making slots of this instance. */
+/** Resolves when no process is making slots of this instance, even if an earlier runner started that process. */
 export const waitForMakers = async (instance: string) => {
   await runCommand(['flock', lockFile(instance), 'true'], { timeoutMs: 60_000 })
 }
 
-/** Removes slots. Their links go first, so processes inside lose the network immediately. Missing parts are no error. */
+/**
+ * Deletes slots. Their links are deleted first, so that processes inside lose the network immediately. Parts that are missing
+ * are no error.
+ */
 export const deleteSlots = async (instance: string, numbers: readonly number[]) => {
   if (numbers.length === 0) return
   const input = [
     ...numbers.map((n) => `link del ${linkName(instance, n)}`),
     ...numbers.map((n) => `netns del ${netnsName(instance, n)}`),
   ].join('\n')
-  // The command fails if anything is missing already, so its exit code is ignored. The caller checks what is left.
+  // The command fails if any part is missing, so its exit code is ignored. The caller checks what is left.
   await runCommand(['ip', '-force', '-batch', '-'], { input: `${input}\n` }).catch(() => {})
 }

@@ -1,5 +1,5 @@
-// Names and addresses of everything that an instance has in the host's network. They are derived from the instance, the range
-// and the slot's number, so that a restarted runner recognizes its own slots.
+// Names and addresses of everything that an instance has in the host's network. They consist of the instance's id, its address
+// range and the slot's number. A restarted runner can therefore recognize its own slots.
 import { parseCidr } from './cidr.ts'
 
 /** A private range of 4096 addresses, `10.x.y.0/20`; `base` is its first address as a number. */
@@ -13,7 +13,7 @@ export const netnsDir = '/run/netns'
 
 export const tableOf = (instance: string) => `alcove_${instance}`
 
-/** Matches every host-side link of the instance, in nft's notation. */
+/** A pattern for nft that matches the host's ends of all links of the instance. */
 export const linksOf = (instance: string) => `"al${instance}*"`
 
 export const netnsName = (instance: string, n: number) => `alcove-${instance}-${n}`
@@ -42,7 +42,7 @@ export const slotOfAddress = (range: Range, dotted: string) => {
 
 export const rangeText = (range: Range) => `${toDotted(range.base)}/${rangeBits}`
 
-/** Hardware address of one end of a link. Each end knows the other's address in advance, so no ARP is needed. */
+/** The hardware address of one end of a slot's link. Each end is told the other end's address in advance, so no ARP is needed. */
 export const hardwareAddress = (instance: string, n: number, end: 'host' | 'sandbox') =>
   [end === 'host' ? '06' : '02', ...pairs(instance), ...pairs(n.toString(16).padStart(4, '0'))].join(':')
 

@@ -1,5 +1,5 @@
-// What an instance records about the host's network until the next boot: its address range, and whether the host forwarded
-// packets before. The notes are in /run, because a reboot removes everything that they describe.
+// Stores what an instance has to remember about the host's network until the next boot: its address range, and whether packet
+// forwarding was off before. The file is in /run, because a reboot also removes everything that it describes.
 import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import type { Range } from './names.ts'
 
@@ -8,10 +8,10 @@ type Notes = { range?: Range; forwardingWasOff?: boolean }
 const dirOf = (instance: string) => `/run/alcove-${instance}`
 const fileOf = (instance: string) => `${dirOf(instance)}/network.json`
 
-/** Lock of the processes that make slots. */
+/** Path of the lock that processes hold while they make slots. */
 export const lockFile = (instance: string) => `${dirOf(instance)}/network.lock`
 
-/** Returns empty notes if the file is missing or damaged. The caller then examines the host again. */
+/** Reads the notes. Returns empty notes if the file is missing or damaged; the caller then has to examine the host. */
 export const readNotes = async (instance: string): Promise<Notes> => {
   try {
     return JSON.parse(await readFile(fileOf(instance), 'utf8')) as Notes
@@ -30,11 +30,12 @@ export const writeNotes = async (instance: string, notes: Notes) => {
 export const removeNotes = async (instance: string) => {
   await rm(fileOf(instance), { force: true })
   await rm(lockFile(instance), { force: true })
-  // Other files of the instance may still be in the directory. The removal of the last file also removes the directory.
+  // The directory may still contain other files of the instance. Whichever code removes the last file also removes the
+  // directory.
   await rmdir(dirOf(instance)).catch(() => {})
 }
 
-/** The notes of every other instance on this host. */
+/** Reads the notes of all other instances on this host. */
 export const notesOfOthers = async (instance: string): Promise<Notes[]> => {
   const names = await readdir('/run')
   const others = names

@@ -1,5 +1,6 @@
-// The addresses opened for one slot, each with its name and its earliest closing time. The kernel keeps an address open longer
-// while a connection uses it. When a list of domains becomes shorter, this record tells which addresses stay open.
+// Records the addresses that were opened for one slot, each with its name and the earliest time of its closing. While a
+// connection uses an address, the kernel keeps it open longer. When the slot's list of domains becomes shorter, this record
+// shows which addresses may stay open.
 import { isListed } from './dns/domains.ts'
 
 /** Maximum number of addresses that DNS answers may keep open for one slot. */
@@ -10,12 +11,12 @@ type Opening = { name: string; until: number }
 export class OpenedAddresses {
   readonly #byAddress = new Map<string, Opening>()
 
-  /** Whether all these addresses are open until the time `until` or longer. */
+  /** Whether all these addresses stay open at least until the time `until`. */
   has(addresses: readonly string[], until: number): boolean {
     return addresses.every((address) => (this.#byAddress.get(address)?.until ?? 0) >= until)
   }
 
-  /** Whether there is room for these addresses. Expired addresses are dropped if necessary. */
+  /** Whether these addresses can be added without exceeding the limit. If necessary, expired addresses are removed. */
   hasRoomFor(addresses: readonly string[], now: number): boolean {
     const more = addresses.filter((address) => !this.#byAddress.has(address)).length
     if (this.#byAddress.size + more <= openLimit) return true
@@ -27,7 +28,7 @@ export class OpenedAddresses {
     for (const address of addresses) this.#byAddress.set(address, { name, until })
   }
 
-  /** Drops addresses whose names are not in `domains`. */
+  /** Removes the addresses whose names the list `domains` does not allow. */
   keepOnly(domains: readonly string[]): void {
     for (const [address, { name }] of this.#byAddress) if (!isListed(domains, name)) this.#byAddress.delete(address)
   }
@@ -36,7 +37,7 @@ export class OpenedAddresses {
     return this.#byAddress.has(address)
   }
 
-  /** Yields addresses that have not expired, with the milliseconds left. */
+  /** Yields the addresses that have not expired, each with its remaining time in milliseconds. */
   *live(now: number): Generator<readonly [address: string, leftMs: number]> {
     for (const [address, { until }] of this.#byAddress) if (until > now) yield [address, until - now]
   }

@@ -18,7 +18,7 @@ const nothing: NetworkPolicy = { blockAll: true, allowList: null }
 const openPool = (more: Partial<NetworkPoolOptions> = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, ...more })
 
-/** Everything in the host's network that a test could leave behind. */
+/** Returns everything in the host's network that a test could leave behind. */
 const hostNetwork = async () => ({
   links: (await runCommand(['ip', '-o', 'link'])).split('\n').map((line) => line.split(':')[1]),
   routes: await runCommand(['ip', 'route', 'show', 'table', 'all']),
@@ -29,7 +29,7 @@ const hostNetwork = async () => ({
 })
 
 if (!isPrivateHost) {
-  test('in a private network namespace, slots are made, adopted and removed', { skip: needsRoot }, () =>
+  test('in a private network namespace, network slots are made, adopted and removed', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -37,7 +37,7 @@ if (!isPrivateHost) {
     before(() => preparePrivateHost([]))
     afterEach(() => removeNetwork(instance))
 
-    test('40 callers at the same time each get a slot of their own', async () => {
+    test('40 concurrent callers each get a slot of their own', async () => {
       const pool = await openPool({ spare: 3 })
       const slots = await Promise.all(Array.from({ length: 40 }, () => pool.acquire()))
       assert.equal(new Set(slots.map((slot) => slot.address)).size, 40)
@@ -50,7 +50,7 @@ if (!isPrivateHost) {
       )
     })
 
-    test('a released slot is deleted, and the next caller gets a new network namespace', async () => {
+    test('after a slot is released it is deleted, and the next caller gets a new network namespace', async () => {
       const pool = await openPool()
       const first = await pool.acquire()
       await runCommand(['ip', '-n', first.name, 'addr', 'add', '10.1.2.3/32', 'dev', 'lo'])
@@ -64,7 +64,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a slot counts for the organization whose policy it got, even if the pool had assumed another one', async () => {
+    test('a slot counts for the organization of its sandbox, even if the pool had guessed another one', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
@@ -90,7 +90,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a reopened pool adopts slots in use with their policies, and `sweep` deletes all others', async () => {
+    test('a reopened pool can adopt slots in use with their policies, and `sweep` deletes all other slots', async () => {
       const first = await openPool({ spare: 2 })
       const kept = await first.acquire()
       const lost = await first.acquire()
@@ -134,7 +134,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('after a kill at any moment, the next pool removes leftover slots and gives out new ones', async () => {
+    test('after a kill at any moment, the next pool deletes the slots that were left and can make new ones', async () => {
       const program =
         `import { openNetworkPool } from ${JSON.stringify(import.meta.resolve('./pool.ts'))}\n` +
         `import { silentLog } from '#src/kit/log.ts'\n` +

@@ -1,7 +1,7 @@
-// A pool of network namespaces (slots) that are made ahead, so that a sandbox starts without waiting for one.
+// A pool of network namespaces (slots). Slots are made ahead, so that a sandbox can start without waiting for one.
 //
-// Promises: a used slot is deleted and never given to another sandbox. Slots survive this process, and the next one finds them.
-// No slot reaches the host, another sandbox, link-local or private addresses (see README.md).
+// Promises: a used slot is deleted and never given to another sandbox. Slots survive the end of the runner, and the next runner
+// finds them. No slot reaches the host, another sandbox, link-local or private addresses (see README.md).
 import type { Logger } from '#src/kit/log.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import type { SecretsOfRunner } from '#src/wire/secrets.ts'
@@ -28,23 +28,29 @@ import { resolversForSandboxes } from './resolvers.ts'
 export type Slot = { name: string; netnsPath: string; address: string; gateway: string }
 
 export type NetworkPool = {
-  /** Returns a new slot. Until `apply` is called, its sandbox may reach every address that is not closed for all sandboxes. */
+  /** Returns a new slot. Until `apply` is called, the slot can reach every address that is not closed to all sandboxes. */
   acquire(): Promise<Slot>
-  /** Adopts a slot from before a restart; undefined if it no longer exists as a whole. */
+  /** Takes over a slot that an earlier runner made. Undefined if any part of the slot is missing. */
   adopt(name: string): Slot | undefined
   /**
-   * Applies a policy. When this resolves, the policy is in force, for open connections too. Throws RangeError for an invalid
-   * list. The slot's connections count for the organization. `sandboxId`: the sandbox whose secrets these connections may use, if
-   * the policy allows secrets.
+   * Applies a policy. When this resolves, the policy is in force, also for open connections. Throws RangeError for an invalid
+   * list. Connections of the slot count for `organizationId`. `sandboxId`: the sandbox whose secrets these connections may use,
+   * if the policy allows secrets.
    */
   apply(slot: Slot, policy: NetworkPolicy, organizationId?: string, sandboxId?: string): Promise<void>
-  /** Passes secrets from control to the proxy. With `askedAt`, they are control's complete list, as it was at that time. */
+  /**
+   * Passes secrets from control to the proxy for secrets. With `askedAt`, they are control's complete list, which the runner
+   * requested at that time.
+   */
   learnSecrets(news: SecretsOfRunner, askedAt?: number): void
-  /** Deletes the slot. May be called twice. */
+  /** Deletes the slot. A second call does nothing. */
   release(slot: Slot): Promise<void>
-  /** Deletes slots from before this process that are neither adopted nor named in `keep`. Returns their names. */
+  /**
+   * Deletes slots of earlier runners that were not adopted and that `keep` does not name. Returns the names of the deleted
+   * slots.
+   */
   sweep(keep: ReadonlySet<string>): Promise<string[]>
-  /** Deletes the spare slots and stops making new ones; slots in use stay as they are. */
+  /** Deletes unused slots and stops making new ones. Slots in use stay as they are. */
   close(): Promise<void>
 }
 
@@ -53,15 +59,18 @@ export type NetworkPoolOptions = {
   log: Logger
   /** Number of unused slots that are kept ready. */
   spare: number
-  /** Closed networks that the operator opens for all sandboxes, such as that of a package mirror. */
+  /** Networks that are usually closed and that the operator opens for all sandboxes, such as the network of a package mirror. */
   opened?: readonly string[]
-  /** DNS resolvers. Default: those of the host. */
+  /** Addresses of DNS resolvers. Default: the host's resolvers. */
   resolvers?: readonly string[]
   /** Size of the kernel's connection table. Default: read from the kernel. */
   connectionTableSize?: number
-  /** How long opened addresses stay open. Default: at least one minute, plus one minute. */
+  /**
+   * How long an address that DNS has opened stays open. Default: the TTL of its name, but at least one minute; then one more
+   * minute.
+   */
   openTime?: OpenTime
-  /** Called with a sentence about a sandbox's connection that the proxy for secrets could not serve. */
+  /** Called if the proxy for secrets could not serve a connection of a sandbox. The sentence is for the sandbox's owner. */
   onTrouble?: (sandboxId: string, sentence: string) => void
 }
 
@@ -79,7 +88,7 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
 
   await waitForMakers(instance)
   const found = await lookForSlots(instance)
-  // Remove rules whose slot no longer exists: they would apply to the next sandbox whose slot gets that number.
+  // Remove rules whose slot no longer exists. Otherwise they would apply to the next slot that gets that number.
   await firewall.forget(firewall.slots().filter((n) => !found.any.has(n)))
   const resolver = new Resolver({
     address: gatewayOf(range),
@@ -112,7 +121,7 @@ type Waiter = { resolve: (slot: Slot) => void; reject: (error: unknown) => void 
 class SlotPool implements NetworkPool {
   readonly #options: NetworkPoolOptions
   readonly #parts: Parts
-  /** Slots that were made before this process started and are not adopted. */
+  /** Slots of earlier runners that exist and were not adopted. */
   readonly #found: Set<number>
   readonly #spare: number[] = []
   readonly #used = new Set<number>()
@@ -136,7 +145,7 @@ class SlotPool implements NetworkPool {
       work.catch((error) => options.log.error({ err: error }, 'the nft table could not be loaded'))
     this.#watch = setInterval(() => void orSay(firewall.restoreIfGone()), watchEveryMs).unref()
     this.#hostWatch = new HostNetworksWatch(() => void orSay(firewall.followHost()), options.log)
-    // The host's networks may have changed between the first reading and the start of the watch.
+    // Between the first reading of the host's networks and the start of the watch they may have changed, so they are read again.
     void orSay(firewall.followHost())
   }
 
@@ -173,8 +182,8 @@ class SlotPool implements NetworkPool {
     }
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
-    // Wait for the resolver, which with `blockAll` refuses every question immediately. Without a resolver a question would
-    // hang for seconds. If it fails to start, `blockAll` is applied anyway.
+    // Wait until Alcove's resolver runs: with `blockAll` it refuses each question immediately. Without it, a program in the
+    // sandbox would wait seconds for an answer. If the resolver cannot start, `blockAll` is applied anyway.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)
@@ -217,7 +226,7 @@ class SlotPool implements NetworkPool {
     await this.#delete(this.#spare.splice(0))
   }
 
-  /** Starts making slots, unless that is under way or enough are ready. */
+  /** Starts making slots, unless slots are being made already or enough are unused. */
   refill() {
     if (this.#making !== undefined || this.#closed || this.#wanted() <= 0) return
     this.#making = this.#make().finally(() => {
@@ -227,8 +236,8 @@ class SlotPool implements NetworkPool {
   }
 
   /**
-   * Starts making slots a little later. The sandbox that just got its slot then continues first, and several slots are made in
-   * one batch.
+   * Starts making slots after a short delay. The sandbox that just got its slot can continue first, and several slots are then
+   * made in one batch.
    */
   #refillSoon() {
     this.#soon ??= setTimeout(() => {
@@ -242,7 +251,7 @@ class SlotPool implements NetworkPool {
     const { range, mtu, firewall } = this.#parts
     let failures = 0
     while (!this.#closed && this.#wanted() > 0) {
-      // If callers wait, first make only a small batch for them. Make spare slots afterwards.
+      // If callers are waiting, make only as many slots as they need. Spare slots are made afterwards.
       const isAwaited = this.#waiters.length > 0
       const count = Math.min(isAwaited ? this.#waiters.length : this.#wanted(), batchLimit)
       try {
@@ -254,7 +263,7 @@ class SlotPool implements NetworkPool {
         failures = 0
       } catch (error) {
         log.error({ err: error }, 'no network for a sandbox could be made')
-        // Retries once with other slot numbers, because the first numbers may have caused the failure.
+        // After a failure, retry once with other slot numbers, because something on the host may block the first numbers.
         if (++failures < 2) continue
         for (const waiter of this.#waiters.splice(0)) waiter.reject(error)
         return
@@ -280,7 +289,10 @@ class SlotPool implements NetworkPool {
     this.#used.delete(n)
   }
 
-  /** Chooses free slot numbers in a cycle, so that the number of a deleted slot is reused as late as possible. */
+  /**
+   * Chooses free slot numbers in ascending order, and starts again at the lowest number after the highest. The number of a
+   * deleted slot is thus reused as late as possible.
+   */
   #freeNumbers(count: number): number[] {
     const taken = new Set([...this.#found, ...this.#used, ...this.#spare, ...this.#beingMade])
     const free: number[] = []
@@ -294,7 +306,7 @@ class SlotPool implements NetworkPool {
     return free
   }
 
-  /** Removes slots from the network first and then from the rules, so that no link ever exists without rules. */
+  /** Deletes slots: first from the network, then from the rules. In this order no link exists without rules. */
   async #delete(numbers: readonly number[]) {
     const { instance } = this.#options
     await deleteSlots(instance, numbers)

@@ -1,5 +1,6 @@
-// Claims a /20 of 10.0.0.0/8 that this host does not use. The claim is a blackhole route. The kernel refuses a second such
-// route, so two servers cannot take one range. The route also drops packets to addresses without a sandbox.
+// Claims a range of addresses for the sandboxes of an instance: a /20 of 10.0.0.0/8 that this host does not use. The claim is a
+// blackhole route. The kernel refuses a second route to that range, so two servers cannot claim it. The route also drops packets
+// to addresses without a sandbox.
 import type { Logger } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
@@ -13,7 +14,7 @@ const triesLimit = 16
 
 type Route = { dst: string; type?: string }
 
-/** All ranges that the host routes specifically, including its own addresses and its resolvers. */
+/** Returns all networks to which the host has a route other than a default route, and the addresses of its resolvers. */
 const takenOnHost = async (): Promise<Cidr[]> => {
   const routes = JSON.parse(await runCommand(['ip', '-j', '-4', 'route', 'show', 'table', 'all'])) as Route[]
   return [...routes.map((route) => route.dst), ...resolversForSandboxes()]
@@ -38,7 +39,7 @@ const firstFree = (instance: string, taken: readonly Cidr[]) => {
 const route = (verb: 'add' | 'replace' | 'del', range: Range) =>
   runCommand(['ip', 'route', verb, 'blackhole', rangeText(range)])
 
-/** Returns the range of this instance: the recorded one, or a new one. */
+/** Returns the range of this instance: the one in its notes or, if there is none, a new one. */
 export const claimRange = async (instance: string, log: Logger): Promise<Range> => {
   const notes = await readNotes(instance)
   if (notes.range !== undefined) {
@@ -48,7 +49,7 @@ export const claimRange = async (instance: string, log: Logger): Promise<Range> 
   for (let attempt = 1; attempt <= triesLimit; attempt++) {
     const range = firstFree(instance, await takenOnHost())
     try {
-      // Record the range before the claim, because nothing would ever remove a claim without a record.
+      // The range is recorded before it is claimed. Otherwise, after a kill in between, nothing would remove the claim.
       await writeNotes(instance, { ...notes, range })
       await route('add', range)
       log.info({ range: rangeText(range) }, 'took a range of addresses for sandboxes')

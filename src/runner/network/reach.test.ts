@@ -14,7 +14,7 @@ import { isPrivateHost, preparePrivateHost, runOnPrivateHost, wayOut } from './t
 
 const instance = 'ab12cd'
 const web = { listed: '203.0.113.5', other: '203.0.113.6' }
-/** A documentation range that stands for the Internet in these tests. */
+/** An address range that is reserved for documentation. In these tests it stands for the Internet. */
 const internet = '203.0.113.0/24'
 const metadata = '169.254.169.254'
 const azure = '168.63.129.16'
@@ -26,8 +26,8 @@ const nothing: NetworkPolicy = { blockAll: true, allowList: null }
 const only = (...allowList: string[]): NetworkPolicy => ({ blockAll: false, allowList })
 
 /**
- * The timeout is long where success is expected and short where failure is: a busy machine must not turn a success into a
- * failure.
+ * Tries to open a connection. The timeout is long if the test expects success, so that a busy machine does not cause a failure.
+ * It is short if the test expects a failure.
  */
 const open = (from: string | undefined, to: string, port = 80) => reaches(from, to, port, 15)
 const isOpen = async (from: Slot, to: string, port = 80) =>
@@ -89,7 +89,7 @@ if (!isPrivateHost) {
       await Promise.all([isClosed(slot, web.listed), isClosed(slot, resolver, 53)])
     })
 
-    test('a sandbox can reach its resolver, even at a private address, but only on the DNS port', async () => {
+    test('a sandbox can reach its DNS resolver, even at a private address, but only on port 53', async () => {
       const slot = await slotWith(only(`${web.listed}/32`))
       await isOpen(slot, resolver, 53)
       await isClosed(slot, resolver, 80)
@@ -131,7 +131,7 @@ if (!isPrivateHost) {
       assert.ok(!(await reaches(undefined, slot.address, 8000, 1)))
     })
 
-    test('a firewall table that was deleted on the host is loaded again by the next change of a policy', async () => {
+    test('if a firewall table was deleted on the host, the next change of a policy loads it again', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(nothing)
       await using _listening = await listenIn(sibling.name, [80])
@@ -139,7 +139,7 @@ if (!isPrivateHost) {
       await isOpen(slot, wayOut, 9000)
       await isOpen(slot, sibling.address)
       assert.ok(await open(undefined, sibling.address))
-      // Apply a policy: every change of the rules loads the table again if it is missing.
+      // Each change of the rules loads the table again if it is missing, so this call does that.
       await pool.apply(slot, only(`${web.listed}/32`))
       await Promise.all([isClosed(slot, wayOut, 9000), isClosed(slot, sibling.address), isClosed(sibling, web.listed)])
       await isOpen(slot, web.listed)
@@ -161,7 +161,7 @@ if (!isPrivateHost) {
       await outside.heard('as-itself')
       assert.ok(!outside.datagrams.some((line) => /as-(sibling|stranger)/.test(line)), outside.datagrams.join('\n'))
 
-      // Positive control: without the rules, packets with a forged source address do get out.
+      // Check the test itself: without the rules, packets with a forged source address do leave the sandbox.
       await runCommand(['nft', 'flush', 'chain', 'inet', `alcove_${instance}`, 'leaving'])
       await pretend(sibling.address)
       await sendDatagram(slot.name, web.listed, 80, 'as-sibling-unruled')
@@ -170,7 +170,7 @@ if (!isPrivateHost) {
       await pool.apply(slot, nothing)
     })
 
-    test('a sandbox gets no more connections than its share; the host and its siblings keep theirs', async () => {
+    test('a sandbox gets no connections beyond its limit, and another sandbox can still connect', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(everything)
       const atOnce = `const socket = require('node:dgram').createSocket('udp4')
@@ -188,14 +188,14 @@ if (!isPrivateHost) {
       await isOpen(sibling, web.listed)
     })
 
-    test('a sandbox has no IPv6, and every user in it may listen on low ports', async () => {
+    test('a sandbox has no IPv6, and its unprivileged users may listen on low ports', async () => {
       const slot = await slotWith(everything)
       const enter = ['nsenter', `--net=${slot.netnsPath}`]
       assert.equal(await runCommand([...enter, 'ip', '-6', 'addr']), '')
       assert.equal((await runCommand([...enter, 'cat', '/proc/sys/net/ipv4/ip_unprivileged_port_start'])).trim(), '0')
     })
 
-    test('a sandbox reaches networks that the operator opened, but never metadata or siblings', async () => {
+    test('a sandbox reaches networks that the operator has opened, but never metadata or other sandboxes', async () => {
       await pool.close()
       pool = await openPool({ opened: [internet, '192.168.77.0/24', '169.254.0.0/16', '10.0.0.0/8'] })
       const slot = await slotWith(everything)
@@ -207,7 +207,7 @@ if (!isPrivateHost) {
       pool = await openPool()
     })
 
-    test('an invalid list of CIDRs is refused, and the old policy stays in force', async () => {
+    test('an invalid list of CIDRs is refused, and the policy before it stays in force', async () => {
       const slot = await slotWith(only(`${web.listed}/32`))
       for (const list of [['example.com'], ['1.2.3.4/33'], ['::/0'], ['1.2.3.4; drop'], Array(11).fill('1.2.3.4')]) {
         await assert.rejects(pool.apply(slot, only(...list)), RangeError)
@@ -215,7 +215,7 @@ if (!isPrivateHost) {
       await isOpen(slot, web.listed)
     })
 
-    test('sandboxes can reach the Internet even if the host’s own rules forward nothing', async () => {
+    test('sandboxes can reach the Internet even if other rules of the host block forwarding', async () => {
       const firewall =
         'table ip filter {\n chain FORWARD {\n type filter hook forward priority 0; policy drop;\n }\n}\n'
       await runCommand(['nft', '-f', '-'], { input: firewall })

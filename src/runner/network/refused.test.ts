@@ -20,7 +20,7 @@ const relay = '192.88.99.1'
 const lan = '192.168.77.7'
 const metadata = '169.254.169.254'
 const gateway = '198.51.100.2'
-/** Public addresses in networks that the host joins later in the tests. */
+/** Public addresses. Later in the tests the host joins the networks of these addresses. */
 const later = { onLink: '9.20.0.7', behindVpn: '9.30.0.7', alone: '9.40.0.7', gateway: '9.50.0.1' }
 
 const everything: NetworkPolicy = { blockAll: false, allowList: null }
@@ -37,7 +37,7 @@ const end = (word) => { console.log(word); process.exit() }
 socket.on('connect', () => end('open')).on('error', ({ code }) => end(code))
 setTimeout(() => end('silence'), 5000)`
 
-/** Returns the error code, `open`, or `silence` after five seconds. */
+/** Tries a TCP connection. Returns its error code, `open`, or `silence` if there is no answer within five seconds. */
 const tcp = async (from: Slot, to: string, port = 80) => (await inside(from, connecting, to, String(port))).trim()
 
 const sending = `const [, host, port] = process.argv
@@ -100,7 +100,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('a sandbox gets refusals up to a rate and then no answers; other sandboxes still get theirs', async () => {
+    test('a sandbox that is refused too often gets no more answers; another sandbox still gets them', async () => {
       const slot = await slotWith(nothing)
       const flood = `const dgram = require('node:dgram').createSocket('udp4')
         dgram.bind(() => { for (let n = 0; n < 2000; n += 1) dgram.send('x', 80, '${web.listed}'); setTimeout(() => dgram.close(), 50) })`
@@ -118,8 +118,8 @@ if (!isPrivateHost) {
 
     test('with `block all` no name resolves, and the DNS answer comes immediately', async () => {
       const slot = await slotWith(nothing)
-      // The first question is retried, because Alcove's resolver starts only with the first sandbox that needs it and may not be
-      // ready yet.
+      // The first question is repeated until it succeeds. Alcove's resolver starts only with the first sandbox that needs it, so
+      // it may not be ready.
       await ask(slot.name, web.other, 'example.com')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'A', 1), 'ENOTFOUND')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'AAAA', 1), 'ENOTFOUND')
@@ -145,7 +145,7 @@ if (!isPrivateHost) {
         await runCommand(['ip', ...change.split(' ')])
         await soon(to, 'ECONNREFUSED')
       }
-      // A VPN: a device without a default route, with a gateway behind it.
+      // Stands for a VPN: a device without a default route, and a network behind a gateway of that device.
       await runCommand(['ip', '-batch', '-'], {
         input:
           'link add vpn0 type veth peer name vpn1\nlink set vpn1 up\naddr add 10.99.0.2/24 dev vpn0\nlink set vpn0 up\nroute add 9.30.0.0/24 via 10.99.0.1 dev vpn0\n',
@@ -159,7 +159,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('an address is refused to sandboxes from the moment that the host takes it', async () => {
+    test('an address is refused to sandboxes as soon as the host has it', async () => {
       const slot = await slotWith(everything)
       assert.equal(await tcp(slot, web.listed), 'open')
       await runCommand(['ip', 'addr', 'add', `${web.listed}/32`, 'dev', 'lo'])
@@ -167,7 +167,7 @@ if (!isPrivateHost) {
       await runCommand(['ip', 'addr', 'del', `${web.listed}/32`, 'dev', 'lo'])
     })
 
-    test('the user of Alcove’s resolver can reach other resolvers, but nothing else on the host', async () => {
+    test('the user that runs Alcove’s resolver can reach other resolvers, but nothing else on the host', async () => {
       await using _listening = await listenIn(undefined, [8080])
       const from = (uid: number, to: string, port: number) =>
         runCommand([
@@ -190,7 +190,7 @@ if (!isPrivateHost) {
       assert.equal((await from(users.resolver, web.other, 53)).trim(), 'open')
     })
 
-    test('connections above an organization’s share are refused; other organizations keep their shares', async () => {
+    test('connections above an organization’s limit are refused; another organization can still connect', async () => {
       await pool.close()
       const { organization } = connectionBounds(4096)
       pool = await openNetworkPool({

@@ -1,4 +1,5 @@
-// Removes everything of an instance's network from the host, for uninstall and tests. Must not run while its sandboxes run.
+// Removes everything of an instance's network from the host, for uninstall and for tests. Must not run while sandboxes of the
+// instance run.
 import { removeFirewall } from './firewall.ts'
 import { closeForwarding, leaveForeignChains } from './forwarding.ts'
 import { lookForSlots } from './look.ts'

@@ -1,6 +1,6 @@
-// Chooses the DNS resolvers of sandboxes. Sandboxes cannot reach a resolver on the host's loopback (systemd-resolved, dnsmasq),
-// so its own upstreams are used. Link-local resolvers are left out: clouds keep credentials at 169.254.169.254, and that address
-// stays closed without exception.
+// Chooses the DNS resolvers for sandboxes. A resolver on the host's loopback (systemd-resolved, dnsmasq) cannot be reached from
+// sandboxes, so the resolvers that it asks are used instead. Link-local resolvers are never used: clouds serve credentials at
+// 169.254.169.254, and that address is always closed.
 import { readFileSync } from 'node:fs'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
 import { ofNoHost } from './closed.ts'
@@ -23,7 +23,7 @@ const textOf = (path: string) => {
   }
 }
 
-/** The usable IPv4 name servers of a resolv.conf; three at most, as in the C library. */
+/** Returns the IPv4 name servers of a resolv.conf that sandboxes can use. Returns at most three, like the C library. */
 export const nameServersIn = (text: string) =>
   text
     .split('\n')
@@ -34,7 +34,7 @@ export const nameServersIn = (text: string) =>
     })
     .slice(0, 3)
 
-/** Finds the IPv4 addresses of the resolvers, in order of preference. Never empty. */
+/** Returns the IPv4 addresses of the resolvers for sandboxes, the preferred one first. Always returns at least one. */
 export const resolversForSandboxes = (read: (path: string) => string = textOf): string[] => {
   for (const file of files) {
     const found = nameServersIn(read(file))

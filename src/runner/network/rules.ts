@@ -1,4 +1,4 @@
-// The rules of one slot: made from its policy, and read from the kernel after a restart.
+// Makes the firewall rules of a slot from its policy, and reads them from the kernel after a restart.
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import { type Cidr, parseCidr, withoutNested } from './cidr.ts'
@@ -6,16 +6,20 @@ import { domainLimit, isDomain } from './dns/domains.ts'
 import { addressOf, type Range, slotOfLink, tableOf, toDotted } from './names.ts'
 import { namedOf } from './ruleset.ts'
 
-/** `listed` allows only CIDR blocks. `named` allows CIDR blocks and domains. */
+/**
+ * What a slot may reach. `drop`: nothing. `open`: every address that is not closed. `listed`: only CIDR blocks. `named`: CIDR
+ * blocks and domains.
+ */
 export type Rule = (
   | { verdict: 'drop' | 'open' }
   | { verdict: 'listed'; cidrs: readonly string[] }
   /**
-   * `domains`: the names that the sandbox may reach. Undefined if the rule was read from the kernel, which does not store names.
+   * `domains`: the names that the sandbox may reach. Undefined if the rule was read from the kernel, which does not store these
+   * names.
    */
   | { verdict: 'named'; cidrs: readonly string[]; domains: readonly string[] | undefined }
 ) & {
-  /** Connections to port 443 go through the proxy for secrets. */
+  /** Whether connections to port 443 go through the proxy for secrets. */
   isProxied?: true
 }
 
@@ -55,7 +59,7 @@ const verdictOf = ({ blockAll, allowList, domains = null }: NetworkPolicy): Rule
 
 export const cidrsOf = (rule: Rule) => ('cidrs' in rule ? rule.cidrs : [])
 
-/** The domains of a rule; undefined if it has no list of domains or an unknown one. */
+/** The domains of a rule. Undefined if the rule has no list of domains, or if the list is unknown after a restart. */
 export const domainsOf = (rule: Rule | undefined) => (rule?.verdict === 'named' ? rule.domains : undefined)
 
 export const isSame = (a: Rule | undefined, b: Rule) =>
@@ -106,16 +110,17 @@ export const readRules = async (instance: string, range: Range): Promise<Map<num
   return rules
 }
 
-/** Reads the organization of each slot from the kernel's table, as a number made of the organization's id. */
+/**
+ * Reads the organization of each slot from the kernel's table. The kernel stores a number that was computed from the
+ * organization's id.
+ */
 export const readOrganizations = async (instance: string): Promise<Map<number, number>> => {
   const elements = await elementsOf<[{ concat: [string, string] }, number]>('map', tableOf(instance), 'organizations')
   const known = elements.map(([{ concat: key }, mark]) => [slotOfLink(instance, key[0]), Number(mark)] as const)
   return new Map(known.filter((entry): entry is readonly [number, number] => entry[0] !== undefined))
 }
 
-/**
- * Reads the addresses that are open for a slot because an allowed name resolved to them, with the seconds that each stays open.
- */
+/** Reads the addresses that DNS has opened for a slot, each with the number of seconds for which it stays open. */
 export const readOpened = async (instance: string, slot: number): Promise<Map<string, number>> => {
   const elements = await elementsOf<{ elem: { val: string; expires?: number } }>(
     'set',

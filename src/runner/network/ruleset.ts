@@ -1,6 +1,6 @@
-// The rules of one instance as nft text, without the state of sandboxes. Loading the text again replaces the rules in one
-// transaction. It keeps the elements of `slots`, `allowed` and `askers`, and the chains of slots with a list of domains. So a
-// restart never leaves a moment without rules.
+// Writes the firewall rules of one instance as nft text, without the rules of its sandboxes. Loading the text again replaces the
+// rules in one transaction, so a restart leaves no moment without rules. The elements of `slots`, `allowed` and `askers` stay,
+// and so do the chains of slots with a list of domains.
 import { users } from '#src/kit/confined.ts'
 import { closedRanges, neverOpened } from './closed.ts'
 import { gatewayOf, linksOf, type Range, rangeText, tableOf } from './names.ts'
@@ -9,34 +9,33 @@ export type RulesetParts = {
   instance: string
   range: Range
   resolvers: readonly string[]
-  /** Networks that the operator opens for sandboxes although they are private or the host's own. */
+  /** Networks that the operator opens for sandboxes although they are private or belong to the host. */
   opened: readonly string[]
   /** Size of the kernel's connection table. Default: read from the kernel. */
   connectionTableSize?: number | undefined
 }
 
-/** State of the rules that may change while the table exists. */
+/** Parts of the rules that may change while the table exists. */
 export type Present = {
-  /** Ports of Alcove's resolver; undefined while it does not run. */
+  /** Ports of Alcove's resolver. Undefined while the resolver does not run. */
   ports?: Ports | undefined
-  /** Port of the proxy for secrets; undefined while it does not run. */
+  /** Port of the proxy for secrets. Undefined while the proxy does not run. */
   egressPort?: number | undefined
-  /** The host's own networks and gateways. */
+  /** The host's gateways and the networks to which the host belongs. */
   ofHost: readonly string[]
   connections: ConnectionBounds
 }
 
-/** Ports on which Alcove's resolver listens. */
 export type Ports = { udp: number; tcp: number }
 
-/** Limits of tracked connections, for one sandbox and for all sandboxes of one organization. */
+/** Maximum numbers of tracked connections: of one sandbox, and of all sandboxes of one organization. */
 export type ConnectionBounds = { sandbox: number; organization: number }
 
 export const mostConnections = 16_384
 
 /**
- * The host and all sandboxes share the kernel's connection table (`nf_conntrack_max`, usually 262144). When it is full, the
- * kernel drops new connections. So one organization may use an eighth of it.
+ * Computes the limits. The host and all sandboxes share the kernel's connection table (`nf_conntrack_max`, usually 262144), and
+ * when it is full, the kernel drops new connections. One organization may therefore use at most an eighth of the table.
  */
 export const connectionBounds = (tableSize: number): ConnectionBounds => {
   const organization = Math.max(64, Math.floor(tableSize / 8))
@@ -44,18 +43,23 @@ export const connectionBounds = (tableSize: number): ConnectionBounds => {
 }
 
 /**
- * Limit of packet fragments. They wait in memory that the host and all sandboxes share (4 MiB, for 30 seconds). Packets of
- * sandboxes fit the MTU of the default route, so programs hardly ever send fragments.
+ * Limit of packet fragments from one organization. Fragments wait in memory that the host and all sandboxes share (4 MiB, for 30
+ * seconds). The links of sandboxes have the MTU of the host's default route, so programs hardly ever send fragments.
  */
 const fragments = 'limit rate over 10/second burst 64 packets'
 
-/** Limit of answers that tell a sandbox that its packets are refused. Packets beyond it are dropped silently. */
+/**
+ * Limit of answers to one sandbox which say that its packets are refused. Above this rate, packets are dropped without an
+ * answer.
+ */
 const refusals = 'limit rate over 100/second burst 200 packets'
 
-/** Maximum number of elements in a set. A runner has this many addresses for sandboxes. */
+/** Maximum number of addresses in a set of the table. A runner has this many addresses for sandboxes. */
 const mostAddresses = 4_096
 
-/** Maximum number of organizations: one for each slot, and some whose last connections are still tracked. */
+/**
+ * Maximum number of organizations in a set. There may be one for each slot, and others whose last connections are still tracked.
+ */
 const mostOrganizations = 16_384
 
 const port53 = 'meta l4proto { tcp, udp } th dport 53'
@@ -67,7 +71,9 @@ const askRules = (range: Range, ports: Ports) =>
     (protocol) => `iifname . ip saddr @askers ${protocol} dport 53 dnat ip to ${gatewayOf(range)}:${ports[protocol]}`,
   )
 
-/** A proxied sandbox's connections to port 443, after its policy has let them pass. */
+/**
+ * Matches connections to port 443 from sandboxes with secrets. Used after the policy of the sandbox has allowed the connection.
+ */
 const proxied = 'iifname . ip saddr @proxied tcp dport 443'
 
 const egressRules = (range: Range, port: number | undefined) => [
@@ -92,7 +98,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
   const table = tableOf(instance)
   const links = linksOf(instance)
   const dns = `ip daddr @resolvers ${port53}`
-  // A connection's mark holds the organization's number only while these rules count the connection.
+  // Rules that limit tracked connections. They store the organization's number in the mark of a connection, count the
+  // connection, and then set the mark to 0 again.
   const tooMany = [
     `iifname ${links} ct state new add @connections { ip saddr ct count over ${connections.sandbox} } drop`,
     `iifname ${links} ct state new ct mark set iifname . ip saddr map @organizations`,
@@ -117,9 +124,9 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
     'add chain inet $T refuse',
-    // Packets to the host's own addresses, to other sandboxes and to addresses that are never opened are refused first. Networks
-    // that the operator opened come after them. This chain runs before rules of other programs, such as Docker's published ports,
-    // could rewrite an address of the host.
+    // First, packets to the host, to other sandboxes and to addresses that are never opened are refused. Then come the networks
+    // that the operator has opened. This chain runs before other programs' rules, such as Docker's published ports, can rewrite
+    // an address of the host.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',
@@ -132,14 +139,14 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     ...chainOf('listed', '', [`${dns} accept`, 'jump guard', 'ip saddr . ip daddr @allowed accept', 'goto refuse']),
     ...chainOf('blocked', '', [tooManyQuestions, `${port53} accept`, 'goto refuse']),
 
-    // Refused packets get an answer, so that programs in the sandbox fail immediately instead of waiting.
+    // A refused packet gets an answer, so that the program in the sandbox fails immediately instead of waiting for its timeout.
     ...chainOf('refuse', '', [
       `add @refusals { ip saddr ${refusals} } drop`,
       'meta l4proto tcp reject with tcp reset',
       'reject with icmp admin-prohibited',
     ]),
 
-    // This hook runs before the kernel reassembles fragments.
+    // This hook runs before the kernel reassembles fragments, so the rules here can limit fragments.
     ...chainOf('pieces', '{ type filter hook prerouting priority -450; policy accept; }', [
       `iifname != ${links} return`,
       'meta nfproto != ipv4 drop',
@@ -148,8 +155,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       `add @fragments { meta mark ${fragments} } drop`,
       'meta mark set 0',
     ]),
-    // Judges every packet that leaves a sandbox, also packets of existing connections, so that a stricter policy cuts them
-    // immediately. The key is link and source address, so a forged source matches nothing.
+    // Checks every packet that leaves a sandbox, also packets of open connections, so that a stricter policy cuts them
+    // immediately. The rules match link and source address together, so a forged source address matches nothing.
     ...chainOf('leaving', '{ type filter hook prerouting priority mangle; policy accept; }', [
       `iifname != ${links} return`,
       'meta nfproto != ipv4 drop',
@@ -157,7 +164,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'drop',
     ]),
     ...chainOf('arriving', '{ type filter hook forward priority filter; policy accept; }', [
-      // DNS goes to Alcove's resolver only. This also drops DNS of connections from before the list of domains.
+      // A sandbox with a list of domains may ask only Alcove's resolver. This rule also drops its questions to other resolvers
+      // over connections that are older than the list.
       `iifname . ip saddr @askers ${port53} drop`,
       `oifname ${links} iifname ${links} drop`,
       `oifname ${links} ct state established,related accept`,
@@ -165,21 +173,21 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...tooMany,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
-    // A sandbox with a list of domains always reaches Alcove's resolver, whichever resolver it asks. While Alcove's resolver
-    // is down, the sandbox reaches no resolver.
+    // All DNS questions of a sandbox with a list of domains are redirected to Alcove's resolver, whichever resolver the sandbox
+    // asks. If Alcove's resolver does not run, they are dropped.
     ...chainOf('ask', '{ type nat hook prerouting priority dstnat - 1; policy accept; }', [
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
     ]),
-    // A sandbox with secrets reaches port 443 of every server through the proxy for secrets only. The sandbox's policy has
-    // checked the connection before, by its original destination address.
+    // Connections of a sandbox with secrets to port 443 of any server are redirected to the proxy for secrets. Before that, the
+    // sandbox's policy has checked the original destination address.
     ...chainOf(
       'to_egress',
       '{ type nat hook prerouting priority dstnat - 1; policy accept; }',
       egressRules(range, egressPort),
     ),
-    // Access to the host itself. A sandbox may reach only Alcove's resolver, Alcove's proxy for secrets, and the host's own
-    // resolver if that listens on an address of the host.
+    // Rules for packets to the host itself. A sandbox may reach only Alcove's resolver, the proxy for secrets, and the host's
+    // own resolver if that listens on an address of the host.
     ...chainOf('to_host', '{ type filter hook input priority filter; policy accept; }', [
       `iifname != ${links} ip daddr ${gatewayOf(range)} drop`,
       `iifname != ${links} return`,
@@ -196,14 +204,15 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'ct state established,related accept',
       'drop',
     ]),
-    // Limits Alcove's resolver, which reads input of hostile programs. It may answer, and ask other resolvers, but reach
-    // nothing else, not even loopback. Each rule names the resolver's user, because packets without a socket have no user.
+    // Limits what Alcove's resolver can reach, because it reads input of hostile programs. It may answer sandboxes and ask other
+    // resolvers, and can reach nothing else, not even loopback. Each rule names the resolver's user: packets without a socket
+    // have no user, and no rule may match them.
     ...chainOf('from_resolver', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.resolver} ct direction original meta l4proto != { tcp, udp } drop`,
       `meta skuid ${users.resolver} ct direction original meta l4proto { tcp, udp } th dport != 53 drop`,
     ]),
-    // Limits Alcove's proxy for secrets, which reads input of hostile programs and servers. The proxy may answer sandboxes, and
-    // connect to port 443 of other hosts.
+    // Limits what the proxy for secrets can reach, because it reads input of hostile programs and servers. It may answer
+    // sandboxes, and connect to port 443 of other hosts.
     ...chainOf('from_egress', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.egress} ct direction original oifname "lo" drop`,
       `meta skuid ${users.egress} ct direction original meta l4proto != tcp drop`,
@@ -223,11 +232,11 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     .replaceAll('$T', table)
 }
 
-/** Returns the nft text that sets the closed networks of the host. */
+/** Returns the nft text that sets the networks of the host that are closed to sandboxes. */
 export const ofHostText = (instance: string, ofHost: readonly string[]): string =>
   setOf('of_host', 'ipv4_addr', ofHost).join('\n').replaceAll('$T', tableOf(instance))
 
-/** Returns the nft text that redirects the DNS questions of slots with a list of domains to Alcove's resolver. */
+/** Returns the nft text that redirects the DNS questions of slots with a list of domains to the ports of Alcove's resolver. */
 export const askText = (instance: string, range: Range, ports: Ports): string => {
   const chain = `inet ${tableOf(instance)} ask`
   return [
@@ -237,27 +246,30 @@ export const askText = (instance: string, range: Range, ports: Ports): string =>
   ].join('\n')
 }
 
-/** Returns the nft text that redirects connections of slots with secrets to Alcove's proxy for secrets. */
+/** Returns the nft text that redirects connections of slots with secrets to the port of the proxy for secrets. */
 export const egressText = (instance: string, range: Range, port: number): string => {
   const chain = `inet ${tableOf(instance)} to_egress`
   return [`flush chain ${chain}`, ...egressRules(range, port).map((rule) => `add rule ${chain} ${rule}`)].join('\n')
 }
 
-/** Name of the chain and the set of a slot with a list of domains. */
+/** Returns the name that both the chain and the set of a slot with a list of domains have. */
 export const namedOf = (slot: number) => `named${slot}`
 
-/** Maximum number of elements in a slot's set of addresses. `openLimit` in opened-addresses.ts is far lower. */
+/**
+ * Maximum number of elements in a slot's set of opened addresses. It is never reached, because `openLimit` in
+ * opened-addresses.ts is far lower.
+ */
 const namedSize = 65_536
 
 /**
- * How long an address stays open after the last packet of an answered connection. An address that a name has opened for longer
- * stays open for that longer time.
+ * Seconds for which an address stays open after the last packet of an answered connection to it. If its DNS answer has opened it
+ * for longer, that longer time counts.
  */
 const inUseSeconds = 600
 
 /**
- * The chain of one slot with a list of domains. Its set holds the addresses that names resolved to. The kernel removes an address
- * when its time is over, unless a connection still uses it. Loading the text again keeps the set.
+ * Returns the nft text for the chain of a slot with a list of domains, and for its set of opened addresses. The kernel removes
+ * an address from the set when its time is over, unless a connection uses it. Loading the text again keeps the set.
  */
 export const namedText = (instance: string, slot: number): string[] => {
   const table = tableOf(instance)
@@ -282,8 +294,8 @@ export const namedRemovalText = (instance: string, slot: number): string[] =>
   ['flush chain', 'delete chain', 'delete set'].map((verb) => `${verb} inet ${tableOf(instance)} ${namedOf(slot)}`)
 
 /**
- * Opens addresses for at least this long. Each address is added, deleted and added again: old kernels would otherwise keep the
- * earlier timeout.
+ * Returns the nft text that opens addresses for at least `seconds`. Each address is added, deleted and added again, because old
+ * kernels would otherwise keep its earlier timeout.
  */
 export const openingText = (instance: string, slot: number, addresses: readonly string[], seconds: number): string => {
   const set = `inet ${tableOf(instance)} ${namedOf(slot)}`
@@ -296,7 +308,7 @@ export const openingText = (instance: string, slot: number, addresses: readonly 
   ].join('\n')
 }
 
-/** Commands that remove the table and everything in it. They succeed even if there is no table. */
+/** Returns the nft text that removes the table and everything in it. Loading it also succeeds if there is no table. */
 export const removalText = (instance: string): string =>
   ['inet', 'arp']
     .flatMap((family) => [`add table ${family} ${tableOf(instance)}`, `delete table ${family} ${tableOf(instance)}`])

@@ -9,28 +9,28 @@ const use = (sandboxId: string, generation: number, ...secretIds: string[]) => (
 const values = (store: SecretStore, sandboxId: string) => store.of(sandboxId)?.map(({ value }) => value)
 
 suite('the values of secrets on a host', () => {
-  test('`SecretStore` replaces the value of a secret only by a newer version, for all sandboxes of the host', () => {
+  test('`SecretStore` replaces the value of a secret, for all sandboxes, only if the new version is higher', () => {
     const store = new SecretStore()
     store.take({ secrets: [secret('a', 2)], sandboxes: [use('one', 1, 'a')] })
     store.take({ secrets: [secret('a', 1)], sandboxes: [use('two', 1, 'a')] })
     assert.deepEqual([values(store, 'one'), values(store, 'two')], [['a 2'], ['a 2']])
   })
 
-  test('`SecretStore` ignores an assignment of secrets with an older generation of the sandbox', () => {
+  test('`SecretStore` ignores a list of a sandbox’s secrets if it knows a newer generation of the sandbox', () => {
     const store = new SecretStore()
     store.take({ secrets: [], sandboxes: [use('one', 3)] })
     store.take({ secrets: [secret('a')], sandboxes: [use('one', 2, 'a')] })
     assert.deepEqual(values(store, 'one'), [])
   })
 
-  test('`SecretStore` removes a secret that control no longer sends for a sandbox that uses it', () => {
+  test('`SecretStore` removes a secret if control omits its value in a message about a sandbox that uses it', () => {
     const store = new SecretStore()
     store.take({ secrets: [secret('a'), secret('b')], sandboxes: [use('one', 1, 'a', 'b')] })
     store.take({ secrets: [secret('b')], sandboxes: [use('one', 1, 'a', 'b')] })
     assert.deepEqual(values(store, 'one'), ['b 1'])
   })
 
-  test('a whole list from control removes all other sandboxes, except those received after its request', () => {
+  test('control’s complete list removes all sandboxes that it lacks, except those received after its request', () => {
     const store = new SecretStore()
     store.take({ secrets: [secret('a')], sandboxes: [use('old', 1, 'a')] }, undefined, 10)
     store.take({ secrets: [secret('b')], sandboxes: [use('new', 1, 'b')] }, undefined, 30)

@@ -1,5 +1,5 @@
-// Stores the secrets that sandboxes of this host use, with their values. They are in memory only: after a restart the runner asks
-// control for them again.
+// Stores the secrets of this host's sandboxes, with their values. They are in memory only, so after a restart the runner
+// requests them from control again.
 import type { KnownSecret, SecretsOfRunner } from '#src/wire/secrets.ts'
 
 type Versioned = SecretsOfRunner['secrets'][number]
@@ -10,8 +10,9 @@ export class SecretStore {
   readonly #uses = new Map<string, Use>()
 
   /**
-   * Stores secrets that control has sent. Ignores an older version of a secret, and an older generation of a sandbox. `askedAt`:
-   * the time at which control's whole list was requested. A sandbox that is missing in this list no longer has secrets.
+   * Stores secrets that control has sent. Ignores a secret with an older version than the stored one, and a sandbox with an
+   * older generation. `askedAt`: the message is control's complete list, which was requested at this time. Sandboxes that are
+   * missing in it then lose their secrets.
    */
   take({ secrets, sandboxes }: SecretsOfRunner, askedAt?: number, now = Date.now()): void {
     for (const secret of secrets) {
@@ -23,7 +24,7 @@ export class SecretStore {
       const known = this.#uses.get(use.sandboxId)
       if (known !== undefined && known.generation > use.generation) continue
       this.#uses.set(use.sandboxId, { ...use, toldAt: now })
-      // If control no longer sends a secret of this sandbox, the secret was deleted or may be sent to no host any more.
+      // A secret that the sandbox uses, but that control has not sent, was deleted or may not be sent to any host now.
       for (const id of use.secretIds) if (!told.has(id)) this.#secrets.delete(id)
     }
     if (askedAt !== undefined) this.#keepOnly(new Set(sandboxes.map(({ sandboxId }) => sandboxId)), askedAt)
@@ -36,7 +37,7 @@ export class SecretStore {
     for (const id of this.#secrets.keys()) if (!inUse.has(id)) this.#secrets.delete(id)
   }
 
-  /** Secrets that a sandbox may use. Undefined: control has not sent them yet. */
+  /** Returns the secrets that a sandbox may use. Undefined: control has not sent them yet. */
   of(sandboxId: string): KnownSecret[] | undefined {
     return this.#uses.get(sandboxId)?.secretIds.flatMap((id) => {
       const secret = this.#secrets.get(id)

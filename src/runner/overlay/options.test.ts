@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { overlayOptions } from './options.ts'
 
 suite('the mount options of a sandbox’s overlay', () => {
-  test('`overlayOptions` lists the layers from the uppermost to the lowest', () => {
+  test('`overlayOptions` lists the layers from the uppermost to the lowest one', () => {
     assert.equal(
       overlayOptions(['/b', '/a'], '/u', '/w'),
       'lowerdir=/b:/a,upperdir=/u,workdir=/w,redirect_dir=on,metacopy=off',

@@ -1,11 +1,11 @@
-// Maps the owners of a sandbox's files in its mounts, as explained in oci/ids.ts.
+// Maps the owners of files in a sandbox's mounts to the sandbox's own user ids on the host. oci/ids.ts explains the ids.
 import type { Logger } from '#src/kit/log.ts'
 import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
 
 /**
- * Steps that mount directories so that their files belong to `ids`. With `sharedIds` (one range for all sandboxes) owners stay as
- * they are.
+ * Steps that mount directories so that their files seem to belong to `ids`. If `ids` is `sharedIds` (one range for all
+ * sandboxes), owners stay as they are.
  */
 export const stepsToShow = (
   ids: readonly IdRange[],
@@ -15,10 +15,13 @@ export const stepsToShow = (
   return [step.ids(mapToOwn(ids)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]
 }
 
-/** Ids for the trial: the highest range of ids that a sandbox may have, with more ranges than most sandboxes have. */
+/** Ids for testing the kernel: the highest range that a sandbox may have, and more ranges than most sandboxes have. */
 const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
 
-/** Tries whether owners can be mapped in a directory that is mounted without an overlay. Returns false if the kernel refuses. */
+/**
+ * Tests whether owners can be mapped in a directory that is mounted without an overlay. Returns false if the kernel refuses
+ * that.
+ */
 export const canShowOwners = async (launcher: string, directory: string, mountPoint: string): Promise<boolean> => {
   try {
     await runSteps(launcher, [step.privateMounts(), ...stepsToShow(highestIds, [[directory, mountPoint]])])
@@ -32,14 +35,14 @@ export const canShowOwners = async (launcher: string, directory: string, mountPo
 type Trial = {
   launcher: string
   log: Logger
-  /** Directories in which the mapping of owners is tried out: one on each file system that will need the mapping. */
+  /** Directories in which the mapping is tested: one on each file system with files whose owners have to be mapped. */
   directories: readonly string[]
   mountPoints: { image: string; own: string }
 }
 
 /**
- * Tries whether owners of files in `directories` can be mapped below an overlay. The mapping needs Linux 5.19 and a file system
- * that supports mapped mounts.
+ * Tests whether owners of files in `directories` can be mapped below an overlay. That needs Linux 5.19, and a file system that
+ * supports mapped mounts.
  */
 export const canMapOwners = async ({ launcher, log, directories, mountPoints }: Trial): Promise<boolean> => {
   const { image, own } = mountPoints

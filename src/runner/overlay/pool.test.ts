@@ -1,4 +1,4 @@
-// A real pool on a real btrfs image, and its fallback without btrfs. Needs root; without root the suite is skipped.
+// Tests a real pool in a btrfs image file, and its fallback without btrfs. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -44,12 +44,12 @@ for (const useBtrfs of [true, false])
       rmSync(parts.directory, { recursive: true, force: true })
     })
 
-    test('the pool reports its size, and whether the kernel enforces disk limits (on btrfs)', () => {
+    test('the pool reports its size, and whether disk limits are enforced (only on btrfs)', () => {
       assert.equal(pool.hardDiskLimit, useBtrfs)
       assert.ok(pool.sizeGiB >= 1)
     })
 
-    test('a new disk belongs to the sandbox’s root; making it a second time keeps its files', async () => {
+    test('a new disk belongs to root of the sandbox; making the disk again keeps its files', async () => {
       await make('a')
       writeFileSync(join(pool.diskOf('a').upper, 'file'), 'x')
       await make('a')
@@ -64,7 +64,7 @@ for (const useBtrfs of [true, false])
       assert.equal(statSync(join(pool.diskOf('a').upper, '../..')).mode & 0o077, 0)
     })
 
-    test('a copied disk has the contents without the identity files, and both disks change independently', async () => {
+    test('a copied disk has the contents but no identity files; later changes of either disk stay separate', async () => {
       const { upper, etc, work } = pool.diskOf('a')
       mkdirSync(join(upper, 'var/lib/systemd'), { recursive: true })
       writeFileSync(join(upper, 'var/lib/systemd/random-seed'), 'secret')
@@ -84,7 +84,7 @@ for (const useBtrfs of [true, false])
       assert.equal(readFileSync(join(upper, 'file'), 'utf8'), 'x')
     })
 
-    test('disks copied at the same time are complete, and the failure of one copy does not affect the others', async () => {
+    test('disks that are copied at the same time are complete, and one failed copy does not affect the others', async () => {
       const ids = ['many-1', 'many-2', 'many-3', 'many-4']
       const parent = { sandboxId: 'a' }
       const making = ids.map((id) => pool.copyDisk(parent, id, `below ${id}`, 1))
@@ -103,7 +103,7 @@ for (const useBtrfs of [true, false])
       )
     })
 
-    test('`copyDisk` does not follow a symbolic link out of the copied disk', async () => {
+    test('`copyDisk` follows no symbolic link that leads out of the copied disk', async () => {
       await make('sly')
       const outside = mkdtempSync(join(tmpdir(), 'alcove-outside-'))
       try {
@@ -119,7 +119,7 @@ for (const useBtrfs of [true, false])
       for (const id of ['sly', 'slyer']) await pool.remove(id)
     })
 
-    test('a template stays after its disk is removed and the pool reopened; a half-made template is removed', async () => {
+    test('a template survives a removal of its disk and a reopening of the pool; a half-made template does not', async () => {
       await pool.makeTemplate('tool', 'b', 'base')
       await pool.remove('b')
       const half = join(pool.diskOf('a').upper, '../../../templates/.coming-half')
@@ -139,14 +139,14 @@ for (const useBtrfs of [true, false])
       assert.equal(await pool.baseOf({ template: '../disks/a' }), undefined)
     })
 
-    test('a reopened pool has the same disks', async () => {
+    test('after a pool is closed and opened again, it has all of its disks', async () => {
       await pool.close()
       pool = await openStoragePool(parts)
       assert.deepEqual(await pool.list(), ['a'])
     })
 
     if (useBtrfs)
-      test('a restored disk may exceed its limit by 3 %; then only removing files makes room for new ones', async () => {
+      test('a restored disk may exceed its limit by 3 %; new files then fit only after others were removed', async () => {
         const small = 1 / 2
         await runSteps(parts.launcher, pool.stepsToMakeEmpty('restored', small))
         const path = join(pool.diskOf('restored').work, '..')
@@ -160,7 +160,7 @@ for (const useBtrfs of [true, false])
         await pool.remove('restored')
       })
 
-    test('a disk with paths longer than the system’s maximum can be removed', async () => {
+    test('a disk can be removed even if it contains paths that are longer than the system’s maximum', async () => {
       await make('deep')
       const deep = `${'d'.repeat(199)}/`.repeat(20)
       const nest = `cd "$0" && mkdir -p ${deep} && cd ${deep} && mkdir -p ${deep}`
@@ -169,7 +169,7 @@ for (const useBtrfs of [true, false])
       assert.deepEqual(await pool.list(), ['a'])
     })
 
-    test('`remove` leaves nothing of a disk, and may be repeated', async () => {
+    test('`remove` leaves nothing of a disk, and may be called again', async () => {
       await pool.remove('a')
       await pool.remove('a')
       assert.equal(await pool.exists('a'), false)
@@ -178,7 +178,7 @@ for (const useBtrfs of [true, false])
   })
 
 suite('the image file of a storage pool', { skip: needsRoot }, () => {
-  test('opening a pool image that cannot be mounted fails, and no empty pool is made beside it', async () => {
+  test('if a pool image cannot be mounted, opening it fails, and no empty pool is made instead', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     try {
       writeFileSync(join(directory, 'pool.img'), 'no file system')
@@ -190,7 +190,7 @@ suite('the image file of a storage pool', { skip: needsRoot }, () => {
     }
   })
 
-  test('a pool image that a killed runner left half made is made again', async () => {
+  test('if a runner was killed while it made a pool image, the image is made again', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     try {
       writeFileSync(join(directory, 'pool.img.new'), 'half')
@@ -204,7 +204,7 @@ suite('the image file of a storage pool', { skip: needsRoot }, () => {
     }
   })
 
-  test('a pool that was remounted read-only is mounted writable again when it is opened', async () => {
+  test('if a pool was remounted read-only, opening it mounts it writable again', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     const parts = { directory, launcher: builtLauncher(), log: silentLog(), imageBytes: GiB }
     try {
@@ -220,7 +220,7 @@ suite('the image file of a storage pool', { skip: needsRoot }, () => {
     }
   })
 
-  test('a pool that is read-only after a disk error fails to open, and the error says what to do', async () => {
+  test('opening a pool that is read-only after a disk error fails, and the error says what to do', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     const image = join(directory, 'pool.img')
     const place = join(directory, 'pool')

@@ -1,7 +1,8 @@
-// Stores the disks of sandboxes: one btrfs subvolume each, with a limit that the kernel enforces.
+// Stores the disks of sandboxes. Each disk is a btrfs subvolume with a size limit that the kernel enforces.
 //
-// The pool is the runner's directory if that is on btrfs; otherwise a sparse btrfs image in that directory, mounted beside it.
-// Where btrfs is impossible, disks are plain directories without a limit, and the runner logs that.
+// If the runner's directory is on btrfs, the pool is in that directory. Otherwise the pool is a sparse image file with btrfs in
+// that directory, mounted beside the file. If btrfs is impossible, disks are plain directories without a limit, and the runner
+// logs that.
 import { mkdir, stat, statfs, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isBtrfs } from '#src/kit/file-system.ts'
@@ -16,17 +17,20 @@ import { SpaceClaim } from '../pool-file/space-claim.ts'
 import { type Changes, isName, Subvolumes } from './subvolumes.ts'
 
 export type Disk = {
-  /** Directory that contains the other parts of the disk. */
+  /** The disk's own directory, which contains all its other parts. */
   directory: string
   upper: string
   work: string
-  /** The sandbox's own files of `/etc`. They count against its disk limit, and no path inside leads to them. */
+  /**
+   * The files of `/etc` that the runner writes for the sandbox. They count towards its disk limit, and no path inside the
+   * sandbox leads to them.
+   */
   etc: string
-  /** Work directory of an overlay over `etc`. */
+  /** Work directory of the overlay that has `etc` as its upper layer. */
   etcWork: string
 }
 
-/** The disk or template that a new disk is copied from. */
+/** The disk or template from which a new disk is copied. */
 export type Original = { sandboxId: string } | { template: string }
 
 export interface StoragePool {
@@ -34,44 +38,53 @@ export interface StoragePool {
   readonly sizeGiB: number
   /** The directory that contains all disks. */
   readonly directory: string
-  /** The volumes of sandboxes whose driver is `disk`. */
+  /** The volumes of sandboxes that have the driver `disk`. */
   readonly volumes: Subvolumes
   diskOf(sandboxId: string): Disk
   exists(sandboxId: string): Promise<boolean>
-  /** The base image of a disk. Undefined if no base image is recorded: in an old disk, or after a power cut. */
+  /**
+   * Returns the base image of a disk. Undefined if it is not recorded: the disk is from an old runner, or a power cut has lost
+   * the record.
+   */
   baseOf(of: Original): Promise<string | undefined>
-  /** Steps that make a disk over an image. They do nothing if the disk exists. */
+  /** Steps that make a disk with an image as its base. They do nothing if the disk exists. */
   stepsToMake(sandboxId: string, base: string): Step[]
-  /** Step that records the base image of a disk that lacks this record: an old disk, or a disk after a power cut. */
+  /** A step that records the base image of a disk if it is not recorded (see `baseOf`). */
   stepToSayBase(sandboxId: string, base: string): Step
-  /** Steps for an empty disk. The pool does not list the disk until `upper` and `etc` are moved into it. */
+  /** Steps that make an empty disk, for a restore. The disk is not in `list` until `upper` and `etc` are moved into it. */
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
-  /** Makes a disk as a copy of another disk, without that sandbox's identity files. Instant on btrfs. */
+  /**
+   * Makes a disk as a copy of another disk or template, without the files that identify the sandbox. On btrfs this takes almost
+   * no time.
+   */
   copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number): Promise<void>
-  /** Resolves when copied disks would survive a power cut. */
+  /** Resolves when all copied disks are safe on the storage device, so that a power cut would not lose them. */
   settleDisks(): Promise<void>
-  /** Steps that limit a disk. `with room` adds space for what a start writes on a full disk. */
+  /**
+   * Steps that set the size limit of a disk. `with room`: the limit is a little higher, so that a start can write its files on a
+   * full disk.
+   */
   stepsToLimit(sandboxId: string, diskGiB: number, room?: 'with room'): Step[]
   limit(sandboxId: string, diskGiB: number): Promise<void>
-  /** Removes a disk. Atomic, even if killed. No error if the disk does not exist. */
+  /** Removes a disk. After a kill, the disk is either complete or gone. No error if the disk does not exist. */
   remove(sandboxId: string): Promise<void>
   list(): Promise<string[]>
-  /** Keeps a copy of a sandbox's current disk as a template. When this resolves, the template is on the disk. */
+  /** Keeps a copy of a sandbox's current disk as a template. When this resolves, the template is safe on the storage device. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
   removeTemplate(template: string): Promise<void>
-  /** Bytes of a template or disk without its base image; undefined if unknown. */
+  /** Bytes of a template or disk, without those of its base image. Undefined if unknown. */
   sizeOfTemplate(template: string): Promise<number | undefined>
   sizeOfDisk(sandboxId: string): Promise<number | undefined>
-  /** Bytes of every disk, by sandbox. Empty if unknown. */
+  /** Bytes of every disk without those of its base image, by sandbox. Empty if unknown. */
   sizesOfDisks(): Promise<ReadonlyMap<string, number>>
   listTemplates(): Promise<string[]>
-  /** Bytes of every template without its base image. Empty if unknown. */
+  /** Bytes of every template without those of its base image. Empty if unknown. */
   sizesOfTemplates(): Promise<ReadonlyMap<string, number>>
-  /** When a template was made or last marked as used; 0 if there is no such template. */
+  /** When a template was made, or last marked as used. 0 if there is no such template. */
   lastUseOfTemplate(template: string): Promise<number>
   markTemplateUsed(template: string): Promise<void>
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
-  /** Stops watching the host's free space. The disks stay. */
+  /** Stops adjusting the pool to the host's free space. The disks stay. */
   close(): Promise<void>
 }
 
@@ -79,34 +92,40 @@ export type PoolParts = {
   directory: string
   launcher: string
   log: Logger
-  /** False: never use btrfs. For hosts where an image file is not wanted, and for tests. */
+  /** False: never use btrfs. For hosts on which an image file is not wanted, and for tests. */
   useBtrfs?: boolean
-  /** Size of a new pool image. Default: four fifths of the host's free space. The image takes only the space that is written. */
+  /**
+   * Maximum size of a new pool image. Default: four fifths of the host's free space. The image takes space only for what is
+   * written to it.
+   */
   imageBytes?: number
 }
 
-/** Bytes above the disk limit that a start may write on a full disk. */
+/** Bytes above its limit that a full disk may have during a start, because a start writes files. */
 export const roomForStart = 8 * 1024 * 1024
 /**
- * Share of the limit that a restore may exceed. Restored disks were seen to take up to 2.7 % more space, because their metadata
- * tree differs.
+ * Share of its limit by which a disk may exceed the limit during a restore. The file system's metadata of a restored disk
+ * differs, and disks were seen to become up to 2.7 % larger.
  */
 const roomForRestore = 0.04
 /**
- * The smallest disk limit in bytes for a template of this size. The pool adds `roomForStart` to each limit, and a start needs
- * only half of that.
+ * Returns the smallest disk limit in bytes with which a sandbox can start from a template of this size. It is below that size,
+ * because a start may exceed the limit by `roomForStart` and uses only half of that.
  */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
-/** Limit of a template: effectively none, because a template never grows. */
+/** The limit of a template. It is so high that it has no effect, because a template never grows. */
 const unlimited = 2 ** 53 - 1
 const imageIn = (directory: string) => join(directory, 'pool.img')
 const mountIn = (directory: string) => join(directory, 'pool')
 const disksName = 'disks'
 const templatesName = 'templates'
 const volumesName = 'volumes'
-/** File that names the base image of a disk. It is in the `etc` of the disk, so it moves with the disk. */
+/** Name of the file that names the base image of a disk. The file is in the disk's `etc`, so it is copied with the disk. */
 const baseName = 'image'
-/** Secret seeds and ids that no two machines may share. A missing file is made again at the next start. */
+/**
+ * Files with random seeds and ids that no two machines may share. A copied disk does not get them, and they are made again at
+ * its first start.
+ */
 const seeds = ['var/lib/systemd/random-seed', 'var/lib/urandom/random-seed', 'var/lib/dbus/machine-id']
 
 export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> => {
@@ -138,25 +157,25 @@ export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> =>
   })
 }
 
-/** The directory of the btrfs pool, mounted and with quotas; undefined if this host cannot have one. */
+/** Returns the directory of the btrfs pool, mounted and with quotas. Undefined if btrfs is impossible on this host. */
 const openBtrfs = async (parts: PoolParts): Promise<string | undefined> => {
   try {
     const { directory, imageBytes: bytes } = parts
     const file = { image: imageIn(directory), place: mountIn(directory), ...(bytes === undefined ? {} : { bytes }) }
     const place = (await isBtrfs(directory)) ? directory : await mountPoolImage(file)
-    // Returns immediately if quotas are enabled already.
+    // If quotas are already enabled, this command returns immediately.
     await runCommand(['btrfs', 'quota', 'enable', place])
     return place
   } catch (error) {
-    // If the pool's image file exists, it contains disks of sandboxes. A runner that started without it would report these disks
-    // as lost.
+    // If the image file of the pool exists, it contains disks of sandboxes. A runner that started without them would report
+    // these disks as lost, so it must not start.
     if (await stat(imageIn(parts.directory)).catch(() => undefined)) throw error
     parts.log.warn({ err: error }, 'a btrfs pool is impossible here')
     return undefined
   }
 }
 
-/** The parts of the disk at this path. */
+/** Returns the paths of the parts of a disk whose directory is `path`. */
 export const diskAt = (path: string): Disk => ({
   directory: path,
   upper: join(path, 'upper'),
@@ -169,7 +188,7 @@ type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory' | 'vol
   launcher: string
   disks: Subvolumes
   templates: Subvolumes
-  /** Set if the pool is a sparse file. */
+  /** Present if the pool is a sparse image file: adjusts the file system to the host's free space. */
   spaceClaim: SpaceClaim | undefined
 }
 
@@ -203,14 +222,14 @@ class DiskPool implements StoragePool {
   }
 
   async exists(sandboxId: string) {
-    // `etc` is made last, so a disk with `etc` is complete.
+    // `etc` is the last part of a disk to be made, so a disk with `etc` is complete.
     return (await stat(this.diskOf(sandboxId).etc).catch(() => undefined)) !== undefined
   }
 
   async baseOf(original: Original) {
-    // An image's name may have characters that are not allowed in names of templates. Then no template has this name.
+    // The name of an image may contain characters that no name of a template contains. Then it is not a template.
     if ('template' in original && !isName(original.template)) return undefined
-    // A power cut may have left the file empty.
+    // After a power cut the file may be empty; the base image is then unknown.
     return (await readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))) || undefined
   }
 
@@ -262,7 +281,7 @@ class DiskPool implements StoragePool {
   }
 
   async makeTemplate(template: string, sandboxId: string, base: string) {
-    // A template without its base image is unusable and blocks the name: remove it first.
+    // A template without a record of its base image is unusable, but its name is taken, so it is removed first.
     await this.#templates.remove(template)
     await this.#templates.copy(this.#disks.pathOf(sandboxId), template, (path) =>
       changesOfCopy(path, base, this.#templates.stepsToLimit(path, unlimited)),
@@ -316,7 +335,8 @@ class DiskPool implements StoragePool {
 const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
 
 /**
- * The limit of a disk during a restore, in bytes. Above it a disk can be read, and files in it removed, but nothing can be added.
+ * Returns the limit of a disk in bytes during a restore. On a disk above its own limit, files can be read and removed, but
+ * nothing can be added.
  */
 const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomForRestore)) + roomForStart
 
@@ -328,8 +348,8 @@ const stepsToFinish = (path: string, base: string): Step[] => {
 const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).etc, baseName), 0, base)
 
 /**
- * Changes that remove from a copy what identifies its original sandbox. The base image's name is synced, because nothing else
- * records it.
+ * Steps that remove from a copied disk what identifies the original sandbox. The name of the base image is synced, because it is
+ * recorded nowhere else.
  */
 const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Changes => {
   const { upper, work, etc, etcWork } = diskAt(path)
@@ -346,5 +366,5 @@ const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Chan
   }
 }
 
-/** For tests, which remove their whole instance: unmounts the pool's image. No sandbox may be left. */
+/** For tests, which remove their data directory at the end: unmounts the pool's image file. No sandbox may use it any more. */
 export const unmountPool = (directory: string): Promise<void> => unmountPoolImage(mountIn(directory))

@@ -1,4 +1,4 @@
-// Directories of an image that are renamed by rename(2), in real sandboxes. Needs root.
+// Tests rename(2) of directories that belong to the image, in real sandboxes. Needs root.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -37,14 +37,14 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
   const read = async (sandboxId: string, ...paths: string[]) =>
     (await box.run(sandboxId, `cat ${paths.join(' ')}`)).output.split('\n')
 
-  test('rename(2) moves a directory of the image with its content; a new one under the old name is empty', async () => {
+  test('rename(2) moves a directory of the image with its content; a new directory of the old name is empty', async () => {
     const { sandboxId } = await box.started({ user: 'root' })
     await renamed(sandboxId, '/opt/tool', '/opt/tool2')
     assert.deepEqual(await read(sandboxId, '/opt/tool2/one', '/opt/tool2/lib/two'), ['one', 'two'])
     assert.match((await box.run(sandboxId, 'ls /opt/tool')).output, /No such file/)
     await box.run(sandboxId, 'mkdir /opt/tool; echo new > /opt/tool/new')
     assert.equal((await box.run(sandboxId, 'ls /opt/tool')).output, 'new')
-    // Renames directories inside a renamed directory, out of it, over an empty directory, and back.
+    // Renames directories inside a renamed directory, out of it, onto an empty directory, and back to their first names.
     await renamed(sandboxId, '/opt/tool2/lib', '/opt/tool2/library')
     await renamed(sandboxId, '/opt/tool2/library/deep', '/deep')
     await renamed(sandboxId, '/deep', '/opt/other')
@@ -61,7 +61,7 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     await box.host.destroy(sandboxId)
   })
 
-  test('renamed directories of the image stay renamed after a stop, a fork, a snapshot and an archive', async () => {
+  test('directories of the image that were renamed stay so after a stop, a fork, a snapshot and an archive', async () => {
     const first = await box.started({ user: 'root' })
     const { sandboxId } = first
     await renamed(sandboxId, '/opt/tool', '/moved')
@@ -89,13 +89,13 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     const { forkOf: _, ...back } = fork
     await box.host.start({ ...back, isNew: false, generation: 3, archive: { id, sha256 } } as Assignment)
     await check(fork.sandboxId)
-    // A directory restored from an archive can be renamed again.
+    // After the restore from an archive, a directory can be renamed again.
     await renamed(fork.sandboxId, '/moved', '/again')
     assert.deepEqual(await read(fork.sandboxId, '/again/deeper/three'), ['three'])
     for (const each of [first, fork, copy]) await box.host.destroy(each.sandboxId)
   })
 
-  test('root in a sandbox cannot forge overlay redirects to other directories', async () => {
+  test('root in a sandbox cannot make the overlay show other directories by forging its redirect attributes', async () => {
     const assignment = await box.started({ user: 'root' })
     const { sandboxId } = assignment
     await box.run(sandboxId, 'mkdir -m 755 /trap /trap2; true > /file')
@@ -118,7 +118,7 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     await box.host.destroy(sandboxId)
   })
 
-  test('an image cannot forge overlay redirects to other directories', {
+  test('an image cannot make the overlay show other directories by forging its redirect attributes', {
     skip: !existsSync('/bin/busybox') && 'needs busybox-static',
   }, async () => {
     const target = Buffer.from('/secret')

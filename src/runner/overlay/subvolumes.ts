@@ -1,5 +1,6 @@
-// Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories without btrfs. A
-// directory with its final name is complete. Names of unfinished directories begin with a dot, which no sandbox's name does.
+// Makes, copies and removes directories of a pool as a whole ("volumes"). They are btrfs subvolumes or, without btrfs, plain
+// directories. A volume with its final name is complete. The name of an unfinished volume begins with a dot, which no sandbox's
+// name does.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Batches, type Outcomes } from '#src/kit/batches.ts'
@@ -11,7 +12,7 @@ import { runSteps, type Step, step } from '../launch.ts'
 const coming = '.coming-'
 const leaving = '.leaving-'
 
-/** Maximum number of copies that are made in one batch. */
+/** Maximum number of copies in one batch. */
 const mostAtOnce = 32
 const copyTimeoutMs = 10 * 60_000
 const settleTimeoutMs = 2 * 60_000
@@ -19,8 +20,8 @@ const settleTimeoutMs = 2 * 60_000
 export const isName = (text: string) => /^[A-Za-z0-9._-]{1,255}$/.test(text) && text !== '.' && text !== '..'
 
 /**
- * Parses lines such as `0/257  16384  16384  disks/name`, which btrfs-qgroup(8) prints for subvolumes directly below a directory
- * of this name.
+ * Parses lines such as `0/257  16384  16384  disks/name`, which btrfs-qgroup(8) prints. Returns the sizes of the subvolumes that
+ * are directly in the directory of this name.
  */
 const parseSizes = (table: string, directory: string): ReadonlyMap<string, number> => {
   const sizes = new Map<string, number>()
@@ -32,7 +33,9 @@ const parseSizes = (table: string, directory: string): ReadonlyMap<string, numbe
   return sizes
 }
 
-/** Steps that change a copy before it gets its name, and steps that then write these changes to the disk. */
+/**
+ * `change`: steps that change a copy before it gets its name. `sync`: steps that then write these changes to the storage device.
+ */
 export type Changes = { change: Step[]; sync: Step[] }
 
 type Copy = { from: string; path: string; rename: Step } & Changes
@@ -58,13 +61,13 @@ export class Subvolumes {
     return new Subvolumes(launcher, directory, areSubvolumes)
   }
 
-  /** Path of a volume. Throws for text that is not a plain name, because it could lead out of the directory. */
+  /** Path of a volume. Throws if `name` is not a plain name, because its path could then be outside of the pool. */
   pathOf(name: string) {
     if (!isName(name)) throw new Error(`${JSON.stringify(name.slice(0, 128))} is no name here.`)
     return join(this.#directory, name)
   }
 
-  /** Lists the names of all directories, including unfinished and half-removed directories. */
+  /** Lists the names of all volumes, also of unfinished and half-removed ones. */
   list() {
     return readdir(this.#directory)
   }
@@ -78,7 +81,10 @@ export class Subvolumes {
     return this.areSubvolumes ? [step.limit(path, bytes)] : []
   }
 
-  /** Copies the directory at `from`. The changes are made before the copy gets its name. Instant for subvolumes. */
+  /**
+   * Copies the directory at `from` to the volume `name`. `changes` are made before the copy gets this name. A copy of a
+   * subvolume takes almost no time.
+   */
   async copy(from: string, name: string, changes: (path: string) => Changes): Promise<void> {
     const unfinished = `${coming}${name}`
     const path = this.pathOf(unfinished)
@@ -86,7 +92,8 @@ export class Subvolumes {
     try {
       await (this.areSubvolumes ? this.#copies.run(copy) : this.#copyFiles(copy))
     } catch (error) {
-      // On a full disk a copy succeeds but cannot be changed. If its removal fails too, the next opening of the pool removes it.
+      // On a full disk a copy can be made but not changed, so it is removed. If that fails too, the pool removes it when it is
+      // opened next.
       await this.remove(unfinished).catch(() => {})
       throw error
     }
@@ -99,9 +106,9 @@ export class Subvolumes {
   }
 
   /**
-   * Snapshots, changes and syncs a batch of copies together. Each snapshot and each sync commits the file system. At each commit
-   * the kernel counts again which data a changed copy shares with others, which is slow. The first sync of a batch commits the
-   * changes of all its copies.
+   * Makes, changes and syncs several copies together. Each snapshot and each sync commits the file system, and the kernel then
+   * counts again which data the changed copies share. That is slow. In a batch, the first sync commits the changes of all
+   * copies, so the others are fast.
    */
   async #snapshotAll(copies: readonly Copy[]): Promise<Outcomes> {
     const failures = new Map<Copy, unknown>()
@@ -125,7 +132,7 @@ export class Subvolumes {
     return Promise.allSettled(copies.map((copy) => failures.has(copy) && Promise.reject(failures.get(copy))))
   }
 
-  /** Resolves when all volumes that were copied before this call have their names on the disk. */
+  /** Resolves when the names of all volumes that were copied before this call are safe on the storage device. */
   settle(): Promise<void> {
     return this.#settling.run()
   }
@@ -133,11 +140,12 @@ export class Subvolumes {
   async #settleNow(): Promise<void> {
     if (!this.areSubvolumes)
       return void (await runCommand(['sync', '--file-system', this.#directory], { timeoutMs: settleTimeoutMs }))
-    // A snapshot is durable once made, so only its name is synced here. The steps that change a copy sync what they write.
+    // Only names are synced here. The data of a snapshot is safe as soon as the snapshot is made, and steps that change a copy
+    // sync their own writes.
     await runSteps(this.#launcher, [step.sync(this.#directory)])
   }
 
-  /** Bytes of a volume, as its disk limit counts them; undefined if the kernel does not count them. */
+  /** Returns the bytes of a volume as its size limit counts them. Undefined if the kernel does not count them. */
   async sizeOf(name: string): Promise<number | undefined> {
     if (!this.areSubvolumes) return undefined
     const path = this.pathOf(name)
@@ -146,14 +154,17 @@ export class Subvolumes {
     return referenced === undefined ? undefined : Number(referenced)
   }
 
-  /** Bytes of every volume, read by one process. Empty if the kernel does not count them or does not report their names. */
+  /**
+   * Returns the bytes of every volume, by name. One process reads them all. Empty if the kernel does not count them or does not
+   * report names.
+   */
   async sizes(): Promise<ReadonlyMap<string, number>> {
     if (!this.areSubvolumes) return new Map()
     const table = await runCommand(['btrfs', 'qgroup', 'show', '--raw', this.#directory]).catch(() => '')
     return parseSizes(table, basename(this.#directory))
   }
 
-  /** Removes a volume. Atomic, even if killed. No error if the volume does not exist. */
+  /** Removes a volume. After a kill, the volume is either complete or gone. No error if the volume does not exist. */
   async remove(name: string): Promise<void> {
     if (this.areSubvolumes) return runSteps(this.#launcher, [step.deleteSubvolume(this.pathOf(name))])
     const going = this.pathOf(`${leaving}${name.replace(leaving, '')}`)

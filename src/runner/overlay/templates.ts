@@ -1,10 +1,10 @@
-// Templates: images made from sandboxes' disks. The base image of a template is never a template itself.
+// Templates are images that were made from disks of sandboxes. The base image of a template is never itself a template.
 import type { StoragePool } from './pool.ts'
 
-/** The base image, and the bytes that the template adds to it if known. */
+/** `base`: the base image of the template. `sizeBytes`: what the template adds to it, if known. */
 export type Template = { base: string; sizeBytes?: number }
 
-/** Reads a template from the disk; undefined if there is none. */
+/** Reads what is recorded about a template. Undefined if there is no template of this name. */
 export const findTemplate = async (pool: StoragePool, image: string): Promise<Template | undefined> => {
   const base = await pool.baseOf({ template: image })
   if (base === undefined) return undefined
@@ -22,7 +22,7 @@ export const listTemplates = async (pool: StoragePool): Promise<({ image: string
   return (await Promise.all(all)).flat()
 }
 
-/** The base images of all templates except `except`. This is fast, because it starts no process. */
+/** Lists the base images of all templates other than `except`. Starts no process, so it is fast. */
 export const listBases = async (pool: StoragePool, except?: string): Promise<string[]> => {
   const others = (await pool.listTemplates()).filter((image) => image !== except)
   const bases = await Promise.all(others.map((image) => pool.baseOf({ template: image })))

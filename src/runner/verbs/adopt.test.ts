@@ -1,4 +1,5 @@
-// A runner that is killed, and its successor. Needs root; without root the suite is skipped.
+// Tests what a runner does with the sandboxes of an earlier runner that was killed or has ended. Needs root; without root the
+// suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
@@ -22,7 +23,10 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     await box[Symbol.asyncDispose]()
   })
 
-  /** Kills the first process of a sandbox. The kernel then ends all other processes of the sandbox first. */
+  /**
+   * Kills the first process of a sandbox and waits until it has ended. The kernel ends all other processes of the sandbox before
+   * that.
+   */
   const end = async (init: ProcessIdentity) => {
     signalProcess(init, 'SIGKILL')
     assert.ok(await waitUntilGone(init, 10_000))
@@ -48,7 +52,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('the next runner moves agents’ sockets from the old place; only the gate’s group may connect', async () => {
+  test('a new runner moves agents’ sockets to their new directory, where only the gate’s group may connect', async () => {
     const { sandboxId } = await box.started()
     await box.close()
     const { sockets, formerSockets } = placesOf(box.instance, join(box.directory, 'runner'))
@@ -68,7 +72,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('a sandbox that ended while no runner ran is stopped with a cause, and can be started again', async () => {
+  test('if a sandbox ends while no runner runs, the next runner sets its end’s cause and can start it again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo kept > /root/file')
@@ -87,7 +91,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a sandbox started without its own range of host ids gets one when the next runner starts it again', async (t) => {
+  test('a sandbox that shared its user ids with all others gets its own ids at its next start', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     await box.close()
     box.use(await openTestHostIn(box.instance, box.directory, { mapsOwners: false }))
@@ -111,12 +115,12 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a sandbox whose start a runner restart interrupted is stopped without a cause, and can start again', async () => {
+  test('if a restart of the runner interrupts a start, the sandbox is stopped without a cause and can start', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const init = identityOf(box.pidOf(sandboxId))
     await box.close()
-    // The journal as it is between the launch and the last write to `run.json`.
+    // Makes the journal as it is between the launch and the last write to `run.json`.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { pid: _, startTime: __, ...run } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify(run))
@@ -130,7 +134,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('after a restart of the machine, the next runner gives the restart as the cause of a sandbox’s end', async () => {
+  test('after a restart of the machine, the cause of each running sandbox’s end is that restart', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.close()
@@ -151,7 +155,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     await box.host.destroy(assignment.sandboxId)
   })
 
-  test('the next runner removes a sandbox with a damaged spec, and a disk without a journal', async () => {
+  test('a new runner removes a sandbox whose `spec.json` is damaged, and a disk without a journal', async () => {
     const { sandboxId } = await box.started()
     await box.close()
     writeFileSync(specOf(sandboxId), '{"assignm')
@@ -179,15 +183,15 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
         const pids = await box.cgroupOf(sandboxId).pids()
         if (status === 'started') {
           const here = await box.run(sandboxId, 'echo here').catch((error: unknown) => {
-            // The killed process may not have ended yet when the next runner examines the sandbox. That runner notices the end a
-            // moment later.
+            // The killed runner's process of this sandbox may end only after the new runner has examined the sandbox. The new
+            // runner then notices the end a moment later, and the command fails.
             if (verb === 'start') throw error
           })
           if (here) assert.equal(here.output, 'here')
           else while (box.host.get(sandboxId)?.status === 'started') await delay(10)
         } else assert.deepEqual(pids, [], `${afterMs} ms: ${status}`)
         if (status === undefined) assert.deepEqual(await box.tracesOf(sandboxId), [], `${afterMs} ms`)
-        // After the restart control requests the verb again, and it must succeed.
+        // After a real restart, too, control would request the verb again. This time it must succeed.
         if (verb === 'destroy') await box.host.destroy(sandboxId)
         else await box.host[verb](assignment)
         assert.equal(box.host.get(sandboxId)?.status, { start: 'started', stop: 'stopped', destroy: undefined }[verb])

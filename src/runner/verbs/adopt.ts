@@ -1,6 +1,6 @@
-// The first work of a new runner: it examines the host and brings it in line with the journal. A sandbox in the journal that runs
-// is adopted. A sandbox in the journal that does not run is stopped with a reason. Everything that is in no journal is removed.
-// All of this is logged.
+// The first work of a new runner: it brings the host in line with the journal. A sandbox in the journal that runs is adopted. A
+// sandbox in the journal that has ended is stopped, with the cause of its end. Everything else that belongs to sandboxes is
+// removed. All changes are logged.
 import { readdir } from 'node:fs/promises'
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { settlesWithin } from '#src/kit/settles-within.ts'
@@ -44,21 +44,21 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     if (found.isAlive) return found.adopted
 
     const cause = found.cause ?? (await causeOfEnd(machine, spec.assignment.memoryGiB, run))
-    // Does not release the network: a later call of `sweep` releases it together with other unused networks.
+    // The network is not released here: a later call of `sweep` releases it together with other unused networks.
     await clearSandbox(machine, sandboxId, undefined)
-    // The disk of an archived sandbox is in the archive. A disk that still exists was not removed yet, or was only half
-    // restored.
+    // An archived sandbox has its disk in the archive. A disk on this host is left from an interrupted archive or an interrupted
+    // restore, so it is removed.
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
     machine.log.info({ sandboxId, cause }, 'ended while no runner looked')
-    // An interrupted start does not count as an end, so no cause is recorded. The keeper starts a sandbox without a cause again
-    // if control still wants it started.
+    // If the start was interrupted, the sandbox gets no cause, because it did not end by itself. If control still wants a
+    // sandbox without a cause started, the keeper (keeping/keeper.ts) starts it again.
     const wasStarted = run === undefined || run.pid !== undefined
     const stopped: Spec = { assignment: spec.assignment, status: 'stopped', ...(wasStarted ? { cause } : {}) }
     await machine.journal.writeSpec(sandboxId, stopped)
     return { spec: stopped }
   } catch (error) {
-    // If one sandbox cannot be adopted, the runner still adopts the other sandboxes.
+    // If one sandbox cannot be adopted, only that sandbox gets the status `error`. The others are still adopted.
     machine.log.error({ err: error, sandboxId }, 'could not be adopted')
     return { spec: { assignment: spec.assignment, status: 'error', errorReason: reasonOf(error) } }
   }
@@ -67,7 +67,8 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
 type Liveness = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
 
 /**
- * A sandbox is alive if its PID 1 is the process that was started, and its network is whole. A paused sandbox answers no request.
+ * Finds out whether a sandbox is alive: its PID 1 is the process that was started, and its network is complete. The agent is not
+ * asked, because in a paused sandbox it answers nothing.
  */
 const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Liveness> => {
   if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }
@@ -80,16 +81,18 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
-  // Applies the network policy again. Rules may have been lost while no runner ran, and the kernel stores no domains.
+  // The network policy is applied again. Rules may have been lost while no runner ran, and the kernel does not store the names
+  // of domains.
   const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId, sandboxId)
   if (!isComplete) {
-    // The start was interrupted after the launch: network policy, entrypoint and the last write to `run.json` may be missing.
+    // The start was interrupted after the launch. The network policy, the entrypoint and the last write to `run.json` may
+    // therefore be missing, and are done here.
     await applied
     await placeTrust(machine, sandboxId, spec.assignment.authority)
     await startEntrypoint(machine, spec.assignment)
     await machine.journal.writeRun(sandboxId, { ...run, ...init })
   } else {
-    // If this fails, the kernel's earlier rules stay in force, and the sandbox continues to run.
+    // If the policy cannot be applied, the rules in the kernel stay in force and the sandbox continues to run.
     await applied.catch((err: unknown) => machine.log.error({ err, sandboxId }, 'its policy could not be applied anew'))
   }
   if (started !== spec) await machine.journal.writeSpec(sandboxId, started)
@@ -99,8 +102,8 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
 }
 
 /**
- * Freezes or thaws as `run.json` says. A sandbox that is frozen without being paused was frozen for a moment by a runner that was
- * then killed.
+ * Brings a frozen sandbox in line with `run.json`. If the file does not say that it is paused, a killed runner had frozen it
+ * only for a moment, so it is thawed.
  */
 const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = false }: Run): Promise<boolean> => {
   const cgroup = cgroupOf(machine, sandboxId)
@@ -113,7 +116,10 @@ const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = fals
 const agentAnswers = ({ agentAt, places }: Machine, sandboxId: string) =>
   settlesWithin(agentAt(socketOf(places, sandboxId)).info(), agentAnswersWithinMs)
 
-/** Removes everything on the host that carries the name of a sandbox without a journal. Returns these names. */
+/**
+ * Removes everything on the host that has the name of a sandbox which is not in the journal. Returns the names of these
+ * sandboxes.
+ */
 const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<string[]> => {
   const { journal, pool, places, cgroups } = machine
   const withoutSpec = (await journal.list()).filter((id) => !known.has(id))
@@ -130,7 +136,7 @@ const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<stri
     try {
       await destroySandbox(machine, id, undefined, await journal.owesArchives(id))
     } catch (error) {
-      // The error is only logged. The leftover stays, and the next runner tries to remove it again.
+      // The error is only logged. The next runner tries to remove this sandbox's things again.
       machine.log.error({ err: error, id }, 'what no journal knows could not be removed')
     }
   })

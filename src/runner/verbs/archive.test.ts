@@ -1,4 +1,4 @@
-// Archiving and restoring real sandboxes. Needs root; without root the suite is skipped.
+// Tests archives and restores of real sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -53,7 +53,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
   const fill = `rm /bin/tail; mkdir -p /root/d; echo kept > /root/d/file; ls -la /bin > /root/list; stat -c %a /root/d;
     dd if=/dev/urandom of=/root/big bs=1M count=6 2>/dev/null; hostname >> /etc/hosts`
 
-  test('an archive is refused if files that share contents would not fit on the disk without sharing', async () => {
+  test('an archive is refused if its files, stored without shared contents, would not fit on the disk again', async () => {
     const assignment = await box.started({ diskGiB: 0.125 })
     const { sandboxId } = assignment
     await said(assignment, 'dd if=/dev/zero of=/root/a bs=1M count=50')
@@ -72,7 +72,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'ls /root'), 'a\nb\nb2')
   })
 
-  test('archiving removes a sandbox’s disk from the host, and the next start restores it as it was', async () => {
+  test('an archive removes a sandbox’s disk from the host, and the next start restores the disk unchanged', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await said(assignment, fill)
@@ -103,14 +103,14 @@ suite('archive and restore', { skip: needsRoot }, () => {
     await box.host.archive(archived(assignment))
     const back = brought(archived(assignment))
     await box.host.start(back)
-    // After a reported start control may remove the archive, so the next start must work without it.
+    // When the start is reported, control may remove the archive. The next start must therefore work without it.
     const { archive: _, ...withoutArchive } = back
     await box.cutPower()
     await box.host.start({ ...withoutArchive, generation: 9 })
     assert.equal(await said(assignment, 'cat /root/d/file; stat -c %s /root/big'), 'kept\n6291456')
   })
 
-  test('paused and stopped sandboxes can be archived, and a second archive replaces the first', async () => {
+  test('paused and stopped sandboxes can be archived, and a second archive replaces the first one', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.pause({ ...assignment, generation: 2, target: 'paused' })
@@ -130,14 +130,14 @@ suite('archive and restore', { skip: needsRoot }, () => {
     await said(assignment, fill)
     await box.host.archive(archived(assignment))
     const there = brought(archived(assignment))
-    // After the destroy this host has no journal of the sandbox, so it stands for another runner.
+    // After the destroy this host has nothing of the sandbox left, so it can play the part of another runner.
     await box.host.destroy(assignment.sandboxId)
     assert.equal(box.host.get(assignment.sandboxId), undefined)
     await box.host.start(there)
     assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
   })
 
-  test('if the archive store fails, the archive is refused, and the sandbox is stopped with its disk', async () => {
+  test('if the archive store fails, the archive is refused, and the sandbox is stopped and keeps its disk', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     const place = join(box.directory, 'archive')
@@ -176,7 +176,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
   })
 
-  test('a delete aborts an archive that is running, and nothing is left of the disk or the archive', async () => {
+  test('a delete aborts a running archive, and nothing of the sandbox’s disk and archive is left', async () => {
     const assignment = await box.started()
     await said(assignment, 'dd if=/dev/urandom of=/root/big bs=1M count=40 2>/dev/null')
     const began = Promise.withResolvers<void>()
@@ -189,7 +189,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
     assert.equal(existsSync(store(assignment)), false)
   })
 
-  test('a delete does not wait for a failing archive store; the next runner removes the archive', async () => {
+  test('a delete does not wait for a failing archive store; a later runner removes the archive', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.archive(archived(assignment))

@@ -1,5 +1,5 @@
-// Moves the disk of a stopped sandbox into the archive store. The journal records the archive before the local disk is removed.
-// The next runner finishes an interrupted archive, or repeats it under the same name.
+// Moves the disk of a stopped sandbox into the archive store. The archive is recorded in the journal before the disk is removed
+// from this host. If the runner is killed, the next runner removes the disk, or repeats the archive under its old name.
 
 import { ArchiveFailed } from '#src/runner/archive/failed.ts'
 import { packDisk } from '#src/runner/archive/pack.ts'
@@ -14,7 +14,8 @@ import type { Assignment, Progress } from '#src/wire/runner-link.ts'
 export type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
 
 /**
- * Stores the disk as an archive. When this resolves, the archive is whole and recorded in the journal. The disk is still there.
+ * Stores a copy of the disk as an archive. When this resolves, the archive is complete and recorded in the journal. The disk is
+ * still on this host.
  */
 export const archiveDisk = async (
   { journal, pool, archiveStore: store }: Machine,
@@ -42,14 +43,14 @@ export const archiveDisk = async (
 }
 
 /**
- * Maximum number of directories in an archived disk. For each directory that tar restores, it searches all earlier
- * directories, so more would take minutes.
+ * Maximum number of directories in an archived disk. tar compares each directory that it restores with all earlier ones, so a
+ * restore of more would take minutes.
  */
 const mostDirectories = 250_000
 
 /**
- * Throws if the archived disk would not fit into its limit when restored. An archive stores contents that files share once per
- * file, so the restored disk needs more space.
+ * Throws if the disk could not be restored from an archive. An archive stores contents that several files share once per file,
+ * so a restored disk needs more space and might exceed its limit.
  */
 export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Number.POSITIVE_INFINITY): void => {
   if (directories > mostDirectories) {
@@ -62,10 +63,10 @@ export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Numb
   throw new ArchiveFailed('disk', reason)
 }
 
-/** Removes what an archived sandbox no longer needs: its disk, and older archives. */
+/** Removes what a sandbox no longer needs after an archive: its disk on this host, and its older archives. */
 export const finishArchiving = async (machine: Machine, sandboxId: string, keep: string): Promise<void> => {
   await machine.pool.remove(sandboxId)
-  // If this fails, older archives only waste space in the store. The next archive or the delete removes them.
+  // If the store fails, older archives only waste space in it. The next archive or a delete of the sandbox removes them.
   await removeArchives({ store: machine.archiveStore, sandboxId, keep }).catch((err: unknown) =>
     machine.log.warn({ err, sandboxId }, 'older archives could not be removed'),
   )

@@ -1,4 +1,5 @@
-// Tests of new sizes (processors, memory, disk) for running sandboxes. Needs root; without root the suite is skipped.
+// Tests new sizes (processors, memory, disk) for running, paused and stopped sandboxes. Needs root; without root the suite is
+// skipped.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +24,7 @@ suite('resizing a sandbox', { skip: needsRoot }, () => {
     return Number(output) / 1024 ** 3
   }
 
-  test('a new memory size changes a sandbox’s limit of processes, also the one that programs see', async () => {
+  test('a new memory size changes a sandbox’s limit of processes, and also the limit that programs read', async () => {
     const assignment = await box.started({ memoryGiB: 0.25 })
     const { sandboxId } = assignment
     const seen = async () => {
@@ -41,7 +42,7 @@ suite('resizing a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a resize below the memory in use is refused with both numbers, and changes no other size', async () => {
+  test('a resize below the memory in use is refused with both numbers, and all sizes stay as they were', async () => {
     const assignment = await box.started({ memoryGiB: 0.5, cpu: 1 })
     const { sandboxId } = assignment
     await box.run(sandboxId, 'dd if=/dev/zero of=/dev/shm/held bs=1M count=200 2>/dev/null')
@@ -62,7 +63,7 @@ suite('resizing a sandbox', { skip: needsRoot }, () => {
     assert.equal(await memoryLimit(sandboxId), 0.125)
   })
 
-  test('/dev/shm has half of a sandbox’s memory, also after a resize while paused, and at least its contents', async () => {
+  test('/dev/shm has half of a sandbox’s memory, also after a resize; a resize below its contents is refused', async () => {
     const assignment = await box.started({ memoryGiB: 0.5 })
     const { sandboxId } = assignment
     const size = async () => {
@@ -98,7 +99,7 @@ suite('resizing a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
   })
 
-  test('a resized stopped sandbox has its new disk and memory after its next start', async () => {
+  test('a stopped sandbox that is resized has its new disk and memory sizes after its next start', async () => {
     const assignment = await box.started({ diskGiB: 0.03125 })
     const { sandboxId } = assignment
     await box.host.stop(assignment)
@@ -108,7 +109,7 @@ suite('resizing a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
   })
 
-  test('changed variables are in the journal before the change is reported, and the next runner has them', async () => {
+  test('changed variables are in the journal before the change is reported, so the next runner has them', async () => {
     const assignment = await box.started({})
     const { sandboxId } = assignment
     const wanted = { ...assignment, generation: 2, env: { A: '1' }, unsetEnv: ['LANG'] }

@@ -1,4 +1,4 @@
-// Applies a newer assignment to a running or paused sandbox without a restart.
+// Applies a newer assignment to a running or paused sandbox, without restarting the sandbox.
 import { isDeepStrictEqual } from 'node:util'
 import { MemoryInUse } from '#src/runner/cgroup/cgroup.ts'
 import { GiB, sharedMemoryBytes } from '#src/runner/cgroup/sandbox-limits.ts'
@@ -13,9 +13,9 @@ import { startEntrypoint } from './entrypoint.ts'
 import { placeTrust } from './trust.ts'
 
 /**
- * Applies the assignment to a running sandbox. The journal is written last, and only a refusal or a change of variables waits for
- * that write. If a power cut or a new runner finds the old entry, control sends the assignment again. If one new size is refused,
- * all sizes stay unchanged.
+ * Applies the assignment to a sandbox. If one new size is refused, all sizes stay unchanged. The journal is written last.
+ * Usually nothing waits for that write, because control sends the assignment again if the entry is lost. Only a refusal or a
+ * change of variables waits for it.
  */
 export const changeSandbox = async (
   machine: Machine,
@@ -27,7 +27,7 @@ export const changeSandbox = async (
   if (isDeepStrictEqual(assignment, wanted)) return spec
   const { sandboxId } = wanted
   const { network, organizationId } = wanted
-  // A warm sandbox that is claimed gets its organization here.
+  // If a warm sandbox is claimed, it gets its organization here.
   if (!isDeepStrictEqual(assignment.network, network) || assignment.organizationId !== organizationId)
     await machine.network.apply(slot, network, organizationId, sandboxId)
   const refused = await resize(machine, assignment, wanted, init)
@@ -39,8 +39,8 @@ export const changeSandbox = async (
     status: 'started',
     ...(refused === undefined ? {} : { refused }),
   }
-  // A change of variables is on the disk before its caller gets an answer. Otherwise a runner that is killed afterwards would
-  // lose the variables. A claim need not wait: no call reaches the sandbox before its runner has the generation of the claim.
+  // A change of variables must be on the disk before it is reported. Otherwise a runner that is killed afterwards would lose the
+  // variables. A claim need not wait: no call reaches the sandbox until the runner has reported the claim's generation.
   const isUpdateOfVariables = !assignment.isWarm && !hasSameVariables(assignment, wanted)
   if (refused !== undefined || isUpdateOfVariables) await machine.journal.rewriteSpec(sandboxId, changed)
   else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))
@@ -54,12 +54,12 @@ const hasSameVariables = (one: Assignment, other: Assignment): boolean =>
   isDeepStrictEqual([one.env, one.unsetEnv], [other.env, other.unsetEnv])
 
 /**
- * The assignment with fixed values for the fields that pause and resume change. Changes of these fields alone are not written to
- * the journal, because control repeats them.
+ * The assignment without the differences that pause and resume make. If only these differ, the journal is not written, because
+ * control sends them again.
  */
 const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
 
-/** Applies new sizes. Returns a sentence if the sandbox cannot have them. */
+/** Applies new sizes. Returns a sentence for the caller if the sandbox cannot have them. */
 const resize = async (
   machine: Machine,
   now: Assignment,

@@ -1,5 +1,5 @@
-// Removes everything of a sandbox in the kernel and below /run: processes, cgroup, runtime state, socket and network. Its disk
-// and journal stay. Safe at any moment, and any number of times.
+// Removes everything that a sandbox has in the kernel and below /run: processes, cgroup, runtime state, socket and network. Its
+// disk and journal stay. May be called at any moment and repeatedly.
 import { rm } from 'node:fs/promises'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import { socketOf } from '#src/runner/machine/places.ts'
@@ -8,7 +8,7 @@ import { showNothing } from '#src/runner/shown/show.ts'
 
 export const clearSandbox = async (machine: Machine, sandboxId: string, slot: Slot | undefined) => {
   const cgroup = cgroupOf(machine, sandboxId)
-  // The kill comes first and is awaited: nothing else may be removed while a process still uses it.
+  // The processes are killed first, because nothing else may be removed while a process uses it.
   await cgroup.kill()
   await machine.runtime.forget(sandboxId)
   showNothing(machine, sandboxId)

@@ -1,5 +1,5 @@
-// Removes a sandbox and everything it had. Once its journal entry is disowned, nothing can bring the sandbox back. A runner that
-// is killed during a destroy leaves only files for the next runner to remove.
+// Removes a sandbox and everything it had. When its journal entry is disowned, the destroy can no longer fail halfway: if the
+// runner is killed afterwards, the next runner removes the files that are left.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import { removeArchives } from '#src/runner/archive/remove.ts'
@@ -7,12 +7,12 @@ import type { Machine } from '#src/runner/machine/machine.ts'
 import type { Slot } from '#src/runner/network/pool.ts'
 import { clearSandbox } from './clear.ts'
 
-/** A slow or failing store delays a destroy by at most this time. */
+/** Maximum time by which an archive store that is slow or fails delays a destroy. */
 const archivesGoWithinMs = 2_000
 
 /**
- * Destroys a sandbox. Its archives are removed only on control's request: a sandbox that this runner has lost may exist on
- * another runner.
+ * Destroys a sandbox. `withArchives` is true only if control has requested the destroy. A sandbox that merely this runner has
+ * lost may exist on another runner, which needs the archives.
  */
 export const destroySandbox = async (
   machine: Machine,
@@ -29,7 +29,10 @@ export const destroySandbox = async (
   else await journal.forget(sandboxId)
 }
 
-/** Tries once to remove the archives of a destroyed sandbox. If that fails, a later call tries again. */
+/**
+ * Tries once to remove the archives of a destroyed sandbox. If the store fails, the journal still says that they have to be
+ * removed, and a later call tries again.
+ */
 const removeOwedArchives = async (machine: Machine, sandboxId: string): Promise<void> => {
   try {
     await removeArchives({ store: machine.archiveStore, sandboxId })

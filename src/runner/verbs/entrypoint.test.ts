@@ -1,4 +1,4 @@
-// The entrypoint in real sandboxes (needs root, or is skipped), and with an agent that does not answer.
+// Tests the entrypoint: in real sandboxes (needs root, otherwise skipped), and with an agent that does not answer.
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { startEntrypoint } from './entrypoint.ts'
 
-/** An entrypoint that writes a line about each run to the sandbox's disk and keeps running. */
+/** An entrypoint that appends a line to a file on the sandbox's disk at each run, and then keeps running. */
 const noting = ['/bin/sh', '-c', 'echo "$USER $PWD $OWN $IMAGE" >> /root/runs; exec sleep 1000']
 
 suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
@@ -27,7 +27,7 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
 
   const jobsOf = (sandboxId: string) => agentAt(box.host.get(sandboxId)!.socketPath).jobs.list()
 
-  /** Waits for `count` runs and returns the line of each. */
+  /** Waits until the file has `count` lines, one for each run of the entrypoint. Returns the lines. */
   const runsOf = async (sandboxId: string, count: number): Promise<string[]> => {
     let runs: string[] = []
     await until(async () => {
@@ -71,7 +71,7 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
     }
   })
 
-  test('the entrypoint of a warm sandbox runs once, at the claim, with the new owner’s environment', async () => {
+  test('the entrypoint of a warm sandbox runs once, at the claim, with the environment of the new owner', async () => {
     const warm = await box.started({ user: 'root', isWarm: true, entrypoint: noting })
     const { isWarm: _, ...claimed } = { ...warm, generation: 2, env: { OWN: 'claimed' } }
     const { sandboxId } = warm
@@ -84,14 +84,15 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the entrypoint runs once and keeps running if the runner is killed during the start', async () => {
+  test('the entrypoint runs once and keeps running, even if the runner is killed during the start', async () => {
     await box.close()
     const killable = await KillableRunner.open(box)
     const assignment = box.assignment({ user: 'root', entrypoint: noting })
     const { sandboxId } = assignment
     await killable.does({ verb: 'start', assignment })
     await killable.kill()
-    // A runner that was killed before its last write to `run.json`. The next runner cannot know how far the start had come.
+    // Makes the journal of a runner that was killed before its last write to `run.json`. The next runner cannot know how far the
+    // start had come.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { bootId, slot } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify({ bootId, slot }))
@@ -107,7 +108,7 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the entrypoint has its image’s directory and environment; the sandbox’s variables override them', async () => {
+  test('the entrypoint has its image’s directory and environment, except variables that the sandbox sets', async () => {
     await box.close()
     const config = { entrypoint: noting, env: { IMAGE: 'says', OWN: 'image' }, user: 'root', workdir: '/tmp' }
     const rootfsOf = () => join(box.directory, 'small')
@@ -119,7 +120,7 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
 })
 
 suite('the entrypoint, if the agent does not answer or fails', () => {
-  /** Starts an entrypoint with an agent that answers `answer`. `asked` resolves when the agent has the request. */
+  /** Starts an entrypoint with an agent whose answer is `answer`. `asked` resolves when the agent has received the request. */
   const startWith = (answer: Promise<never>) => {
     const lines: string[] = []
     const asked = Promise.withResolvers<void>()
@@ -147,7 +148,7 @@ suite('the entrypoint, if the agent does not answer or fails', () => {
     return { started, asked: asked.promise, said: () => lines.map((line) => JSON.parse(line).msg) }
   }
 
-  test('an agent that does not answer for the entrypoint delays a start by 10 s at most, which is logged', async (t) => {
+  test('an agent that does not answer about the entrypoint delays a start by at most 10 s; that is logged', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const answer = Promise.withResolvers<never>()
     const { started, asked, said } = startWith(answer.promise)
@@ -167,7 +168,7 @@ suite('the entrypoint, if the agent does not answer or fails', () => {
     assert.deepEqual(said().slice(1), ['its entrypoint could not be run'])
   })
 
-  test('an agent that cannot run the entrypoint does not prevent a start, and that is logged once', async () => {
+  test('if the agent cannot run the entrypoint, the start succeeds anyway, and one line is logged', async () => {
     const { started, said } = startWith(Promise.reject(new Error('gone')))
     await started
     assert.deepEqual(said(), ['its entrypoint could not be run'])

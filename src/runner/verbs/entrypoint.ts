@@ -1,6 +1,6 @@
-// Runs the sandbox's entrypoint, once at each start. The agent knows whether the entrypoint has run, so repeated calls are
-// safe. A failed entrypoint changes nothing else. A start, a claim or an adoption waits for this call. So this call waits for
-// the agent only as long as any first call to an agent does.
+// Runs the entrypoint of a sandbox, once per start. The agent remembers whether the entrypoint has run, so repeated calls are
+// safe. If the entrypoint fails, nothing else changes. A start, a claim or an adoption waits for this call, so its wait for the
+// agent has a time limit.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
@@ -18,7 +18,7 @@ type Parts = Pick<Machine, 'agentAt' | 'places' | 'log'> & {
 export const startEntrypoint = async (parts: Parts, assignment: Assignment): Promise<void> => {
   const { pool, images, agentAt, places, log } = parts
   const { sandboxId, entrypoint = [], isWarm = false, image } = assignment
-  // A warm sandbox has no owner yet: its entrypoint runs at the claim, with the owner's environment.
+  // A warm sandbox has no owner yet. Its entrypoint runs when the sandbox is claimed, with the owner's environment.
   if (entrypoint.length === 0 || isWarm) return
   const start = async () => {
     const config = images.configOf?.((await pool.baseOf({ sandboxId })) ?? image)
@@ -27,7 +27,7 @@ export const startEntrypoint = async (parts: Parts, assignment: Assignment): Pro
     await startInside({ assignment: { ...assignment, env }, agent }, entrypoint, config?.workdir)
   }
   const starting = start().catch((err: unknown) => log.info({ err, sandboxId }, 'its entrypoint could not be run'))
-  // If the agent answers again later, it still has the request and starts the entrypoint then.
+  // The agent has the request even if it does not answer in time. When it answers again, it starts the entrypoint.
   if (!(await settlesWithin(starting, answersWithinMs)))
     log.info({ sandboxId }, 'its entrypoint does not start in time')
 }

@@ -1,5 +1,5 @@
-// Runs a first command in a sandbox of a warm pool, before the sandbox is claimed. What a first command has to load (the shell,
-// the users file, the agent's first fork) is then in memory. A failure changes nothing.
+// Runs a command in a warm sandbox before the sandbox is claimed. What every first command has to load (the shell, the users
+// file, the agent's first fork) is then in memory, so the owner's first command is faster. A failure is ignored.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
@@ -7,7 +7,7 @@ import { socketOf } from '#src/runner/machine/places.ts'
 import type { Agent, RunningCommand } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 
-/** Shells in the order in which `process/execute` tries them. */
+/** Shells, in the order in which the call `process/execute` tries them. */
 const shells = ['bash', 'sh'] as const
 const withinMs = 2000
 

@@ -1,4 +1,4 @@
-// Forks, and templates made of sandboxes, on this machine. Needs root; without root the suite is skipped.
+// Tests forks of sandboxes, and snapshots that are made of sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -48,7 +48,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     assert.equal(await said(grandchild, 'cat /root/file'), 'two')
   })
 
-  test('a stopped or a paused sandbox can be forked, and stays stopped or paused', async () => {
+  test('a stopped or paused sandbox can be forked, and is stopped or paused afterwards', async () => {
     const parent = await box.started()
     await said(parent, 'echo kept > /root/file')
     await box.host.pause({ ...parent, generation: 2, target: 'paused' })
@@ -62,7 +62,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     assert.equal(box.host.get(parent.sandboxId)?.status, 'stopped')
   })
 
-  test('forks made while a program writes have no gap in its data, and the program loses nothing', async () => {
+  test('after a fork during writes, the fork’s data has no gap and the writing program loses nothing', async () => {
     const parent = await box.started()
     await said(parent, '(i=0; while [ ! -e /dev/shm/end ]; do i=$((i+1)); echo $i; done > /root/log) 2>&1 &')
     const children = Array.from({ length: 6 }, () => childOf(parent))
@@ -70,7 +70,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     await said(parent, 'echo > /dev/shm/end; sleep 0.1')
     for (const one of [parent, ...children]) {
       const lines = (await said(one, 'cat /root/log')).split('\n')
-      // The last line of a copy may be half written, as after a crash.
+      // The last line in a copy may be incomplete, as after a crash.
       if (one !== parent) lines.pop()
       assert.deepEqual(
         lines.findIndex((line, index) => line !== String(index + 1)),
@@ -94,7 +94,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     )
   })
 
-  test('a fork starts with its parent’s disk as it was when it was copied, even if the parent is gone', async () => {
+  test('a fork starts with its parent’s disk as it was at the time of the copy, even if the parent is gone', async () => {
     const parent = await box.started()
     await box.run(parent.sandboxId, 'echo then > /root/file')
     const child = childOf(parent)
@@ -119,7 +119,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     await assert.rejects(box.host.start({ ...own, forkOf: own.sandboxId }), NotRecoverable)
   })
 
-  test('a start makes a disk only for a new sandbox; otherwise it fails if the disk is missing', async () => {
+  test('a start makes a disk only for a new sandbox; for any other sandbox it fails if the disk is missing', async () => {
     await assert.rejects(box.host.start(box.assignment({ isNew: false })), /The disk of the sandbox is gone/)
     const assignment = await box.started({ isNew: true })
     await box.host.stop(assignment)
@@ -127,7 +127,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     await assert.rejects(box.host.start({ ...assignment, isNew: false }), NotRecoverable)
   })
 
-  test('a killed runner leaves a whole fork or none, and the parent unchanged', async () => {
+  test('after a kill of the runner a fork is complete or absent, and its parent is unchanged', async () => {
     const parent = await box.started()
     await said(parent, 'dd if=/dev/zero of=/root/big bs=1M count=20 2>/dev/null; echo end > /root/file')
     for (const afterMs of [0, 4, 8, 12, 16, 24, 32, 48, 64, 90]) {
@@ -158,7 +158,7 @@ suite('a snapshot made of a sandbox', { skip: needsRoot }, () => {
   })
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
 
-  test('a snapshot starts sandboxes with the disk at that moment, even after its own sandbox is gone', async () => {
+  test('a snapshot starts sandboxes with the disk as it was, even after the snapshot’s own sandbox is gone', async () => {
     const original = await box.started()
     await said(original, 'echo then > /root/file')
     await box.host.snapshot(original.sandboxId, 'tool')

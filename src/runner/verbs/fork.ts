@@ -1,12 +1,12 @@
-// Gives a new sandbox a copy of another sandbox's current disk. A running parent is frozen during the copy and then continues.
-// The copy contains what would be on the disk if the parent had crashed at that moment.
+// Makes the disk of a new sandbox as a copy of another sandbox's ("parent's") current disk. If the parent runs, it is frozen
+// during the copy and then continues. The copy contains what would be on the disk if the parent had crashed at that moment.
 
 import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import type { Adopted } from './adopt.ts'
 import { whileHeldStill } from './pause.ts'
 
-/** Copies the parent's disk. Call this while no verb of the parent is under way. Returns the base image of the new disk. */
+/** Copies the parent's disk. No verb of the parent may be running at that time. Returns the base image of the new disk. */
 export const forkDisk = async (
   machine: Machine,
   { sandboxId, diskGiB }: Assignment,

@@ -1,10 +1,11 @@
-// Writes a key store of Java with certificates to trust. The form JKS is read by all versions of Java, and has no secret.
+// Writes a Java key store that contains certificates to trust. The format is JKS: all versions of Java can read it, and it needs
+// no secret.
 import { createHash } from 'node:crypto'
 
 const magic = 0xfeedfeed
 const version = 2
 const trustedCertificate = 2
-/** The password of the checksum. Java verifies the checksum only if it gets the password. */
+/** The password for the checksum at the end of the store. Java verifies the checksum only if a program gives it the password. */
 const password = 'changeit'
 
 const number = (value: number) => {
@@ -20,7 +21,7 @@ const text = (value: string) => {
   return Buffer.concat([length, bytes])
 }
 
-/** The certificates of a PEM file as DER. Text between them is ignored. */
+/** Returns the certificates of a PEM text, in DER format. Other text between the certificates is ignored. */
 export const certificatesIn = (pem: string): Buffer[] =>
   [...pem.matchAll(/-----BEGIN (?:TRUSTED )?CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END/g)].map(([, body = '']) =>
     Buffer.from(body, 'base64'),

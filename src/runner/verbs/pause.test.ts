@@ -1,4 +1,4 @@
-// Pausing and resuming real sandboxes. Needs root; without root the suite is skipped.
+// Tests pause and resume of real sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,8 +29,8 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
   const statusOf = ({ sandboxId }: Assignment) => box.host.get(sandboxId)?.status
   const ticksOf = (pids: readonly number[]) =>
     pids.map((pid) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ').slice(13, 15).join()).join()
-  // Reads the number in the file. The file is empty for a moment whenever the program writes the next number, so the read is
-  // repeated.
+  // A shell command that reads the number in the file. While the program replaces the number, the file is empty for a moment;
+  // the command then reads again.
   const readCount = 'n=; while [ -z "$n" ]; do read n < /dev/shm/n; done 2>/dev/null; echo $n'
   const counter = async ({ sandboxId }: Assignment) => Number((await box.run(sandboxId, readCount)).output)
   const counts = async (assignment: Assignment) => {
@@ -39,7 +39,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     return from
   }
 
-  test('no process runs in a paused sandbox, and after the resume all processes continue', async () => {
+  test('no process runs in a paused sandbox, and all of them continue after the resume', async () => {
     const assignment = await box.started()
     await box.run(assignment.sandboxId, counting)
     const before = await counts(assignment)
@@ -55,7 +55,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual(new Set(await box.cgroupOf(assignment.sandboxId).pids()), new Set(pids))
   })
 
-  test('a command that streams its output loses and repeats nothing over 50 pauses', async () => {
+  test('a command that streams its output neither loses nor repeats any of it over 50 pauses', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const command = await agentAt(box.host.get(sandboxId)!.socketPath).exec({
@@ -87,7 +87,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.equal(box.host.get(sandboxId)?.assignment.generation, 101)
   })
 
-  test('a pause may be requested twice, and the newest generation is recorded', async () => {
+  test('a sandbox that is paused may be paused again, and then has the newer generation', async () => {
     const assignment = await box.started()
     await Promise.all([box.host.pause(paused(assignment)), box.host.pause(paused(assignment))])
     await box.host.pause(paused(paused(assignment)))
@@ -107,7 +107,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
       assert.equal((await box.run(assignment.sandboxId, 'cat /root/file')).output, 'kept')
     })
 
-  test('a destroy of a paused sandbox leaves nothing', async () => {
+  test('a destroy of a paused sandbox leaves nothing of it', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.pause(paused(assignment))
@@ -116,7 +116,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('a pause of a stopped sandbox does not start it', async () => {
+  test('a pause of a stopped sandbox is ignored: the sandbox does not start', async () => {
     const assignment = await box.started()
     await box.host.stop(assignment)
     await box.host.pause(paused(assignment))
@@ -125,7 +125,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     await assert.rejects(box.host.pause(box.assignment()), /not on this runner/)
   })
 
-  test('a resize of a paused sandbox leaves it paused, and applies', async () => {
+  test('a resize of a paused sandbox takes effect and leaves the sandbox paused', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.pause(paused(assignment))
@@ -139,7 +139,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.equal(output, String(512 * 1024 ** 2))
   })
 
-  test('a killed runner leaves a paused sandbox paused, and the next runner can resume it', async () => {
+  test('after a kill of the runner a paused sandbox stays paused, and the next runner can resume it', async () => {
     await box.close()
     const killable = await KillableRunner.open(box)
     const assignment = box.assignment()
@@ -155,7 +155,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.equal(statusOf(assignment), 'started')
   })
 
-  test('a sandbox that a killed runner had frozen without a pause continues when the next runner starts', async () => {
+  test('a sandbox that a killed runner had frozen only for a moment continues when the next runner starts', async () => {
     const assignment = await box.started()
     await box.close()
     await box.cgroupOf(assignment.sandboxId).freeze()
@@ -164,7 +164,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(assignment.sandboxId, 'echo here')).output, 'here')
   })
 
-  test('a restart of the machine ends a paused sandbox, and that is its cause', async () => {
+  test('a restart of the machine ends a paused sandbox, and the sandbox’s cause says so', async () => {
     const assignment = await box.started()
     await box.host.pause(paused(assignment))
     await box.close()

@@ -1,8 +1,9 @@
 // Freezes all processes of a sandbox and keeps them in memory.
 //
-// The kernel knows what is frozen, for one boot of the machine, so nothing here waits for a disk. A note in `run.json` says that
-// the sandbox was meant to be paused. A sandbox that is frozen without this note was frozen for a moment by a runner that was
-// then killed. The note of a sandbox that is not frozen means nothing, so the order of freeze and note does not matter.
+// Only the kernel knows which sandboxes are frozen, and only until the machine restarts, so nothing here waits for a disk.
+// `run.json` notes that a sandbox was meant to be paused. If a sandbox is frozen without this note, a killed runner had frozen
+// it only for a moment. The note has no effect on a sandbox that is not frozen. Therefore it does not matter whether the sandbox
+// is frozen before or after the note is written.
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import { allSettledOrThrow } from './start.ts'
@@ -14,7 +15,7 @@ export const pauseSandbox = async (machine: Machine, sandboxId: string, running:
   return paused
 }
 
-/** Resumes a sandbox. Does nothing for a sandbox that is not paused. */
+/** Resumes a sandbox. If the sandbox is not paused, does nothing. */
 export const resumeSandbox = async (machine: Machine, sandboxId: string, running: Running): Promise<Running> => {
   if (!running.isPaused) return running
   const resumed = { ...running, isPaused: false }
@@ -22,7 +23,7 @@ export const resumeSandbox = async (machine: Machine, sandboxId: string, running
   return resumed
 }
 
-/** Freezes the sandbox while `work` runs, so that its processes write nothing to its disk. */
+/** Runs `work` while the sandbox is frozen, so that none of its processes writes to the disk meanwhile. */
 export const whileHeldStill = async <T>(
   machine: Machine,
   sandboxId: string,

@@ -1,4 +1,4 @@
-// Makes the disk of an archived sandbox again, completely or not at all. The archive stays in the store.
+// Makes the disk of an archived sandbox from the archive, completely or not at all. The archive stays in the store.
 
 import { unpackDisk } from '#src/runner/archive/unpack.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
@@ -12,7 +12,7 @@ export const restoreDisk = async (
   archive: Required<ArchiveRef>,
   { signal, onProgress }: Transfer,
 ): Promise<void> => {
-  // Remove the unfinished disk of an earlier restore whose runner was killed.
+  // If an earlier restore was interrupted, its unfinished disk still exists and is removed first.
   await pool.remove(sandboxId)
   await runSteps(launcher, pool.stepsToMakeEmpty(sandboxId, diskGiB))
   try {

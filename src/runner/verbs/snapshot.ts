@@ -1,17 +1,17 @@
-// Keeps a copy of a sandbox's current disk as a template: an image over the same base image, whose copies are new disks. A
-// running sandbox is frozen meanwhile and then continues.
+// Copies the current disk of a sandbox as a template, from which the disks of new sandboxes can be copied. If the sandbox runs,
+// it is frozen during the copy and then continues.
 
 import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
 import type { Adopted } from './adopt.ts'
 import { whileHeldStill } from './pause.ts'
 
-/** Makes the template. Call this while no verb of the sandbox is under way. Does nothing if the template exists. */
+/** Makes the template, unless it exists. No verb of the sandbox may be running at that time. */
 export const makeTemplate = async (
   machine: Machine,
   template: string,
   sandboxId: string,
   held: Adopted | undefined,
-  /** Base image of the template in place of the disk's own base image. Both must have the same files. */
+  /** Base image to record for the template instead of the disk's own base image. Both must have the same files. */
   otherBase?: string,
 ): Promise<void> => {
   const { pool } = machine

@@ -1,8 +1,8 @@
-// Makes a sandbox run as assigned, on its existing disk or a new one.
+// Starts a sandbox as its assignment says, on its existing disk or a new one.
 //
-// Order of the steps: the name of the sandbox's network is recorded before anything can use the network. The durable journal is
-// on the disk before this resolves. No process of a user runs before the network policy is in force. Independent steps run in
-// parallel, because a caller waits.
+// The order matters. The name of the sandbox's network is recorded before anything can use the network. No process of a user
+// runs before the network policy is in force. The journal is safe on the disk before this resolves. Steps that do not depend on
+// each other run in parallel, because a caller waits.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -33,22 +33,24 @@ import { startEntrypoint } from './entrypoint.ts'
 import { restoreDisk } from './restore.ts'
 import { placeTrust } from './trust.ts'
 
-/** The disk could not be restored. The archive is unchanged. */
+/** Thrown if the disk could not be restored from its archive. The archive is unchanged. */
 export class RestoreFailed extends Error {
   override readonly name = 'RestoreFailed'
 }
 
 const loginPath = readFileSync(new URL('../oci/login-path.sh', import.meta.url), 'utf8')
-/** Default PATH if neither the image nor the sandbox sets one. Equal to the agent's default (launch.c). */
+/** PATH for an image and a sandbox that set none. The agent has an equal default (launch.c). */
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** The PATH of a sandbox, unless a caller sets another one. */
+/** Returns the PATH of a sandbox: the one that it sets, otherwise the one of its image, otherwise the default. */
 const ownPathOf = ({ images }: Pick<Machine, 'images'>, { env, unsetEnv = [] }: Assignment, base: string): string => {
   const inherited = unsetEnv.includes('PATH') ? undefined : images.configOf?.(base)?.env['PATH']
   return env['PATH'] ?? inherited ?? defaultPath
 }
 
-/** Text of a login script that sets the sandbox's PATH again, because `su -` and login servers remove it from the environment. */
+/**
+ * Text of a login script that sets the sandbox's PATH again, because `su -` and login servers remove PATH from the environment.
+ */
 const loginScript = (path: string): string => `_alcove_own='${path.replaceAll("'", `'\\''`)}'\n${loginPath}`
 
 const agentAnswersWithinMs = 10_000
@@ -59,8 +61,8 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
-  // Restoring a disk may take minutes, so the network is acquired only afterwards. If the disk of an existing sandbox is lost,
-  // the start must fail here, while `run.json` still has its last run. Without that record the sandbox would count as new.
+  // For an existing sandbox, wait for the disk before a network is acquired, because a restore may take minutes. If the disk is
+  // lost, the start fails here and `run.json` still describes the last run. Without that file the sandbox would count as new.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {
@@ -75,7 +77,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
       span('launch', {}, () => launch(machine, assignment, { slot, bundle, base, ids }, rootfs, makeDisk)),
       span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
       span('network policy', {}, () => network.apply(slot, assignment.network, assignment.organizationId, sandboxId)),
-      // A copied disk must survive a power cut before its start is reported.
+      // If the disk was copied, the copy must be safe on the disk before the start is reported.
       ...(isCopied ? [span('disk settles', {}, () => machine.pool.settleDisks())] : []),
     ])
     const [init] = await allSettledOrThrow([
@@ -87,7 +89,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
     await journal.writeRun(sandboxId, { ...run, ...init })
     return { init, slot, isPaused: false }
   } catch (error) {
-    // Throws the error of the start, even if the cleanup fails too. The next start or destroy repeats the cleanup.
+    // The error of the start is thrown, even if this cleanup fails too. The next start or destroy then cleans up.
     const slot = await acquiring.catch(() => undefined)
     await clearSandbox(machine, sandboxId, slot).catch((err: unknown) =>
       machine.log.error({ err, sandboxId }, 'a failed start could not be cleared away'),
@@ -96,17 +98,17 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   }
 }
 
-/** Source of the disk of a sandbox that has no disk yet, if the source is not the image. */
+/** Where the disk of a sandbox without a disk comes from, if it does not come from the image. */
 export type DiskFrom = Transfer & {
-  /** Makes the disk as a copy of another sandbox's disk. Returns the base image. */
+  /** Makes the disk as a copy of another sandbox's disk. Returns the base image of the copy. */
   copyDisk: (() => Promise<string>) | undefined
   archive: ArchiveRef | undefined
 }
 
 type Disk = {
-  /** The base image below the disk. */
+  /** The base image of the disk. */
   base: string
-  /** The disk must be created. The launch does that as its first step, at no extra cost. */
+  /** True if the disk does not exist yet. The launch then creates it as its first step, which takes no extra time. */
   isMissing: boolean
   isCopied?: boolean
 }
@@ -154,13 +156,16 @@ const copyTemplate = async ({ pool }: Machine, { sandboxId, image, diskGiB }: As
   }
 }
 
-/** Waits for all promises even if one fails, because an undo must not run at the same time as the work. */
+/**
+ * Waits until all promises have settled, and then throws the first error if there is one. The caller may undo work after an
+ * error, so no work may still be running.
+ */
 export const allSettledOrThrow = async <const T extends readonly Promise<unknown>[]>(promises: T) => {
   await Promise.allSettled(promises)
   return Promise.all(promises)
 }
 
-/** Writes the files that the runtime reads, and records which network the sandbox uses. */
+/** Writes the files that the runtime reads, and records in `run.json` which network the sandbox uses. */
 const makeBundle = async (
   machine: Machine,
   assignment: Assignment,
@@ -215,7 +220,7 @@ const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bun
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
-/** Errors of the kernel that a sandbox can cause by the content of its disk or of a volume, with the reason for the caller. */
+/** Errors of the kernel that the content of a disk or a volume can cause. Each is followed by an explanation for the caller. */
 const causedInside = {
   'Too many levels of symbolic links': 'there is a symbolic link',
   'Not a directory': 'there is something that is not a directory',
@@ -224,7 +229,7 @@ const causedInside = {
   'File name too long': 'the name is too long',
 }
 
-/** Returns why a volume could not be mounted, if the sandbox or the volume's content is the cause. */
+/** Returns a sentence for the caller if the content of the sandbox's disk or of a volume prevents a mount. */
 const sayMount = (complaint: string): string | undefined => {
   const [, step, answer = '', about] = /^(volume|mount-point): (.*) \((.*)\)$/s.exec(complaint) ?? []
   const why = causedInside[answer as keyof typeof causedInside]
@@ -237,8 +242,8 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
   volumes.map(({ mountPath }, at) => ({ from: volumePointOf(places, at), mountPath }))
 
 /**
- * Returns the sandbox's ids on the host. The user of the image or sandbox may be a number that no file has. That number is left
- * out if the ids of the image's files already fill the map.
+ * Returns the user ids on the host that the sandbox's own ids are mapped to. A numeric user of the image or the sandbox need not
+ * own any file. If the ids of the image's files already fill the map, that user is not mapped.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,
@@ -303,7 +308,10 @@ const launch = async (
   }
 }
 
-/** Writes the sandbox's own files of /etc. The sandbox may change the files but never sees their directory. */
+/**
+ * Steps that write the sandbox's own files of `/etc`. The sandbox may change these files but cannot see the directory that
+ * contains them.
+ */
 const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], login: string): Step[] => {
   const hosts = `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t${hostname}\n`
   return [
@@ -311,14 +319,14 @@ const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], log
     step.newFile(join(etc, 'hosts'), uidBase, hosts),
     step.newFile(join(etc, 'machine-id'), uidBase, `${randomUUID().replaceAll('-', '')}\n`),
     step.file(join(etc, loginPathScript), uidBase, login),
-    // Written at each start, because the host may have moved to another network.
+    // This file is written at each start, because the host's resolvers may have changed.
     step.file(join(etc, 'resolv.conf'), uidBase, resolvers.map((address) => `nameserver ${address}\n`).join('')),
   ]
 }
 
 /**
- * Throws unless the agent answers, which proves that PID 1 runs. Its socket listens before PID 1 runs, so the request can be
- * sent immediately.
+ * Throws if the agent does not answer. An answer proves that PID 1 runs. The agent's socket exists before PID 1 runs, so the
+ * request can be sent immediately.
  */
 const checkAgentAnswers = async ({ agentAt, places }: Machine, sandboxId: string) => {
   const answer = agentAt(socketOf(places, sandboxId)).info()

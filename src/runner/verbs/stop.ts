@@ -1,5 +1,5 @@
-// Ends a sandbox and keeps its disk. A stop that is not forced sends SIGTERM and waits ten seconds. Then all remaining processes
-// are killed.
+// Ends a sandbox and keeps its disk. Unless the stop is forced, all processes get SIGTERM and ten seconds to end. Processes that
+// remain are killed.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Spec } from '#src/runner/machine/journal.ts'
@@ -10,10 +10,10 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { clearSandbox } from './clear.ts'
 
 const graceMs = 10_000
-/** How long, after the grace period, the runner waits for the agent's answer. */
+/** How long the runner waits for the agent's answer after these ten seconds. */
 const answerMs = 2_000
 
-/** Stops a sandbox. `hurry` ends the grace period early, because a forced stop or a destroy was requested meanwhile. */
+/** Stops a sandbox. `hurry` resolves if a forced stop or a destroy is requested meanwhile; the waiting time then ends early. */
 export const stopSandbox = async (
   machine: Machine,
   assignment: Assignment,
@@ -29,9 +29,9 @@ export const stopSandbox = async (
 }
 
 const askToEnd = async (machine: Machine, sandboxId: string, hurry: AbortSignal) => {
-  // Resume a paused sandbox first, because its frozen agent cannot receive the request to end.
+  // A paused sandbox is thawed first, because its agent is frozen too and could not receive the request.
   await cgroupOf(machine, sandboxId).thaw()
   const agent = machine.agentAt(socketOf(machine.places, sandboxId))
-  // Whatever the agent answers, the remaining processes are killed afterwards.
+  // Processes that remain are killed afterwards, whatever the agent answers.
   await settlesWithin(agent.shutdown(graceMs), graceMs + answerMs, hurry)
 }

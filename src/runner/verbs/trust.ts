@@ -1,7 +1,7 @@
-// Makes the programs of a sandbox trust the certificate authority of its organization, because the proxy for secrets uses
-// certificates of that authority. Adds the authority to the image's list of authorities, and writes the files that environment
-// variables name (wire/secrets.ts). The agent in the sandbox writes all these files, as root of the sandbox. If that fails, the
-// sandbox still starts, but its programs refuse the proxy's certificates.
+// Makes the programs in a sandbox trust the certificate authority of its organization, whose certificates the proxy for secrets
+// uses. Adds the authority to the image's lists of authorities, and writes the files that environment variables name
+// (wire/secrets.ts). The agent writes these files, as root of the sandbox. If that fails, the sandbox still starts, but its
+// programs refuse the proxy's certificates.
 import { rootCertificates } from 'node:tls'
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
@@ -12,17 +12,17 @@ import { trustFiles } from '#src/wire/secrets.ts'
 import { certificatesIn, javaKeyStore } from './java-key-store.ts'
 
 const withinMs = 20_000
-/** Maximum size in bytes of an image's list of authorities. Debian's list has 220 KiB. */
+/** Maximum size in bytes of an image's list of authorities; a larger list is not changed. Debian's list has 220 KiB. */
 const mostBytes = 2 * 1024 * 1024
 
-/** Where distributions keep the list of all authorities: Debian and Alpine, Fedora, SUSE, others. */
+/** Files with all trusted authorities, on different distributions: Debian and Alpine, Fedora, SUSE, others. */
 const lists = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
   '/etc/ssl/ca-bundle.pem',
   '/etc/ssl/cert.pem',
 ]
-/** Where distributions look for further authorities when they make the list anew: Debian and Alpine, Fedora, SUSE. */
+/** Directories with additional authorities, from which distributions make that list again: Debian and Alpine, Fedora, SUSE. */
 const additions = ['/usr/local/share/ca-certificates', '/etc/pki/ca-trust/source/anchors', '/etc/pki/trust/anchors']
 
 const begin = '# Alcove: for secrets'
@@ -61,7 +61,7 @@ const place = async (files: Files, authority: string): Promise<void> => {
   const found: string[] = []
   for (const path of lists) {
     const before = (await readFile(files, path))?.replaceAll(ours, '')
-    // Skip a list without certificates: programs of this image do not use it.
+    // A file without certificates is not changed, because the programs of this image do not use it.
     if (before === undefined || !before.includes('BEGIN')) continue
     found.push(before)
     await writeFile(files, path, `${before}${before.endsWith('\n') ? '' : '\n'}${block}`)
@@ -74,7 +74,7 @@ const place = async (files: Files, authority: string): Promise<void> => {
   await writeFile(files, trustFiles.keyStore, javaKeyStore(certificatesIn(`${authority}${others}`)))
 }
 
-/** Makes the sandbox trust the authority. Resolves when that is done, but at the latest after a time limit. */
+/** Makes the sandbox trust the authority. Resolves when that is done or a time limit has passed. */
 export const placeTrust = async (
   { agentAt, places, log }: Pick<Machine, 'agentAt' | 'places' | 'log'>,
   sandboxId: string,

@@ -19,7 +19,7 @@ suite('a sandbox’s list of allowed domains', () => {
     })
   }
 
-  test('an allowed domain has at least two labels, and a star only as its first label', () => {
+  test('an allowed domain has at least two labels, and a star only in place of its first label', () => {
     for (const good of ['a.b', '*.a.b', 'xn--bcher-kva.example', '_dmarc.example.com', '1.test']) {
       assert.ok(isDomain(good), good)
     }

@@ -1,11 +1,12 @@
-// Matching of names against a list of domains: an entry allows the name itself, or with a leading `*.` every name below it.
+// Matches names against a sandbox's list of allowed domains. The entry `a.test` allows only that name. The entry `*.a.test`
+// allows every name below `a.test`.
 import { isDomainName } from '#src/wire/domain.ts'
 
 export const domainLimit = 10
 
-/** Lower-case ASCII with at least one dot, as control normalizes domains. */
+/** Whether `text` may be an entry of the list: a domain name in lower case with at least one dot, perhaps with `*.` before it. */
 export const isDomain = (text: string) => text.length <= 253 && isDomainName(text.replace(/^\*\./, ''))
 
-/** `name` is in lower case and without a dot at its end, as `message.ts` returns it. */
+/** Whether the list allows `name`, which must be in lower case and without a dot at its end, as `message.ts` returns it. */
 export const isListed = (domains: readonly string[], name: string): boolean =>
   domains.some((domain) => (domain.startsWith('*.') ? name.endsWith(domain.slice(1)) : name === domain))

@@ -84,7 +84,7 @@ suite('a DNS question from a sandbox', () => {
     })
   }
 
-  test('`readQuestion` throws for no bytes, and never reads beyond their end', () => {
+  test('`readQuestion` throws for an empty message, and never reads beyond the end of any message', () => {
     const anything = fc.uint8Array({ maxLength: 1400 })
     const likely = fc
       .tuple(fc.uint8Array({ maxLength: 300 }), fc.array(fc.tuple(fc.nat(299), fc.nat(255)), { maxLength: 6 }))
@@ -108,7 +108,7 @@ suite('a DNS question from a sandbox', () => {
     )
   })
 
-  test('`nameIn` returns any valid name exactly as it was written, in lower case', () => {
+  test('`nameIn` returns every valid name in lower case and otherwise unchanged', () => {
     const label = fc.stringMatching(/^[A-Za-z0-9_-]{1,63}$/)
     fc.assert(
       fc.property(fc.array(label, { minLength: 1, maxLength: 4 }), (labels) => {
@@ -124,7 +124,7 @@ suite('a DNS answer to a sandbox', () => {
   const asked = readQuestion(question('api.example.com'))
   assert.ok(typeof asked === 'object')
 
-  test('a DNS answer repeats the question, and each of its address records points to it', () => {
+  test('a DNS answer repeats the question; each address record in it points to the name in the question', () => {
     const answer = writeAnswer(asked, { code: codes.ok, addresses: ['1.2.3.4', '5.6.7.8'], seconds: 300 }, 512)
     const record = (...address: number[]) => [0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 44, 0, 4, ...address]
     assert.deepEqual(
@@ -137,7 +137,7 @@ suite('a DNS answer to a sandbox', () => {
     )
   })
 
-  test('a DNS answer that does not fit is marked as truncated and has no addresses', () => {
+  test('a DNS answer that is too long is marked as truncated and contains no addresses', () => {
     const answer = writeAnswer(asked, { code: codes.ok, addresses: Array(40).fill('1.2.3.4'), seconds: 1 }, 512)
     assert.deepEqual([answer.readUInt16BE(2), answer.readUInt16BE(6), answer.length], [0x8380, 0, asked.asked.length])
   })

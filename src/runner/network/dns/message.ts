@@ -1,5 +1,5 @@
-// The part of DNS that Alcove's resolver speaks (RFC 1035 §4): it reads questions and writes answers with addresses. Answers
-// of upstream resolvers are read by c-ares in Node. The questions come from sandboxes, so they are untrusted.
+// Reads DNS questions and writes answers with addresses (RFC 1035 §4), for Alcove's own resolver. The questions come from
+// sandboxes, so they are untrusted. Answers of other resolvers are not read here: Node's library c-ares does that.
 
 export const types = { A: 1 } as const
 export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, notImplemented: 4, refused: 5 } as const
@@ -7,10 +7,10 @@ export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, n
 type Code = (typeof codes)[keyof typeof codes]
 
 type Question = {
-  /** The header (12 bytes) and the question as they were received. An answer repeats them. */
+  /** The first part of the received message: its header (12 bytes) and its question. An answer repeats them. */
   asked: Buffer
   type: number
-  /** The name asked for, in lower case; undefined if it has characters that no list of domains may contain. */
+  /** The name in the question, in lower case. Undefined if it contains characters that no allowed domain may contain. */
   name: string | undefined
 }
 
@@ -18,14 +18,14 @@ const headerBytes = 12
 const mostNameBytes = 255
 const classIn = 1
 
-/** Maximum size of a question in bytes, including the additions of EDNS. */
+/** Maximum size in bytes of a message with a question, EDNS records included. */
 export const mostQuestionBytes = 1232
 
 type Name = { end: number; name: string | undefined }
 
 /**
- * Reads a name, label by label, up to the root label. A compression pointer is an error, because no name comes before the
- * question's name.
+ * Reads the name after the header, label by label, up to the root label. A compression pointer is an error: it refers to an
+ * earlier name, and there is none.
  */
 const readName = (message: Buffer): Name | undefined => {
   const labels: string[] = []
@@ -36,7 +36,8 @@ const readName = (message: Buffer): Name | undefined => {
     const end = at + 1 + length
     if (end > message.length || end - headerBytes > mostNameBytes) return undefined
     if (length === 0) {
-      // A dot inside a label would look like a separator between two labels. Such a name is on no list.
+      // A dot inside a label would look like a separator between labels. Such a name is undefined, because no list can contain
+      // it.
       const isPlain = labels.length > 0 && labels.every((label) => /^[a-z0-9_-]+$/.test(label))
       return { end, name: isPlain ? labels.join('.') : undefined }
     }
@@ -49,8 +50,8 @@ const isQuery = (message: Buffer) =>
   message.length >= headerBytes && message.length <= mostQuestionBytes && (message.readUInt8(2) & 0x80) === 0
 
 /**
- * Reads the question of a message. Returns a code if the answer is only that code. Undefined if no answer is sent, because the
- * message is itself an answer or too short.
+ * Reads the question of a message. Returns a code if the answer has to consist of that code only. Returns undefined if no answer
+ * may be sent, because the message is itself an answer or is too short.
  */
 export const readQuestion = (message: Buffer): Question | Code | undefined => {
   if (!isQuery(message)) return undefined
@@ -63,7 +64,10 @@ export const readQuestion = (message: Buffer): Question | Code | undefined => {
   return { asked: message.subarray(0, read.end + 4), type, name: read.name }
 }
 
-/** The header of an answer. It repeats the id and the "recursion desired" flag and sets the counts. */
+/**
+ * Makes the header of an answer. It repeats the message's id and its flag "recursion desired", and contains the numbers of
+ * records.
+ */
 const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1, answers: number) => {
   const header = Buffer.alloc(headerBytes)
   message.copy(header, 0, 0, 2)
@@ -74,10 +78,10 @@ const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1,
   return header
 }
 
-/** The answer to a message whose question could not be read. */
+/** Makes the answer to a message whose question could not be read. It contains only the code. */
 export const writeCode = (message: Buffer, code: Code): Buffer => headerOf(message, code, false, 0, 0)
 
-// The record's name is a pointer to the name in the question.
+// The name of this record is a pointer to the name in the question.
 const addressRecord = (address: string, seconds: number) => {
   const record = Buffer.from([
     0xc0,
@@ -100,7 +104,10 @@ const addressRecord = (address: string, seconds: number) => {
 
 export type Answer = { code: Code; addresses: readonly string[]; seconds: number }
 
-/** Writes at most `limit` bytes. If the answer does not fit, it is marked as cut and the client asks again over TCP. */
+/**
+ * Makes an answer of at most `limit` bytes. If the addresses do not fit, the answer is marked as truncated, and the client asks
+ * again over TCP.
+ */
 export const writeAnswer = ({ asked }: Question, { code, addresses, seconds }: Answer, limit: number): Buffer => {
   const records = Buffer.concat(addresses.map((address) => addressRecord(address, seconds)))
   const isCut = asked.length + records.length > limit

@@ -1,5 +1,5 @@
-// The resolver runs as a separate process without privileges, because it reads untrusted input from sandboxes. A flood of
-// questions or a crash stops name resolution for a moment, but not the runner.
+// Main program of Alcove's resolver. It is a process of its own without privileges, because it reads untrusted input from
+// sandboxes. If it crashes or gets a flood of questions, only the resolution of names stops for a moment.
 import { Resolver } from 'node:dns/promises'
 import { startDnsServer } from './server.ts'
 import type { FromResolver, ToResolver } from './words.ts'
@@ -41,5 +41,5 @@ process.on('message', (word: ToResolver) => {
     waiting.delete(word.id)
   }
 })
-// Without its runner the resolver cannot open addresses, so it exits.
+// If the runner has ended, the resolver exits, because it cannot open addresses without the runner.
 process.on('disconnect', () => process.exit(0))

@@ -1,5 +1,5 @@
-// The runner's side of the resolver. It starts the process when the first list of domains is applied, restarts it when it ends,
-// and opens the addresses that it requests.
+// Runs Alcove's resolver for the runner. Starts the resolver's process when the first list of domains is applied, and restarts
+// it when it ends. Opens addresses in the firewall when the process requests that.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { isIPv4 } from 'node:net'
 import { confined, users } from '#src/kit/confined.ts'
@@ -10,12 +10,15 @@ import type { Ports } from '../ruleset.ts'
 import type { FromResolver, ToResolver } from './words.ts'
 
 type ResolverParts = {
-  /** The host address on which the resolver listens; nothing else uses it. */
+  /** The host's address on which the resolver listens. No other program uses this address. */
   address: string
   upstreams: readonly string[]
-  /** Redirects the DNS questions of sandboxes to these ports. */
+  /** Redirects the DNS questions of sandboxes to the resolver's ports. */
   lead: (ports: Ports) => Promise<void>
-  /** Opens addresses for a sandbox if its policy and the closed ranges allow them. Returns the opened addresses. */
+  /**
+   * Opens addresses in the firewall for a sandbox, if its policy allows them and they are not closed to all sandboxes. Returns
+   * the opened addresses.
+   */
   open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
   log: Logger
 }
@@ -51,14 +54,14 @@ export class Resolver {
     this.#parts = parts
   }
 
-  /** Resolves when the resolver answers questions. */
+  /** Starts the resolver if it does not run. Resolves when it answers questions. */
   serve(): Promise<void> {
     clearTimeout(this.#again)
     this.#serving ??= this.#start()
     return this.#serving
   }
 
-  /** Sets a sandbox's list of domains. `null`: the sandbox gets no more answers. */
+  /** Sets the domains that a sandbox may ask for. With `null`, the resolver no longer answers this sandbox. */
   allow(sandbox: string, domains: readonly string[] | null): void {
     if (domains === null && !this.#domains.has(sandbox)) return
     if (domains === null) this.#domains.delete(sandbox)
@@ -123,7 +126,7 @@ export class Resolver {
   }
 
   #say(word: ToResolver): void {
-    // If the child process has just ended, it gets all domains again at its next start.
+    // If the child process has just ended, the message is lost. At its next start the process gets the domains of all sandboxes.
     if (this.#child?.connected) this.#child.send(word, () => {})
   }
 }

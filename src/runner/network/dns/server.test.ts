@@ -27,8 +27,8 @@ const serve = async (parts: Partial<DnsServerParts> = {}): Promise<DnsServer & D
 }
 
 /**
- * Sends these datagrams and returns the answer to the last datagram. The earlier datagrams get no answer, or an answer with
- * another id.
+ * Sends these datagrams and returns the answer to the last one. The answer is recognized by its id; the datagrams before it have
+ * other ids.
  */
 const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer> => {
   const socket = createSocket('udp4')
@@ -44,10 +44,10 @@ const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer
   }
 }
 
-/** Resolves when the socket is closed, even if the other side broke the connection. */
+/** Resolves when the socket is closed, also if the other side has broken the connection. */
 const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
 
-/** Returns all answers until either side closes the connection. */
+/** Sends `chunks` over one TCP connection. Returns all answers that arrive before either side closes the connection. */
 const askTcp = async ({ tcp }: DnsServer, chunks: readonly Buffer[], answers: number): Promise<Buffer[]> => {
   const socket = connect(tcp, address)
   socket.on('error', () => {})
@@ -73,7 +73,7 @@ const codeOf = (answer: Buffer) => (answer[3] ?? 0) & 15
 const countOf = (answer: Buffer) => answer.readUInt16BE(6)
 
 suite('the resolver for sandboxes with a list of domains', () => {
-  test('the resolver answers only with addresses that are already open, and with a TTL of at most 300 s', async () => {
+  test('the resolver answers only with addresses that were opened before, and with a TTL of at most 300 s', async () => {
     const opened: unknown[] = []
     using server = await serve({
       open: async (...all) => {
@@ -91,7 +91,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     assert.deepEqual([...answer.subarray(-4)], [203, 0, 113, 5])
   })
 
-  test('the resolver refuses a name that is not listed, and does not ask upstream for it', async () => {
+  test('the resolver answers NXDOMAIN for a name that is not listed, and does not ask another resolver', async () => {
     using server = await serve({ lookup: () => assert.fail('somebody was asked') })
     for (const name of ['a.test', 'example.com', 'api.example.com.evil.test']) {
       assert.equal(codeOf(await askUdp(server, question(name))), 3, name)
@@ -99,7 +99,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     assert.deepEqual([codeOf(await askUdp(server, question('api.example.com', 28)))], [0], 'AAAA is empty')
   })
 
-  test('the resolver answers an upstream failure with the DNS code for it', async () => {
+  test('if the upstream resolver fails, the resolver’s answer has the DNS code for that failure', async () => {
     for (const [code, expected] of [
       ['ENOTFOUND', 3],
       ['ENODATA', 0],
@@ -113,7 +113,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     assert.deepEqual(codeOf(await askUdp(server, question('api.example.com'))), 2, 'not told what is not open')
   })
 
-  test('the resolver answers 64 questions of one sandbox at a time, and drops further questions', async () => {
+  test('the resolver handles 64 questions of one sandbox at a time, and drops further questions', async () => {
     let asked = 0
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
@@ -125,7 +125,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
       },
     })
     const many = Array.from({ length: 64 }, () => framed(question('api.example.com')))
-    // A connection has one question at a time, so 64 questions at the same time must come as datagrams.
+    // Over TCP a connection has only one question at a time, so 64 questions at the same time have to be sent by UDP.
     const socket = createSocket('udp4')
     for (const message of many) socket.send(message.subarray(2), server.udp, address)
     await full
@@ -136,7 +136,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     assert.equal(codeOf(await askUdp(server, question('api.example.com', 1, 10))), 0)
   })
 
-  test('the resolver answers a sandbox’s first questions, however many questions forty others send', async () => {
+  test('the resolver answers a sandbox’s question even while forty other sandboxes flood it with questions', async () => {
     let asked = 0
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
@@ -153,7 +153,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
       socket.bind(0, `127.1.0.${n + 1}`)
       return socket
     })
-    // The datagrams are sent repeatedly, because some of a burst may be lost.
+    // Each burst of datagrams may lose some, so they are sent repeatedly.
     const again = setInterval(() => {
       for (const socket of others) {
         for (let n = 0; n < 8; n += 1) socket.send(question('api.example.com'), server.udp, address)
@@ -169,7 +169,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     }
   })
 
-  test('over TCP, DNS questions in pieces or several in one piece are each answered in order', async () => {
+  test('over TCP, DNS questions that arrive in pieces, or two at once, are each answered in order', async () => {
     using server = await serve()
     const [first, second] = [framed(question('api.example.com', 1, 1)), framed(question('b.a.test', 1, 2))]
     const both = Buffer.concat([first, second])
@@ -188,14 +188,14 @@ suite('the resolver for sandboxes with a list of domains', () => {
     }
   })
 
-  test('over TCP, the resolver closes a connection with an impossible length or from an unknown address', async () => {
+  test('over TCP, the resolver closes a connection with an invalid length or from an unknown address', async () => {
     using server = await serve()
     assert.deepEqual(await askTcp(server, [Buffer.from([0xff, 0xff, 0])], 1), [])
     using unknown = await serve({ domainsOf: () => undefined })
     assert.deepEqual(await askTcp(unknown, [framed(question('api.example.com'))], 1), [])
   })
 
-  test('over TCP, the resolver closes the ninth connection of one sandbox', async () => {
+  test('over TCP, the resolver closes the ninth concurrent connection of a sandbox', async () => {
     using server = await serve()
     const sockets = Array.from({ length: 8 }, () => connect(server.tcp, address))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))

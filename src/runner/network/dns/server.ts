@@ -1,5 +1,6 @@
-// A DNS resolver for sandboxes with a list of domains. It answers only listed names, and only with addresses that were opened for
-// that sandbox before. It identifies a sandbox by its source address, which the firewall rules guarantee.
+// The DNS server for sandboxes with a list of domains. It answers only for listed names, and only with addresses that were
+// opened in the firewall for the sandbox first. It identifies a sandbox by its source address, which the firewall rules
+// guarantee.
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -10,34 +11,43 @@ import { type Answer, codes, mostQuestionBytes, readQuestion, types, writeAnswer
 type ResolvedAddress = { address: string; ttl: number }
 
 export type DnsServerParts = {
-  /** Address on which the resolver listens. The kernel chooses the ports. */
+  /** The host's address on which the server listens. The kernel chooses the ports. */
   address: string
   domainsOf: (sandbox: string) => readonly string[] | undefined
-  /** Resolves a name. Errors have a `code` of `node:dns`. */
+  /** Asks other resolvers for the addresses of a name. Errors have a `code` of `node:dns`. */
   lookup: (name: string) => Promise<readonly ResolvedAddress[]>
-  /** Opens addresses for a sandbox. Returns those that the answer may contain. */
+  /**
+   * Opens addresses in the firewall for a sandbox. Returns the opened addresses, which are the only ones that the answer may
+   * contain.
+   */
   open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
 }
 
 export type DnsServer = { udp: number; tcp: number; close: () => void }
 
-/** Maximum size of a UDP answer, because this resolver does not use EDNS. For a longer answer the client asks again over TCP. */
+/**
+ * Maximum size in bytes of an answer over UDP, because this server does not support EDNS. If an answer is longer, the client
+ * asks again over TCP.
+ */
 const mostUdpBytes = 512
 const mostTcpBytes = 65_535
 const mostAddresses = 64
-/** Maximum TTL in seconds. After the TTL a client asks again, and its address is still open at that time. */
+/**
+ * Maximum TTL of an answer in seconds. When a client asks again after that time, the address from the earlier answer is still
+ * open.
+ */
 const mostSeconds = 300
 /**
- * Limits of questions under way. `each`: for one sandbox. `all`: for all sandboxes. `sure`: the number that every sandbox always
- * gets.
+ * Limits of questions that are being answered. `each`: for one sandbox. `all`: for all sandboxes together. `sure`: number that a
+ * sandbox may have even if the other sandboxes use all.
  */
 const mostAtOnce = { each: 64, all: 2048, sure: 4 }
 const mostConnections = { each: 8, all: 1024, sure: 1 }
 const idleMs = 10_000
 
 /**
- * The answer for unlisted names. Every client accepts NXDOMAIN immediately. After REFUSED, musl waits for its full timeout
- * and glibc asks the next server.
+ * The code of an answer for a name that is not listed. Every client accepts NXDOMAIN immediately. After REFUSED, musl would wait
+ * for its timeout, and glibc would ask the next server.
  */
 const notListed = codes.noSuchName
 
@@ -66,7 +76,7 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
     }
   }
 
-  /** Makes the answer to a message. Undefined: send no answer. */
+  /** Makes the answer to a message from a sandbox. Undefined: no answer is sent. */
   const reply = async (sandbox: string, message: Buffer, limit: number): Promise<Buffer | undefined> => {
     const domains = domainsOf(sandbox)
     if (domains === undefined) return undefined
@@ -75,8 +85,8 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
     if (typeof question === 'number') return writeCode(message, question)
     const { name, type } = question
     if (name === undefined || !isListed(domains, name)) return writeAnswer(question, empty(notListed), limit)
-    // Types other than A get an empty answer: sandboxes have no IPv6, and HTTPS, SRV or TXT records would name addresses and
-    // ports that the firewall has not opened.
+    // Questions for other types than A get an empty answer. Sandboxes have no IPv6, and HTTPS, SRV or TXT records could contain
+    // addresses and ports that the firewall has not opened.
     if (type !== types.A) return writeAnswer(question, empty(codes.ok), limit)
     if (!underWay.take(sandbox)) return undefined
     try {
@@ -96,7 +106,8 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
 
   const serve = async (socket: Socket, sandbox: string) => {
     let waiting: Buffer = Buffer.alloc(0)
-    // The loop reads no further input until the question is answered, so questions do not pile up.
+    // While a question is being answered, this loop reads nothing from the connection. Questions therefore do not pile up in
+    // memory.
     for await (const chunk of socket) {
       waiting = Buffer.concat([waiting, chunk as Buffer])
       while (waiting.length >= 2) {

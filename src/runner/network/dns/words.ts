@@ -1,12 +1,15 @@
-// Messages between the runner and its resolver, over the IPC channel of a Node child process.
+// Messages between the runner and the process of its resolver. They use the IPC channel of a Node child process.
 
 export type ToResolver =
   | { type: 'serve'; address: string; upstreams: readonly string[] }
-  /** Sets the domains that the sandbox with this address may ask for. `null`: the sandbox gets no more answers. */
+  /**
+   * Sets the domains that a sandbox may ask for; `sandbox` is its address. With `null`, the resolver no longer answers this
+   * sandbox.
+   */
   | { type: 'sandbox'; sandbox: string; domains: readonly string[] | null }
   /**
-   * The addresses that were opened, out of those requested. The answer to the sandbox contains only these. `null`: opening
-   * failed.
+   * Answer to the request `open` with this `id`: the addresses that the runner has opened in the firewall. The answer to the
+   * sandbox contains only these. `null`: no address could be opened.
    */
   | { type: 'opened'; id: number; addresses: readonly string[] | null }
 

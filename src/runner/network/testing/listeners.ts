@@ -1,4 +1,4 @@
-// For tests: real listeners in a network namespace, and attempts to reach them from another one.
+// For tests: servers that listen in a network namespace, and functions that try to reach them from another namespace.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -18,9 +18,9 @@ for (const port of ports) {
 }`
 
 export type Listeners = {
-  /** The received datagrams, as `sender text`, in order. */
+  /** The datagrams that the listeners have received, each as `sender text`, in order of arrival. */
   datagrams: string[]
-  /** Resolves once a datagram with this text has arrived. */
+  /** Resolves when a datagram with this text has arrived. */
   heard: (text: string) => Promise<void>
   [Symbol.asyncDispose]: () => Promise<void>
 }
@@ -30,7 +30,7 @@ const ended = (child: ChildProcess) =>
     ? Promise.resolve()
     : new Promise<void>((resolve) => child.once('close', () => resolve()))
 
-/** Starts TCP and UDP listeners on all addresses of a namespace; `undefined` means the test's own namespace. */
+/** Starts TCP and UDP listeners on all addresses of a namespace. `undefined`: the namespace of the test itself. */
 export const listenIn = async (netns: string | undefined, ports: readonly number[]): Promise<Listeners> => {
   const enter = netns === undefined ? [] : ['nsenter', `--net=${netnsDir}/${netns}`]
   const [command, ...args] = [...enter, process.execPath, '-e', program, ...ports.map(String)]
@@ -64,7 +64,7 @@ const bashIn = (netns: string | undefined, script: string, seconds: number) => {
   return runCommand([...enter, 'timeout', String(seconds), 'bash', '-c', script])
 }
 
-/** Whether a TCP connection gets the listener's greeting. Use a long timeout where success is expected. */
+/** Whether a TCP connection gets the text that a listener sends first. If success is expected, the timeout should be long. */
 export const reaches = (from: string | undefined, address: string, port: number, seconds: number): Promise<boolean> =>
   bashIn(from, `exec 3<>/dev/tcp/${address}/${port} && read -r line <&3 && [ "$line" = hello ]`, seconds).then(
     () => true,

@@ -1,10 +1,10 @@
-// For tests: a name server in a network namespace with answers set by the test, and a client in another namespace.
+// For tests: a DNS server in one network namespace, whose answers the test sets, and a client in another namespace.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { runCommand } from '#src/kit/run-command.ts'
 import { netnsDir } from '../names.ts'
 
-/** Addresses and aliases by name. A missing name does not exist. */
+/** What the server answers: addresses and aliases by name. Names that are not listed do not exist. */
 export type Zone = Record<string, { addresses?: readonly string[]; alias?: string; ttl?: number }>
 
 const program = `
@@ -54,9 +54,9 @@ readline.createInterface(process.stdin).on('line', (line) => { zone = JSON.parse
 udp.bind(53, address, () => tcp.listen(53, address, () => console.log('=ready')))`
 
 export type NameServer = {
-  /** The names that were asked for, in order. */
+  /** The names for which clients have asked the server, in order. */
   asked: string[]
-  /** Sets the answers. Resolves when they are in force. */
+  /** Sets the server's answers. Resolves when they are in force. */
   say: (zone: Zone) => Promise<void>
   [Symbol.asyncDispose]: () => Promise<void>
 }
@@ -96,7 +96,7 @@ const resolver = new Resolver({ timeout: 1000, tries: Number(tries) })
 resolver.setServers([server])
 resolver.resolve(name, type).then((found) => console.log(JSON.stringify(found)), (error) => console.log(JSON.stringify(error.code)))`
 
-/** Resolves a name in the namespace. Returns the addresses, or the code of Node's error. */
+/** Asks the server at `server` for a name, from the namespace `from`. Returns the addresses, or the code of Node's error. */
 export const ask = async (
   from: string,
   server: string,
@@ -111,5 +111,5 @@ export const ask = async (
     ]),
   ) as string[] | string
 
-/** Asks with a short timeout, for questions that get no answer. */
+/** Like `ask`, but with a short timeout, for questions that get no answer. */
 export const askOnce = (from: string, server: string, name: string) => ask(from, server, name, 'A', 1)

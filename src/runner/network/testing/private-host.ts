@@ -1,4 +1,4 @@
-// For tests: runs a test file again in its own network and mount namespaces. Changes to the network of the host then affect
+// For tests that change the host's network: runs the test file again in network and mount namespaces of its own. Changes affect
 // only these namespaces, which end with the process.
 import { execFile } from 'node:child_process'
 import { mkdir, readFile } from 'node:fs/promises'
@@ -8,19 +8,19 @@ const marker = '--private-host'
 
 export const isPrivateHost = process.argv.includes(marker)
 
-/** Runs `file` on a private host. Throws with its output if a test fails. */
+/** Runs the test file `file` in namespaces of its own. If a test fails, throws an error with the output. */
 export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
   new Promise<void>((resolve, reject) => {
     const argv = ['--net', '--mount', '--propagation', 'private', process.execPath, file, marker]
-    // Without this variable the inner test runner prints text for people instead of reporting to an outer test runner.
+    // Without this variable, the inner test runner prints text for people. With it, it would report to an outer test runner.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     execFile('unshare', argv, { env, timeout: timeoutMs, killSignal: 'SIGKILL' }, (error, stdout, stderr) =>
       error === null ? resolve() : reject(new Error(`${error.message}\n${stdout}\n${stderr}`)),
     )
   })
 
-// Unmounts this namespace's copies of the host's loop mounts. While these copies exist, a server that ends cannot release its
-// pool.
+// Unmounts the copies of the host's loop mounts in this mount namespace. While a copy exists, a server that ends on the host
+// cannot release its pool.
 const letGoOfLoopDevices = async () => {
   const mounted = (await readFile('/proc/self/mountinfo', 'utf8'))
     .split('\n')
@@ -28,12 +28,12 @@ const letGoOfLoopDevices = async () => {
   for (const line of mounted.reverse()) await runCommand(['umount', '--lazy', line.split(' ')[4] ?? ''])
 }
 
-/** The network namespace at the other end of the private host's only link. Listeners in it stand for the Internet. */
+/** The network namespace at the other end of the only link of these namespaces. Listeners in it stand for the Internet. */
 type Outside = { netns: string }
 
 export const wayOut = '198.51.100.1'
 
-/** Makes `addresses` reachable from this private host through a router, and nothing else. */
+/** Makes `addresses`, and nothing else, reachable from the namespace of the test, through a router. */
 export const preparePrivateHost = async (addresses: readonly string[]): Promise<Outside> => {
   await letGoOfLoopDevices()
   await runCommand(['mount', '-t', 'tmpfs', 'tmpfs', '/run'])
