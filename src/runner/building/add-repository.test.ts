@@ -1,4 +1,4 @@
-// ADD of git repositories, from a git server on loopback. Needs root; without root the suite is skipped.
+// Tests ADD of git repositories, from a git server on loopback. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -25,7 +25,7 @@ suite('ADD of a git repository', { skip }, () => {
   let from: string
   let at: string
   let count = 0
-  /** A false number of objects that the server reports. Undefined: the server reports the true number. */
+  /** Number of objects that the server announces. Undefined: the server announces the true number. */
   let saidObjects: number | undefined
   const commits: Record<string, string> = {}
   const work = mkdtempSync(join(tmpdir(), 'alcove-repository-'))
@@ -52,7 +52,8 @@ suite('ADD of a git repository', { skip }, () => {
     git('checkout', '--quiet', '-b', 'nested')
     writeFileSync(join(work, '.gitmodules'), '[submodule "x"]\n\tpath = x\n\turl = https://127.0.0.1:1/x.git\n')
     commit('nested')
-    // Seven levels of ten entries that all name the same directory: ten million files in eight git objects.
+    // A directory tree of seven levels. Each level has ten entries for the same directory below it, so eight git objects
+    // describe ten million files.
     let object = git('hash-object', '-w', 'run.sh')
     for (let level = 0; level < 7; level++) {
       const kind = level === 0 ? '100644 blob' : '040000 tree'
@@ -60,7 +61,7 @@ suite('ADD of a git repository', { skip }, () => {
       object = execFileSync('git', ['-C', work, 'mktree'], { input, encoding: 'utf8' }).trim()
     }
     git('branch', 'bomb', git('commit-tree', object, '-m', 'bomb'))
-    // Ten levels of ten entries, and no file at all: ten billion directories.
+    // A directory tree of ten levels with ten entries each, and no file: it describes ten billion directories.
     object = git('hash-object', '-w', '-t', 'tree', '/dev/null')
     for (let level = 0; level < 10; level++) {
       const input = Array.from({ length: 10 }, (_, at) => `040000 tree ${object}\t${at}\n`).join('')
@@ -144,7 +145,7 @@ suite('ADD of a git repository', { skip }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a cached `ADD REPOSITORY#BRANCH` and the lines after it run again once the branch has moved', async () => {
+  test('if the branch of a cached ADD has moved, the ADD and all lines after it run again', async () => {
     const lines = [`ADD ${at}#main /main`, 'RUN cat /main/run.sh > /copied']
     await build(...lines)
     assert.match((await build(...lines)).log, /Line 2: cached: ADD .*\nLine 3: cached: RUN/)
@@ -153,7 +154,7 @@ suite('ADD of a git repository', { skip }, () => {
     git('--git-dir', bare, 'update-ref', 'refs/heads/main', commits['second'] as string)
   })
 
-  test('ADD of a git repository that is missing, forbidden or has another checksum fails with advice', async () => {
+  test('ADD of a git repository that is missing, forbidden or has an unexpected commit fails with advice', async () => {
     for (const [line, message] of [
       [`ADD ${at}#none /x`, /^Line 2: There is no none in the repository, .*write a branch, a tag or a whole commit/],
       [`ADD ${at}#main:none /x`, /^Line 2: There is no directory none in the repository/],
@@ -173,7 +174,7 @@ suite('ADD of a git repository', { skip }, () => {
     assert.deepEqual(box.host.list(), [])
   })
 
-  test('ADD refuses a git repository with too many objects after the first bytes of its pack file', async () => {
+  test('ADD refuses a git repository with too many objects as soon as the pack file’s header says so', async () => {
     saidObjects = 400_000
     const message = /^Line 2: The repository has 400000 git objects or more/
     await assert.rejects(build(`ADD ${at}#main /x`), { name: 'ImageFailed', message })

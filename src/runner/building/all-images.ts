@@ -1,4 +1,4 @@
-// All images on this runner: images that were pulled or built, and images made from a sandbox's disk.
+// All images on this runner: those that were pulled or built, and snapshots that were made of sandboxes' disks.
 
 import { planOf } from '#src/runner/images/definition/plan.ts'
 import { ImageFailed } from '#src/runner/images/image-failed.ts'
@@ -20,19 +20,19 @@ import { idsNamedIn } from '../oci/ids.ts'
 import { type ImageBuilder, isStageName } from './image-builder.ts'
 import { isLineName } from './line-cache.ts'
 
-/** Description of an image on this runner. */
+/** What is reported about an image on this runner. */
 export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'leastDiskBytes' | 'config'>
 
-/** The methods of the image store that `AllImages` uses. */
+/** The methods of the image store that `AllImages` needs. */
 export type BroughtImages = {
   list(): string[]
   rootfsOf(image: string): string | undefined
-  /** The image below a new disk: `image` itself, or for the default image its newest version. */
+  /** Returns the base image for a new disk: `image` itself or, for the default image, its newest version. */
   newest(image: string): string
   configOf(image: string): ImageConfig | undefined
   /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined
-  /** Description of a fetched image; undefined for any other image, such as the built-in image. */
+  /** Returns the description of a fetched image. Undefined for any other image, such as the built-in image. */
   find(image: string): Known | undefined
   bring(request: {
     image: string
@@ -44,12 +44,12 @@ export type BroughtImages = {
     onProgress: (progress: Progress) => void
     onLine?: (line: string) => void
   }): Promise<Known>
-  /** Brings the base image of a definition. The image is not listed until `complete` is called. */
+  /** Fetches the base image of a definition. Lists of images do not contain it until `complete` is called. */
   bringBase(request: BringRequest): Promise<{ container: ContainerConfig; files: string }>
   withWebFile: Library['withWebFile']
   withRepository: Library['withRepository']
   resolve: Library['resolve']
-  /** Marks a base image as complete. By now the build of its definition has made a template of the same name. */
+  /** Turns a base image into a complete image. The build of its definition has made a template of the same name by then. */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
 }
@@ -62,7 +62,7 @@ export type ToBring = ImageAssignment & { source: ImageSource }
 type Bringing = {
   signal: AbortSignal
   onProgress: (progress: Progress) => void
-  /** Receives the build's or download's lines of progress for people, as they come. */
+  /** Called with each line about the progress of a build or download, as text for people. */
   onText?: (text: string) => void
 }
 
@@ -86,7 +86,7 @@ export class AllImages {
     this.#builder = builder
   }
 
-  /** Removes unfinished builds of a runner that was killed. */
+  /** Opens the images of this runner. Removes unfinished builds of a runner that was killed. */
   static async open(
     brought: BroughtImages,
     host: TemplateHost,
@@ -109,32 +109,35 @@ export class AllImages {
   }
 
   /**
-   * Bytes that built images, and images made from sandboxes' disks, add to their base images. An image that is not measured yet
+   * Total bytes that built images and snapshots of sandboxes add to their base images. An image that has not been measured yet
    * counts as 0.
    */
   addedBytes(): number {
     return [...this.#templates.values()].reduce((sum, { sizeBytes = 0 }) => sum + sizeBytes, 0)
   }
 
-  /** The configuration that an image gives to the sandboxes made from it. */
+  /** The part of an image's configuration that applies to sandboxes which are made from the image. */
   configOf(image: string): ImageConfig | undefined {
     if (!this.#configs.has(image)) this.#configs.set(image, this.#brought.find(image)?.config ?? this.#builtIn(image))
     return this.#configs.get(image)
   }
 
-  /** Configuration of the built-in image, with workdir `/`: commands then start in the home of their user. */
+  /**
+   * Configuration of the built-in image. Its working directory is `/`, which means that commands start in the home directory of
+   * their user.
+   */
   #builtIn(image: string): ImageConfig | undefined {
     const config = this.#brought.configOf(image)
     return config && { ...config, workdir: '/' }
   }
 
-  /** Description of an image; undefined if the image is not on this runner. */
+  /** Describes an image. Undefined if the image is not on this runner. */
   find(image: string): Known | undefined {
     const template = this.#templates.get(image)
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
       const config = this.#brought.configOf(image)
-      // The built-in image has no record, only a configuration. An unfinished image has neither.
+      // The built-in image has a configuration but no record. An unfinished image has neither, so it counts as missing.
       return this.#brought.find(image) ?? (config && { config })
     }
     const { base, sizeBytes } = template
@@ -165,7 +168,7 @@ export class AllImages {
   }
 
   /**
-   * Removes an image, even if control never got a report of it. Returns false, and keeps the image, if something on this runner
+   * Removes an image, whether or not control knows that it exists. Returns false and keeps the image if something on this runner
    * needs it.
    */
   async remove(image: string): Promise<boolean> {
@@ -173,13 +176,14 @@ export class AllImages {
     if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true
     if (template?.base === image) {
       if ((await this.#host.basesInUse(image)).has(image)) return false
-      // Removes the record first. If the runner is killed before the template is removed, its next start removes the template.
+      // The record is removed first. If the runner is killed before the template is removed, its next start removes the
+      // template.
       await this.#brought.remove(image)
       await this.#removeTemplate(image, template)
       return true
     }
     if (template !== undefined) {
-      // Copies of this template are complete disks, so sandboxes made from the template do not need it.
+      // Sandboxes that were made from this template have complete copies of its disk, so they do not need the template.
       await this.#removeTemplate(image, template)
       return true
     }
@@ -203,8 +207,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // Ids of users above those that every sandbox has are part of the cache key. A sandbox that continues from a cached line
-    // needs the ids of that line.
+    // The cache key of a line contains the large user ids of the definition. A sandbox that continues from a cached line
+    // therefore has the ids that the line needs.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),
@@ -212,7 +216,7 @@ export class AllImages {
     try {
       const config = await this.#builder.build({
         ...{ image, plan, contexts, maxGiB, organizationId, signal, onProgress, onText },
-        // The whole build uses one version of the default image, even if a newer version comes meanwhile.
+        // All stages of a build use one version of the default image, even if a newer version is made meanwhile.
         snapshots: snapshots && this.#pinned(snapshots),
         bringBase: async (name, source) => {
           const request = { image: name, maxGiB, organizationId, logins, largeIds, signal, onProgress, onLine }
@@ -239,7 +243,7 @@ export class AllImages {
     return Object.fromEntries(Object.entries(snapshots).map(([name, image]) => [name, this.#brought.newest(image)]))
   }
 
-  /** The base of an image on this runner, and the image's configuration. */
+  /** Returns the base image of a snapshot on this runner, and the snapshot's configuration. */
   #here(image: string): { base: string; container: ContainerConfig } {
     const config = this.find(image)?.config
     if (config === undefined)
@@ -249,7 +253,10 @@ export class AllImages {
     return { base: this.#templates.get(image)?.base ?? this.#brought.newest(image), container }
   }
 
-  /** Reads the template of this image again. Reads no other template, because a full listing could overwrite newer entries. */
+  /**
+   * Reads the template of this image from the disk again. The other templates are not read: a listing of all could overwrite
+   * entries that are newer than the listing.
+   */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()
     const template = await this.#host.template(image)

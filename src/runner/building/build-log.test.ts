@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { BuildLog } from './build-log.ts'
 
 suite('the log of a build', () => {
-  test('the log of a build is sent in order, in few pieces, and completely before the build ends', () => {
+  test('the log of a build is sent in order, in few pieces, and completely before the build’s result', () => {
     const told: string[] = []
     {
       using log = new BuildLog((text) => told.push(text))
@@ -26,7 +26,7 @@ suite('the log of a build', () => {
     assert.match(text, /^y+\n\[log truncated: \d+ characters were left out here\]\ny+\nerror: no such file\n$/)
   })
 
-  test('a build log within the limit is complete, even if its last piece comes late', () => {
+  test('a build log within the limit is complete, even if its last piece comes only at the end', () => {
     const told: string[] = []
     {
       using log = new BuildLog((text) => told.push(text))

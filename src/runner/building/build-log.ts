@@ -1,20 +1,18 @@
-// The log of one build, sent in pieces a few times a second. Its length is limited, so that a command that prints without end
-// cannot fill the database. A log that is too long keeps its beginning and its end, because a build prints at the end why it
-// failed.
+// The log of one build, which is sent in pieces a few times a second. Its length is limited, so that a command with endless
+// output cannot fill the database. A log that is too long keeps its beginning and its end, because the end usually shows why the
+// build failed.
 const everyMs = 300
-/**
- * Maximum number of characters of the log's beginning. Beginning and end together are below the 1 MiB that control stores.
- */
+/** Maximum number of characters of the log's beginning. Together with the end this is less than the 1 MiB that control stores. */
 const mostCharacters = 900 * 1024
 const endCharacters = 64 * 1024
-/** Maximum length of a piece of the log that is sent, in characters. */
+/** Maximum number of characters in one piece that is sent. */
 const longestPiece = 32 * 1024
 
 export class BuildLog implements Disposable {
   readonly #tell: (text: string) => void
   #waiting = ''
   #left = mostCharacters
-  /** The last characters of the text beyond `mostCharacters`. */
+  /** The last characters of the log that come after its beginning (`mostCharacters`). */
   #end = ''
   #leftOut = 0
   #timer: NodeJS.Timeout | undefined
@@ -36,7 +34,7 @@ export class BuildLog implements Disposable {
 
   #addToEnd(text: string) {
     this.#end += text
-    // Let the end grow to twice its size before it is cut, because each cut copies the text.
+    // `#end` may grow to twice its final size before it is shortened, because each shortening copies the text.
     if (this.#end.length > 2 * endCharacters) this.#shortenEnd()
   }
 
@@ -54,7 +52,7 @@ export class BuildLog implements Disposable {
     this.#waiting = ''
   }
 
-  /** Sends the text that is not sent yet, including the log's end. */
+  /** Sends the rest of the log: text that waits, and the end of a log that was too long. */
   [Symbol.dispose]() {
     this.#shortenEnd()
     const gap = this.#leftOut === 0 ? '' : `\n[log truncated: ${this.#leftOut} characters were left out here]\n`

@@ -1,5 +1,5 @@
-// Builds one definition. First the survey finds for each stage its base image, and how many of its lines are cached. Then the
-// last stage is built, after the stages that it needs. Stages that do not need each other are built at the same time.
+// Builds one definition. First the survey (survey.ts) finds the base image of each stage and the number of its cached lines.
+// Then the last stage is built, after the stages that it needs. Stages that do not need each other are built at the same time.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { CopySource } from '#src/runner/copying/source.ts'
 import { type BuildStep, type Origin, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
@@ -14,16 +14,16 @@ import { type Looked, type OwnLines, Survey, stageName } from './survey.ts'
 import { type BuildAgent, type BuildHost, Workplace } from './workplace.ts'
 
 const GiB = 1024 ** 3
-/** Maximum number of lines that run at the same time. */
+/** Maximum number of lines of one build that run at the same time. */
 const linesAtOnce = 2
-/** The disks of all stages of a build may together have this many times the size limit of the image. */
+/** Factor: the disks of all stages of a build together may take this many times the size limit of the image. */
 const shareOfStages = 3
 
 export type BuildParts = {
   host: BuildHost
   agentAt: (socketPath: string) => BuildAgent
   lines: LineCache | undefined
-  /** The files that came with the definition. */
+  /** The files that the caller sent with the definition. */
   files: CopySource | undefined
 }
 
@@ -42,7 +42,7 @@ export class Build {
   readonly #opening = new Map<string, Promise<void>>()
   readonly #survey: Survey
   readonly #own: OwnLines | undefined
-  /** Templates that are removed when the build is done. */
+  /** Names of templates that this build has made and removes at its end. */
   readonly #templates: string[] = []
   #failure: { error: unknown } | undefined
 
@@ -88,7 +88,7 @@ export class Build {
     }
   }
 
-  /** Waits for all stages. The first failure ends the other stages, and is thrown once all stages have ended. */
+  /** Waits until all stages have ended. If one fails, the others are cancelled, and its error is thrown when all have ended. */
   async #untilFailure(all: readonly Promise<unknown>[]): Promise<void> {
     const fail = (error: unknown) => {
       if (this.#failure !== undefined) return
@@ -100,7 +100,7 @@ export class Build {
     if (this.#failure !== undefined) throw this.#failure.error
   }
 
-  /** Starts a stage and the stages that it needs. No deadlock is possible: stages form no cycle. */
+  /** Builds a stage, after the stages that it needs. No deadlock is possible, because stages need only earlier stages. */
   #start(looked: Looked): Promise<void> {
     const { index } = looked.stage
     const known = this.#runs.get(index)
@@ -123,14 +123,14 @@ export class Build {
     return [...parents, ...taken.map((index) => this.#survey.get(index))]
   }
 
-  /** The stage on whose disk this stage is built; undefined if this stage is built on an image. */
+  /** Returns the stage on whose disk this stage is built. Undefined if this stage is built on an image. */
   #below({ stage, from }: Looked): Looked | undefined {
     if (from !== undefined || stage.from === 'scratch' || !('stage' in stage.from)) return undefined
     const below = this.#survey.get(stage.from.stage)
     return isToRun(below) || below.from !== undefined ? below : this.#below(below)
   }
 
-  /** The template or image from which the sandbox of a stage is made. */
+  /** Returns the template or image from which the disk of a stage is made. */
   async #diskOf(looked: Looked): Promise<string> {
     if (looked.from !== undefined) return looked.from
     const below = this.#below(looked) as Looked
@@ -208,11 +208,11 @@ export class Build {
     if (isKept) looked.keptKey = key
   }
 
-  /** Makes the image from the disk of the last stage, or a template from the disk of another stage. */
+  /** Makes the image from the disk of the last stage. If another stage is built on this stage, makes a template from its disk. */
   async #keepDisk({ stage }: Looked, place: Workplace): Promise<void> {
     const { image, plan } = this.#request
     if (stage === plan.stages.at(-1)) {
-      // The directory of the build itself, with cache mounts and scripts, is not part of the image.
+      // The image must not contain the build's own directory, in which cache mounts and scripts are.
       await removeOwn(place)
       await place.stop()
       await place.snapshot(image, image)
@@ -250,7 +250,7 @@ export class Build {
     return place
   }
 
-  /** Resolves when files can be copied from this stage or image. */
+  /** Resolves when the files of this stage or image can be copied. */
   async #ready(origin: Origin): Promise<void> {
     if ('stage' in origin) return this.#start(this.#survey.get(origin.stage))
     const key = keyOf(origin)
@@ -262,7 +262,7 @@ export class Build {
     return opening
   }
 
-  /** Makes a sandbox for an image that is used only as a source of files. No line runs in this sandbox. */
+  /** Makes a sandbox from an image that is only a source of files. No line runs in this sandbox. */
   async #openImage(named: string): Promise<void> {
     const { bases } = this.#survey
     const name = stageName(this.#request.image, `from-${bases.length}`)
@@ -299,7 +299,7 @@ export class Build {
     return new StageLog(plan.stages.length > 1 ? `[${name ?? index}] ` : '', onText)
   }
 
-  /** Throws if the disks of all stages together exceed their limit. */
+  /** Throws if the disks of all stages together exceed the limit for a build. */
   async #checkSize(): Promise<void> {
     const sizes = await Promise.all([...this.#places.values()].map((place) => place.diskUsed()))
     const bytes = sizes.reduce((sum, each) => sum + each, 0)
@@ -312,7 +312,7 @@ export class Build {
   }
 }
 
-/** Runs all steps one after the other, even if some fail. Then throws the first failure. */
+/** Runs all steps one after the other. If some fail, the others still run, and then the first error is thrown. */
 const runAll = async (steps: readonly (() => Promise<void>)[]): Promise<void> => {
   const failures: unknown[] = []
   for (const step of steps) await step().catch((error: unknown) => failures.push(error))

@@ -1,4 +1,4 @@
-// Tests that a build releases everything else if its sandbox cannot be removed.
+// Tests a build whose sandbox cannot be removed: everything else that the build uses must be released anyway.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
@@ -15,7 +15,7 @@ const refuse = (reason: string) => async () => {
   throw new Error(reason)
 }
 
-/** A cache in which every line of a definition is found. */
+/** Opens a cache that contains every line of a definition. */
 const openFullCache = async (now: () => number) => {
   const templates = new Set<string>()
   const host: CacheHost = {
@@ -52,7 +52,7 @@ const requestOf = (lines: string[], removed: string[]): BuildRequest => ({
 })
 
 suite('a build whose sandbox cannot be removed', () => {
-  test('a build whose sandbox cannot be removed still releases its cached lines and removes its images', async () => {
+  test('if a build’s sandbox cannot be removed, its cached lines are released and its images removed anyway', async () => {
     let time = Date.now()
     const lines = await openFullCache(() => time)
     const host = {
@@ -62,7 +62,8 @@ suite('a build whose sandbox cannot be removed', () => {
     } as unknown as BuildHost
     const parts = { host, agentAt: refuse('no agent') as never, lines, files: undefined }
     const removed: string[] = []
-    // Number of cached lines that the build protects from eviction. It protects a line as soon as it has found it in the cache.
+    // Number of cached lines that the build protects from eviction. A line is protected as soon as the build finds it in the
+    // cache.
     let held = 0
     const hold = lines.hold.bind(lines)
     lines.has = () => true

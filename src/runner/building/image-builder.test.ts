@@ -1,4 +1,5 @@
-// Definitions with RUN, built on this machine from a registry on loopback. Needs root; without root the suite is skipped.
+// Tests builds of definitions with RUN in real sandboxes, with a registry on loopback. Needs root; without root the suite is
+// skipped.
 import assert from 'node:assert/strict'
 import { execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,7 +19,7 @@ import type { AllImages, ToBring } from './all-images.ts'
 const isThere = (command: string) => existsSync(`/usr/bin/${command}`)
 const skip = needsRoot || (['skopeo', 'umoci'].every(isThere) ? false : 'needs skopeo and umoci')
 
-/** Packs a small image in the way of other builders: one compressed layer, a configuration and a manifest. */
+/** Packs a small image as other builders do: one compressed layer, a configuration and a manifest. */
 const packed = (rootfs: string): TestImage => {
   const options = ['--numeric-owner', '--owner=0', '--group=0', '--directory', rootfs]
   const layer = execFileSync('tar', [...options, '--create', '--gzip', '.'], { maxBuffer: 2 ** 28 })
@@ -100,7 +101,7 @@ suite('an image built from a definition with RUN', { skip }, () => {
       const { output } = await box.run(sandboxId, 'cat /root/made /open/where; stat -c %u /srv/app')
       assert.deepEqual(output.split('\n'), ['1 yes', '/srv/app', '1000', '0'])
     }
-    // Do not compare the size of a new image, because its size on the disk is measured a little later.
+    // Sizes are not compared: the size of a new image is measured only some time after the build.
     assert.deepEqual({ ...(await bring(wanted('built', lines))), sizeBytes: 0 }, { ...known, sizeBytes: 0 })
 
     assert.equal(await images.remove('built'), false, 'sandboxes need it')
@@ -111,7 +112,7 @@ suite('an image built from a definition with RUN', { skip }, () => {
     await leavesNothing('built')
   })
 
-  test('a built image reports the smallest disk that it fits on; a start with a smaller disk fails', async () => {
+  test('a built image reports the smallest disk size that it needs; a start with a smaller disk fails', async () => {
     const known = await bring(wanted('large', ['RUN dd if=/dev/zero of=/big bs=1M count=80']))
     const least = known.leastDiskBytes ?? 0
     assert.ok(least > 70 * 2 ** 20 && least < 80 * 2 ** 20, `${least} bytes`)
@@ -124,7 +125,7 @@ suite('an image built from a definition with RUN', { skip }, () => {
     assert.equal(await images.remove('large'), true)
   })
 
-  test('the error of a failed RUN has the line number, the exit code and the end of the output', async () => {
+  test('the error of a failed RUN contains the line number, the exit code and the end of the output', async () => {
     const failing = wanted('failing', ['RUN echo kept > /a', 'RUN echo no such thing >&2; exit 3'])
     await assert.rejects(bring(failing), { name: 'ImageFailed', message: 'Line 3: exit code 3\nno such thing' })
     await leavesNothing('failing')
@@ -133,13 +134,13 @@ suite('an image built from a definition with RUN', { skip }, () => {
     await leavesNothing('failing')
   })
 
-  test('a build that fills its disk fails, and leaves nothing', async () => {
+  test('a build that fills its disk fails, and leaves no files', async () => {
     const filling = wanted('filling', ['RUN dd if=/dev/zero of=/big bs=1M count=400 conv=fsync'], 0.125)
     await assert.rejects(bring(filling), /Line 2: exit code 1.*(No space left|quota exceeded)/s)
     await leavesNothing('filling')
   })
 
-  test('a build that is cancelled or exceeds its time limit ends and leaves nothing', async () => {
+  test('a build that is cancelled or exceeds its time limit ends, and leaves no files', async () => {
     const controller = new AbortController()
     const asked = images.bring(wanted('slow', ['RUN sleep 600']), {
       signal: controller.signal,
@@ -153,7 +154,7 @@ suite('an image built from a definition with RUN', { skip }, () => {
     await open()
   })
 
-  test('a background program of an earlier RUN cannot block a COPY beyond the build’s timeout or cancel', async () => {
+  test('a background program of an earlier RUN cannot make a COPY ignore the build’s timeout or its cancel', async () => {
     const files = { organizationId: 'o', hash: 'a'.repeat(32) }
     const contexts = new ContextStore(new DirectoryStore(join(box.directory, 'contexts')))
     const tar = tarOf(['go', ...Array.from({ length: 96 }, (_, at) => `big${at}`)].map(fileOfMiB))
@@ -178,7 +179,7 @@ suite('an image built from a definition with RUN', { skip }, () => {
     await leavesNothing('stopped')
   })
 
-  test('a build whose runner was killed leaves nothing, and the next runner builds the image again', async () => {
+  test('if a runner is killed during a build, no files are left and the next runner can build the image', async () => {
     const assignment = wanted('killed', ['RUN echo one > /one', 'RUN sleep 1; echo two > /two'])
     for (const at of ['line 2', 'line 3']) {
       await box.close()

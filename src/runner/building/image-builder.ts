@@ -1,5 +1,5 @@
-// Builds the image of a definition. Each stage runs in a sandbox that the runner makes for it, with the usual limits. The disk of
-// the last stage becomes the top layer of the image. No code of a definition ever runs on the host.
+// Builds the image of a definition. Each stage runs in a sandbox that the runner makes for it, with limits like any sandbox. The
+// disk of the last stage becomes the top layer of the image. No program of a definition runs on the host.
 import type { ContextStore } from '#src/runner/contexts/store.ts'
 import { ContextSource } from '#src/runner/copying/context-source.ts'
 import type { Plan } from '#src/runner/images/definition/plan.ts'
@@ -14,32 +14,33 @@ import { type BuildAgent, type BuildHost, isBuildId } from './workplace.ts'
 export { isStageName } from './survey.ts'
 export { isBuildId }
 
-/** `image`: an image on this runner, such as that of a snapshot. */
+/** Where a base image comes from. `image`: an image on this runner, such as a snapshot. */
 export type BaseSource =
   | { kind: 'registry'; reference: string }
   | { kind: 'scratch' }
   | { kind: 'image'; image: string }
 
 export type BuildRequest = {
-  /** Name of the image that is built, and of the image below it. */
+  /** Name for the image. The base image of the last stage gets this name, too. */
   image: string
   plan: Plan
-  /** The files that came with the definition, for its COPY lines. */
+  /** The files that the caller sent with the definition, for its COPY lines. */
   contexts?: Definition['contexts'] | undefined
   maxGiB: number
   signal: AbortSignal
   onProgress: (progress: Progress) => void
-  /** Receives the log of the build for people, as it comes. */
+  /** Called with each piece of the build's log, as text for people. */
   onText?: (text: string) => void
-  /** Images on this runner that FROM and `--from` can name, by these names. */
+  /** Images on this runner to which FROM and `--from` may refer, by the names that they use. */
   snapshots?: Definition['snapshots'] | undefined
   /**
-   * The build uses cached lines of this organization, and caches its lines for it. Absent: it neither uses nor caches lines.
+   * The build uses lines that this organization has cached, and caches its own lines for it. Absent: the build neither uses nor
+   * caches lines.
    */
   organizationId?: string | undefined
-  /** Fetches the base image of a stage, or a source of files. Returns its configuration and the name of its files. */
+  /** Fetches the base image of a stage, or an image that is a source of files. `files` names the image's files. */
   bringBase: (image: string, source: BaseSource) => Promise<{ container: ContainerConfig; files: string }>
-  /** Resolves the name of an image of a registry to its digest. */
+  /** Resolves the name of an image in a registry to the digest that the image has now. */
   resolve: (reference: string) => Promise<string>
   removeBase: (image: string) => Promise<void>
   withWebFile: Library['withWebFile']
@@ -49,9 +50,9 @@ export type BuildRequest = {
 type BuilderParts = {
   host: BuildHost
   agentAt: (socketPath: string) => BuildAgent
-  /** Where the files of definitions are kept. */
+  /** Stores the files that callers send with definitions. */
   contexts: ContextStore
-  /** Absent: no lines are cached. */
+  /** The cached lines. Absent: no lines are cached. */
   lines?: LineCache
   timeoutMs?: number
 }
@@ -73,14 +74,14 @@ export class ImageBuilder {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Destroys the build sandboxes of a runner that was killed. */
+  /** Destroys the sandboxes of builds that an earlier runner left when it was killed. */
   async removeLeft(): Promise<void> {
     for (const { id } of this.#host.list()) if (isBuildId(id)) await this.#host.destroy(id)
   }
 
   /**
-   * Builds the image and replaces its template. There is no template if the image adds nothing to its base. Returns the
-   * configuration of the image.
+   * Builds the image: makes a template with its name, unless the image adds nothing to its base image. Returns the configuration
+   * of the image.
    */
   async build(request: BuildRequest): Promise<ContainerConfig> {
     const { signal, contexts: of } = request
@@ -90,8 +91,8 @@ export class ImageBuilder {
     const files = of && (await ContextSource.open({ contexts: this.#contexts, of, signal: until }))
     const parts = { host: this.#host, agentAt: this.#agentAt, lines: this.#lines, files }
     const build = new Build({ ...request, signal: until }, parts)
-    // A program in the sandbox may stop the agent from answering. A call to the agent then ends only when the sandbox is
-    // destroyed.
+    // A program in a build's sandbox may stop the agent, so that a call to the agent never ends. Destroying the sandbox ends the
+    // call.
     const giveUp = () => void build.destroyPlaces().catch(() => {})
     until.addEventListener('abort', giveUp, { once: true })
     try {

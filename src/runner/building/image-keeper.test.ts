@@ -13,7 +13,7 @@ const wanted = (image: string, changes: Partial<ToBring> = {}): ToBring => ({
   ...changes,
 })
 
-/** An image store in memory. A test can delay its images or let them fail. */
+/** An image store in memory. A test can make it slow or let it fail. */
 class FakeImages {
   readonly here = new Map<string, Known>()
   readonly asked: string[] = []
@@ -82,7 +82,7 @@ const startKeeper = (lanes: ImageKeeperParts['lanes'] = {}) => {
 }
 
 suite('the keeper of images on a runner', () => {
-  test('a requested image is fetched once, and reported again after each list from control', async () => {
+  test('a requested image is fetched once; after each list from control it is reported again', async () => {
     using kept = startKeeper()
     kept.keeper.take(wanted('tool'))
     kept.keeper.takeAll([wanted('tool')])
@@ -102,7 +102,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.reports, [{ image: 'tool', state: 'present', digest: 'sha256:abc' }])
   })
 
-  test('the error of an image is reported again after each list; only a new request tries it again', async () => {
+  test('an image’s error is reported again after each list from control; only a new request tries again', async () => {
     using kept = startKeeper()
     kept.images.before = () => {
       throw new Error('There is no such image.')
@@ -119,7 +119,7 @@ suite('the keeper of images on a runner', () => {
     assert.equal(kept.said().at(-1), 'tool present')
   })
 
-  test('a new request for an image uses the registry passwords that came with it, not those of earlier ones', async () => {
+  test('a new request for an image uses the registry passwords of that request, not those of earlier ones', async () => {
     using kept = startKeeper()
     const withPassword = (password: string) =>
       wanted('tool', { logins: [{ host: 'example.test', project: '', username: 'us', password }] })
@@ -135,7 +135,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.passwords, [['old'], ['new'], undefined])
   })
 
-  test('an image to be removed stays while a sandbox uses it; the next list after that removes it', async () => {
+  test('an image that control removes stays while a sandbox uses it; the next list after that removes it', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', {})
     kept.images.inUse.add('tool')
@@ -151,7 +151,7 @@ suite('the keeper of images on a runner', () => {
     assert.equal(kept.said().at(-1), 'never absent')
   })
 
-  test('an image listed without a source is reported once; if it is lost, it is fetched only with a source', async () => {
+  test('a listed image that is lost is fetched again only when control sends its source', async () => {
     using kept = startKeeper()
     const { source: _, ...known } = wanted('tool')
     kept.images.here.set('tool', { sizeBytes: 7 })
@@ -160,7 +160,7 @@ suite('the keeper of images on a runner', () => {
       await kept.settled()
     }
     assert.deepEqual(kept.said(), ['tool present'])
-    // If control sends the assignment again, with the image's source, the keeper reports the image again.
+    // If control sends the assignment again, now with the image's source, the keeper reports the image again.
     kept.keeper.take(wanted('tool'))
     await kept.reported(2)
     kept.keeper.takeAll([known])
@@ -198,7 +198,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.said(), ['tool present'])
   })
 
-  test('image fetches above the limit wait, and progress is reported at most once a second', async () => {
+  test('image fetches above the limit are queued; an image’s progress is reported at most once a second', async () => {
     using kept = startKeeper({ long: 2 })
     const { promise, resolve } = Promise.withResolvers<void>()
     kept.images.before = () => promise
@@ -217,7 +217,7 @@ suite('the keeper of images on a runner', () => {
 suite('slow builds and pulls of images', () => {
   const opened = () => {
     const kept = startKeeper({ long: 3, longOfOne: 2 })
-    // In this suite a build or pull never finishes. It ends only when its image is no longer wanted.
+    // In this suite a build or pull never finishes by itself. It ends when its image is no longer wanted.
     const { bring } = kept.images
     kept.images.bring = async (assignment, parts) => {
       if (assignment.source.kind !== 'sandbox')
@@ -230,7 +230,7 @@ suite('slow builds and pulls of images', () => {
   }
   const ofOne = (image: string) => wanted(image, { organizationId: 'one' })
 
-  test('slow builds of one organization delay no other organization’s build; waiting builds keep their order', async () => {
+  test('one organization’s slow builds do not delay another’s build; queued builds keep their order', async () => {
     using kept = opened()
     for (const image of ['a', 'b', 'c', 'd']) kept.keeper.take(ofOne(image))
     for (const image of ['x', 'y']) kept.keeper.take(wanted(image, { organizationId: 'two' }))
@@ -241,7 +241,7 @@ suite('slow builds and pulls of images', () => {
     assert.deepEqual(kept.images.asked.slice(3).sort(), ['bring c', 'remove a'])
   })
 
-  test('slow builds do not delay snapshots of sandboxes, removals of images or reports of present images', async () => {
+  test('slow builds do not delay snapshots of sandboxes, removals of images, or reports about present images', async () => {
     using kept = opened()
     for (const image of ['gone', 'here']) kept.images.here.set(image, {})
     for (const image of ['a', 'b', 'x', 'y', 'z']) kept.keeper.take(wanted(image, { organizationId: image }))
@@ -253,7 +253,7 @@ suite('slow builds and pulls of images', () => {
     assert.deepEqual(kept.said().sort(), ['disk present', 'gone absent', 'here present'])
   })
 
-  test('removing an image whose build waits reports it as absent immediately; the build never starts', async () => {
+  test('removing an image whose build is queued reports it as absent immediately, and the build never starts', async () => {
     using kept = opened()
     for (const image of ['a', 'b', 'x', 'y']) kept.keeper.take(wanted(image, { organizationId: image }))
     kept.keeper.take(wanted('y', { target: 'absent' }))
@@ -304,7 +304,7 @@ suite('images of all kinds on a runner', () => {
   const bringing = { signal: new AbortController().signal, onProgress: () => undefined }
   const ofBox = (image: string) => wanted(image, { source: { kind: 'sandbox', sandboxId: 'box' } })
 
-  test('two snapshots made at the same time are both listed, whichever template is read from the disk last', async () => {
+  test('two snapshots that are made at the same time are both listed', async () => {
     const { images: opening, host, templates } = open()
     const images = await opening
     const wait = Promise.withResolvers<void>()
@@ -325,7 +325,7 @@ suite('images of all kinds on a runner', () => {
     assert.deepEqual([...templates], [])
   })
 
-  test('a snapshot that reported an error although its template was made can still be removed', async () => {
+  test('a snapshot can be removed even if making it reported an error after its template was made', async () => {
     const { images: opening, host, templates } = open()
     const images = await opening
     const { snapshot } = host
@@ -338,7 +338,7 @@ suite('images of all kinds on a runner', () => {
     assert.deepEqual([...templates], [])
   })
 
-  test('a lost snapshot of a sandbox is not made again, because the sandbox’s disk has changed since then', async () => {
+  test('a lost snapshot of a sandbox is not made again, because the sandbox’s disk has changed since', async () => {
     const { images: opening, templates } = open()
     const images = await opening
     const source = { kind: 'sandbox', sandboxId: 'box', isMade: true } as const

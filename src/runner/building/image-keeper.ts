@@ -1,7 +1,8 @@
 // Brings the images of this runner to the state that control wants, and reports the result.
 //
-// Level-triggered, like the keeper of sandboxes. A failed image is retried when control sends its assignment again. When control
-// sends the whole list, only the failure is reported again. An image in use is removed once nothing uses it any more.
+// Each assignment describes the wanted state, so missed or repeated messages do no harm. A failed image is retried when control
+// sends its assignment again. When control sends its whole list, the failure is only reported again. An image in use is removed
+// when nothing uses it any more.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { ImageFailed } from '#src/runner/images/image-failed.ts'
@@ -14,7 +15,7 @@ export type ImageKeeperParts = {
   images: Pick<AllImages, 'find' | 'bring' | 'remove'>
   report: (report: ImageReport) => void
   onProgress: (image: string, progress: Progress) => void
-  /** Sends a piece of the log of an image's build. Best effort: a piece may be lost. */
+  /** Sends a piece of the log of an image's build to control. Best effort: a piece may be lost. */
   onText: (image: string, text: string) => void
   log: Logger
   now?: () => number
@@ -29,18 +30,18 @@ type Entry = {
 }
 
 const standardLanes = {
-  /** Maximum number of images that are fetched or built at the same time; further ones wait. */
+  /** Maximum number of images that are fetched or built at the same time. Further ones are queued. */
   long: 3,
-  /** Maximum number of images of one organization that are fetched or built at the same time. */
+  /** Maximum number of images that are fetched or built at the same time for one organization. */
   longOfOne: 2,
   /**
-   * Maximum number of quick tasks at the same time: snapshots of sandboxes, removals, and reports that an image is on this
-   * runner.
+   * Maximum number of quick tasks at the same time: snapshots of sandboxes, removals of images, and reports about images that
+   * are present.
    */
   short: 4,
 }
 
-/** Minimum time between two progress reports of an image. */
+/** Minimum time in milliseconds between two progress reports of an image. */
 const progressEveryMs = 1000
 
 const withoutLogins = ({ logins: _logins, ...assignment }: ImageAssignment): ImageAssignment => assignment
@@ -66,7 +67,7 @@ export class ImageKeeper implements Disposable {
     this.#reconcile(entry)
   }
 
-  /** Takes control's whole list. Images that are not in the list stay as they are. */
+  /** Takes control's whole list. Images on this runner that are not in the list stay. */
   takeAll(listed: readonly ImageAssignment[]): void {
     for (const assignment of listed) {
       const entry = this.#entryFor(assignment)
@@ -81,7 +82,7 @@ export class ImageKeeper implements Disposable {
     const known = this.#entries.get(assignment.image)
     const isSaidWhole = known?.assignment.source !== undefined || assignment.source === undefined
     if (known?.assignment.target === assignment.target && isSaidWhole) {
-      // The credentials for registries may have changed since the earlier assignment, so the newer assignment replaces it.
+      // The newer assignment replaces the earlier one, because its credentials for registries may be different.
       if (assignment.source !== undefined && known.settled?.state !== 'present') known.assignment = assignment
       return known
     }
@@ -113,7 +114,8 @@ export class ImageKeeper implements Disposable {
   }
 
   #ended(entry: Entry, working: AbortController, report: ImageReport | undefined) {
-    // An entry with another target may have replaced this entry. The new entry waits until this work has ended.
+    // A newer assignment with another target may have replaced this entry. The new entry has been waiting for the end of this
+    // work and is processed now.
     const latest = this.#entries.get(entry.assignment.image)
     if (latest?.working === working) delete latest.working
     delete entry.working
@@ -121,15 +123,15 @@ export class ImageKeeper implements Disposable {
       if (latest) this.#reconcile(latest)
     } else if (report) {
       entry.settled = report
-      // Forgets the passwords. They are not needed any more, and control sends them again with its next assignment.
+      // Removes the passwords from memory. They are not needed any more, and control's next assignment contains them again.
       entry.assignment = withoutLogins(entry.assignment)
       if (!this.#isClosed) this.#parts.report(report)
     }
   }
 
   /**
-   * Brings or removes an image as assigned, and returns the report. Undefined: not done yet; the next list of control repeats the
-   * request.
+   * Fetches, builds or removes an image as assigned, and returns the report. Undefined: the work is not done, and control's next
+   * list requests it again.
    */
   async #perform({ assignment }: Entry, signal: AbortSignal): Promise<ImageReport | undefined> {
     const { image, target, source } = assignment
@@ -140,8 +142,8 @@ export class ImageKeeper implements Disposable {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
-        // An assignment without a source means: control believes that the image is on this runner. After the report `absent`,
-        // control sends the source.
+        // If control sends no source, it believes that the image is on this runner. If the report says `absent`, control sends
+        // the source.
         return known === undefined ? { image, state: 'absent' } : { image, state: 'present', ...known }
       }
       return (await images.remove(image)) ? { image, state: 'absent' } : undefined

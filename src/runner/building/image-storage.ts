@@ -1,4 +1,5 @@
-// The disk space that images use on this runner. All figures are in memory, so every heartbeat may ask for them.
+// Computes the disk space that images use on this runner. All numbers are in memory, so it is cheap to report them in every
+// heartbeat.
 import type { ImageStorage } from '#src/wire/image-storage.ts'
 import type { GivenBack } from '../images/given-back.ts'
 import type { ImageStore } from '../images/store.ts'

@@ -5,7 +5,7 @@ import { type CacheHost, LineCache } from './line-cache.ts'
 
 const GiB = 1024 ** 3
 
-/** Opens a line cache on a fake host. Its templates have no contents, only names. */
+/** Opens a line cache on a fake host, whose templates have names but no contents. */
 const openCache = async (templates: Set<string>) => {
   const base = 'base'
   const host: CacheHost = {
@@ -30,7 +30,7 @@ const openCache = async (templates: Set<string>) => {
 const key = (digit: string) => digit.repeat(32)
 
 suite('a line of a Dockerfile is cached only once', () => {
-  test('if two builds cache the same line at the same time, after different lines, one copy is kept', async () => {
+  test('if two builds cache the same line at the same time, only one copy of the line is kept', async () => {
     const templates = new Set<string>()
     const cache = await openCache(templates)
     const line = { organizationId: 'one', key: key('a'), sandboxId: 'build-1', image: 'image', files: 'files' }
@@ -38,7 +38,7 @@ suite('a line of a Dockerfile is cached only once', () => {
     assert.deepEqual([templates.size, cache.usage().lines], [1, 1])
   })
 
-  test('if an earlier runner has cached a line twice, the next runner removes the copy that is never used', async () => {
+  test('if an earlier runner has cached a line twice, the next runner removes the copy that is not used', async () => {
     const owner = '0'.repeat(16)
     const templates = new Set([`line.${owner}.${key('a')}.none`, `line.${owner}.${key('a')}.${key('b')}`])
     const cache = await openCache(templates)

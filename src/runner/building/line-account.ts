@@ -1,4 +1,5 @@
-// Computes the most disk space that cached lines can take: all bytes of each line, plus their base images, each counted once.
+// Computes the maximum disk space that cached lines can take: all bytes of each line, plus the bytes of their base images, each
+// counted once.
 
 type OnBase = { base: string }
 

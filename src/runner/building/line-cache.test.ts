@@ -1,5 +1,5 @@
-// Lines of definitions that are cached from one build to the next, on this machine, from a registry on loopback. Needs root;
-// without root the suite is skipped.
+// Tests the cache of lines from one build to the next, in real sandboxes and with a registry on loopback. Needs root; without
+// root the suite is skipped.
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,11 +22,11 @@ import { type LineCache, type LineLimits, standardLineLimits } from './line-cach
 
 const skip = needsRoot || needsBusybox
 
-/** Limits that ignore the free space of this machine's disk, so that it does not influence the tests. */
+/** Limits that ignore the free space of this machine's disk, which must not influence the tests. */
 const roomy: LineLimits = { ...standardLineLimits, freeShare: 0 }
 const none: Partial<LineLimits> = { keptMs: -1 }
 
-/** A RUN line that writes a new random id at each run. The id shows whether the line ran again. */
+/** A RUN line that writes a new random id each time it runs. A changed id therefore shows that the line was run again. */
 const stamp = (path: string) => `RUN cat /proc/sys/kernel/random/uuid > ${path}`
 
 suite('a line of a Dockerfile that has not changed', { skip }, () => {
@@ -39,7 +39,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
   let from: string
   let count = 0
 
-  /** The limits of the open cache, which reads them at each sweep. */
+  /** Limits of the cache under test. The cache reads them at each sweep, so a test can change them. */
   let limits: LineLimits
 
   const open = async () => {
@@ -49,7 +49,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     box.use(opened)
     ;({ images, lines, store, givenBack } = opened)
   }
-  /** Changes limits, and evicts what is beyond them. */
+  /** Changes the limits, and evicts cached lines that exceed them. */
   const evict = async (changes: Partial<LineLimits>) => {
     Object.assign(limits, roomy, changes)
     await lines.sweep()
@@ -106,7 +106,10 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     })
     return log
   }
-  /** Builds a definition. Returns which lines were cached, and the output of a command in a sandbox of the image. */
+  /**
+   * Builds a definition. Returns the numbers of the lines that were cached, and the output of `command` in a sandbox of the
+   * image.
+   */
   const build = async (definition: string[], command = 'true', asked: Asked = {}) => {
     const wanted = await wantedOf(definition, { organizationId: 'one', ...asked })
     const log = await bring(wanted)
@@ -131,7 +134,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([whole.cached, whole.output], [[2, 3, 4], first.output])
   })
 
-  test('a cached line is used only by its own organization; a build without an organization caches nothing', async () => {
+  test('a cached line is used only by its organization; a build without an organization caches nothing', async () => {
     const definition = [`FROM ${from}`, stamp('/a')]
     const first = await build(definition, 'cat /a')
     const other = await build(definition, 'cat /a', { organizationId: 'two' })
@@ -143,7 +146,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.equal(lines.usage().lines, 2)
   })
 
-  test('a COPY or bind mount is cached by the bytes, names and modes of its files, but not by their times', async () => {
+  test('a COPY or bind mount is cached by the bytes, names and modes of its files, not by their times', async () => {
     const file = (content: string, changes: Partial<TarEntry> = {}): TarEntry[] => [
       { path: 'd', type: '5' },
       { path: 'd/f', content, mode: 0o644, ...changes },
@@ -159,7 +162,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     }
   })
 
-  test('cached lines are not used once the base image’s tag or the image of a COPY --from has changed', async () => {
+  test('a cached line is not used if the tag of the base image or the image of a COPY --from has changed', async () => {
     const tools = registry.put('tools:1', makeImage({ layers: [tarOf([{ path: 'tool', content: 'one' }])] }))
     const definition = [`FROM ${from}`, stamp('/a'), `COPY --from=${tools} /tool /tool`]
     await build(definition)
@@ -189,7 +192,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[3, 4, 6], first.output])
     assert.doesNotMatch(second.log, /Stage 0/)
     assert.match(second.log, /^\[build\] Line 3: cached: RUN cat/m)
-    // A new line copies from the stage, so the stage continues from its cached disk.
+    // The added line copies from the stage. The stage therefore continues from its cached disk and is not built again.
     const again = await build(stages('COPY --from=build /a /again'), 'cat /out /again')
     assert.deepEqual([again.cached, again.output], [[3, 4, 6], `${first.output}\n${first.output}`])
     const changed = await build(
@@ -200,7 +203,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.notEqual(changed.output, first.output)
   })
 
-  test('a cached line replaces its stage also in stages that build on that stage, with or without new lines', async () => {
+  test('a stage whose lines are cached need not run for the stages that are built on it', async () => {
     const stages = (...last: string[]) => [
       `FROM ${from} AS one`,
       stamp('/a'),
@@ -245,7 +248,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[2, 6, 7], first.output])
   })
 
-  test('if the content of a URL changes during a build, later builds reuse only lines with equal inputs', async () => {
+  test('if a URL’s content changes during a build, later builds reuse only lines whose inputs are equal', async () => {
     let answers = ['zero']
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -273,7 +276,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([again.cached, again.output], [[2, 3, 5, 7, 8], 'two'])
   })
 
-  test('a RUN is cached by the id of its secret; cache mounts keep their files when lines are cached', async () => {
+  test('a RUN is cached by the id of its secret; cache mounts keep their files even if the RUN is cached', async () => {
     const definition = [
       `FROM ${from}`,
       'RUN --mount=type=cache,target=/cache echo kept > /cache/x',
@@ -287,7 +290,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2, 3], 'kept'])
     const other = definition.map((line) => line.replaceAll('token', 'other'))
     assert.deepEqual((await build(other)).cached, [2])
-    // No id of a cache mount gives another organization access to the files of this organization's cache.
+    // Whatever the id of its cache mount, another organization must not see the files in this organization's cache.
     const ids = ['/cache', '../caches', '../../../..'].map(
       (id) => `RUN --mount=type=cache,id=${id},target=/c ls -A /c >> /seen`,
     )
@@ -295,7 +298,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([stranger.cached, stranger.output], [[], ''])
   })
 
-  test('a Dockerfile line that fails is not cached, but the lines before it are', async () => {
+  test('a Dockerfile line that fails is not cached, but the successful lines before it are cached', async () => {
     const failing = await wantedOf([`FROM ${from}`, stamp('/a'), 'RUN echo half > /half; exit 3'], {
       organizationId: 'one',
     })
@@ -304,7 +307,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2], '0'])
   })
 
-  test('after a kill, the next runner uses cached lines; one that was being cached is whole or absent', async () => {
+  test('cached lines survive a kill of the runner; a line that was being cached is complete or absent', async () => {
     const definition = [`FROM ${from}`, stamp('/a'), 'RUN sleep 1; echo two > /two']
     await box.close()
     const killable = fork(join(import.meta.dirname, '../testing/killable-builder-program.ts'), [
@@ -324,7 +327,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual((await build(definition)).cached, [2, 3])
   })
 
-  test('a cached line whose base image is lost is removed, and the next build runs the line again', async () => {
+  test('if the base image of a cached line is lost, the line is removed, and the next build runs it again', async () => {
     const definition = [`FROM ${from}`, stamp('/a')]
     await build(definition)
     for (const { image: base } of store.listBelowLines()) await store.remove(base)
@@ -337,10 +340,10 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual((await build(definition)).cached, [])
   })
 
-  test('`imageStorageOf` returns the bytes of cached lines, and how many were evicted for which reason', async () => {
+  test('`imageStorageOf` returns the bytes of cached lines, and the evicted bytes for each reason', async () => {
     const definition = [`FROM ${from}`, 'RUN head -c 5000000 /dev/urandom > /a']
     const storage = () => imageStorageOf(store, images, lines, givenBack)
-    // The counters of evicted bytes begin at 0 again.
+    // A newly opened cache counts evicted bytes from 0.
     await open()
     const wanted = await wantedOf(definition, { organizationId: 'one' })
     await bring(wanted)
@@ -361,7 +364,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([storage().bytes.lines, storage().givenBack.lines], [0, { age: kept, pressure: again }])
   })
 
-  test('a cached line counts with all its disk space, even if a later line replaces its files', async () => {
+  test('a cached line counts with all bytes of its disk, even if a later line replaces its files', async () => {
     const MiB = 2 ** 20
     const write = (path: string) => `head -c ${4 * MiB} /dev/urandom > /${path}; sync`
     const replacing = ['1', '2', '3'].map((n) => `RUN ${write('f')}; echo ${n}`)
@@ -373,7 +376,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.ok(bytes - (base?.sizeBytes ?? 0) >= 6 * 4 * MiB, `${bytes} bytes`)
   })
 
-  test('cached lines are evicted at the limits per organization, in total and of a full pool; images stay', async () => {
+  test('lines are evicted at the limits of an organization, of the cache and of free space; images stay', async () => {
     const many = (...more: string[]) => [`FROM ${from}`, stamp('/a'), stamp('/b'), ...more]
     const kept = await wantedOf([...many(), 'RUN echo > /kept'], { organizationId: 'one' })
     await bring(kept)
@@ -383,11 +386,11 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.equal(lines.usage().lines, 4)
     await evict({ most: 3 })
     assert.equal(lines.usage().lines, 3)
-    // The lines at the end of a definition are evicted before the lines at its beginning.
+    // Later lines of a definition are evicted before earlier lines.
     assert.deepEqual((await build(many(), 'true', { organizationId: 'two' })).cached, [2, 3])
     await evict({ freeShare: 2 })
     assert.deepEqual([lines.usage().lines, store.listBelowLines()], [0, []])
-    // No new line is cached while the pool is nearly full.
+    // While the pool is nearly full, no further line is cached.
     await build(many())
     assert.equal(lines.usage().lines, 0)
     const { sandboxId } = await box.started({ image: kept.image, isNew: true, user: 'root' })

@@ -1,9 +1,9 @@
-// Cached lines: disks as they were after a line of a definition. A build continues from the last line that has not changed. A
-// cached line is a template over its own base image. The template's name holds the organization and the key, so no other record
-// is needed: a template gets its name once it is complete and synced.
+// The cache of lines. A cached line is a copy of a build's disk after a line of a definition has run. A later build continues
+// from the last line that has not changed. A cached line is a template. The template's name contains the organization and the
+// line's key, and is given only when the template is complete and synced. Therefore no other record is needed.
 //
-// Cached lines only save time. Only builds of the same organization use them. They are evicted by age, at their limits, and when
-// the disks of sandboxes need the space.
+// Cached lines only save time, and only builds of their organization use them. They are evicted when they are too old, at their
+// limits, and when the disks of sandboxes need the space.
 import { createHash } from 'node:crypto'
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
@@ -28,10 +28,10 @@ type Bases = Pick<ImageStore, 'rootfsOf' | 'remove' | 'listBelowLines' | 'keepBe
 export type LineLimits = {
   most: number
   mostOfOrganization: number
-  /** Shares of the storage pool that cached lines and their base images may take: in total, and per organization. */
+  /** Shares of the storage pool that cached lines and their base images may take: all together, and those of one organization. */
   share: number
   shareOfOrganization: number
-  /** Lines are evicted until the pool has this share of its size free, or `freeBytes` if that is less. */
+  /** Lines are evicted until this share of the pool is free, or `freeBytes` if that is less. */
   freeShare: number
   freeBytes: number
   keptMs: number
@@ -55,11 +55,11 @@ type Line = KeptLine & {
   /** Hash of the organization's id. */
   owner: string
   key: string
-  /** Key of the cached line that this line builds on. */
+  /** Key of the earlier cached line from which this line's build continued. */
   before: string
   base: string
   usedAt: number
-  /** Number of running builds that use this line. */
+  /** Number of running builds that use this line. It is not evicted while a build uses it. */
   holds: number
 }
 
@@ -68,7 +68,7 @@ type ToKeep = {
   key: string
   before: string | undefined
   sandboxId: string
-  /** The base image of the sandbox's disk, and the name of that image's files. */
+  /** The base image of the sandbox's disk (`image`), and the name of that image's files (`files`). */
   image: string
   files: string
 }
@@ -77,7 +77,7 @@ type LineCacheParts = {
   host: CacheHost
   bases: Bases
   log: Logger
-  /** Counts evicted bytes by reason. */
+  /** Counts the bytes of evicted lines, by reason. */
   givenBack?: GivenBack
   limits?: LineLimits
   now?: () => number
@@ -86,7 +86,7 @@ type LineCacheParts = {
 const none = 'none'
 const shape = /^line\.([0-9a-f]{16})\.([0-9a-f]{32})\.([0-9a-f]{32}|none)$/
 
-/** Whether a template name is the name of a cached line rather than of an image. */
+/** Whether the name of a template is that of a cached line. Otherwise it is that of an image. */
 export const isLineName = (name: string): boolean => shape.test(name)
 
 const shortHash = (length: number, ...parts: string[]) =>
@@ -106,16 +106,16 @@ export class LineCache {
   readonly #limits: LineLimits
   readonly #now: () => number
   readonly #givenBack: GivenBack | undefined
-  /** Cached lines by owner and key. */
+  /** All cached lines, by owner and key. */
   readonly #lines = new Map<string, Line>()
-  /** Owner and key of each line that is being cached or removed right now. */
+  /** Owner and key of each line that is being cached or removed at this moment. */
   readonly #busy = new Set<string>()
-  /** Base images are kept and removed one at a time. */
+  /** Recording a base image and removing one happen one after the other, so that they do not disturb each other. */
   readonly #oneBase = new FairQueue({ atOnce: 1 })
   readonly #comingBases = new Map<string, number>()
-  /** Number of bytes of the cached lines, including the images below them. */
+  /** Maximum bytes that cached lines take, their base images included. */
   #bytes = 0
-  /** Number of bytes of the cached lines without the images below them. */
+  /** Maximum bytes that cached lines take, without their base images. */
   #addedToImages = 0
   #sweeping: Promise<void> | undefined
   #mustSweep = false
@@ -130,7 +130,7 @@ export class LineCache {
     this.#now = now
   }
 
-  /** Reads the cached lines, and removes lines whose base image is missing. */
+  /** Opens the cache: reads which lines exist, and removes lines whose base image is missing. */
   static async open(parts: LineCacheParts): Promise<LineCache> {
     const cache = new LineCache(parts)
     const { host, bases } = parts
@@ -145,12 +145,15 @@ export class LineCache {
     return cache
   }
 
-  /** Lines are cached only on btrfs, because only there is a copy of a disk cheap. */
+  /**
+   * Whether lines are cached on this host. They are cached only on btrfs, because elsewhere a copy of a disk takes time and
+   * space.
+   */
   get isUseful(): boolean {
     return this.#host.capabilities.hardDiskLimit
   }
 
-  /** Upper bounds. `bytes` includes the images below the lines, `addedBytes` does not. */
+  /** How much space cached lines take at most. `bytes` includes their base images, `addedBytes` does not. */
   usage(): { lines: number; bytes: number; addedBytes: number } {
     return { lines: this.#lines.size, bytes: this.#bytes, addedBytes: this.#addedToImages }
   }
@@ -159,7 +162,7 @@ export class LineCache {
     return this.#find(ownerOf(organizationId), key) !== undefined
   }
 
-  /** Finds a cached line. The line is not evicted until the caller releases it. */
+  /** Finds a cached line, and protects it from eviction until the caller releases it. */
   async hold(organizationId: string, key: string): Promise<KeptLine | undefined> {
     const found = this.#find(ownerOf(organizationId), key)
     if (found === undefined) return undefined
@@ -172,13 +175,16 @@ export class LineCache {
     for (const line of this.#lines.values()) if (line.name === name && line.holds > 0) line.holds -= 1
   }
 
-  /** Whether a cached line builds directly on the line with this key. Without a key: on the base image. */
+  /**
+   * Whether there is a cached line that continues the line with this key. If `key` is undefined: a line that continues a base
+   * image.
+   */
   hasAfter(organizationId: string, key: string | undefined): boolean {
     const owner = ownerOf(organizationId)
     return [...this.#lines.values()].some((line) => line.owner === owner && line.before === (key ?? none))
   }
 
-  /** Caches the disk of a sandbox as it is now. Best effort: a failure of this function does not fail the build. */
+  /** Caches the disk of a sandbox as it is now. Best effort: if that fails, the build continues. */
   async keep(wanted: ToKeep): Promise<boolean> {
     const { organizationId, key, before = none, sandboxId, image, files } = wanted
     const owner = ownerOf(organizationId)
@@ -208,7 +214,7 @@ export class LineCache {
     }
   }
 
-  /** Must be called every few seconds. Evicts lines when the pool has little space left for sandboxes. */
+  /** Evicts lines if the pool has too little space for the disks of sandboxes. Must be called every few seconds. */
   async relieve(): Promise<void> {
     const isDue = this.#now() - this.#sweptAt > sweepEveryMs
     if (this.#lines.size > 0 && (isDue || (await this.#missingBytes()) > 0)) await this.sweep()
@@ -216,7 +222,7 @@ export class LineCache {
 
   static readonly relieveSeconds = relieveSeconds
 
-  /** Evicts lines beyond the limits. Never throws. */
+  /** Evicts lines that exceed the limits. Never throws. */
   sweep(): Promise<void> {
     this.#mustSweep = true
     this.#sweeping ??= this.#sweepWhileAsked()
@@ -234,7 +240,8 @@ export class LineCache {
         this.#log.warn({ err }, 'kept lines of definitions could not be swept')
       }
     }
-    // No await lies between the last check and this line, so a later caller starts a new sweep.
+    // There is no `await` between the last check of `#mustSweep` and this line. A later call of `sweep` therefore starts a new
+    // sweep.
     this.#sweeping = undefined
   }
 
@@ -246,7 +253,7 @@ export class LineCache {
     return this.#lines.get(placeOf({ owner, key }))
   }
 
-  /** The line itself and all lines that it builds on, the nearest first. */
+  /** Returns the line and all lines that it continues, the nearest first. */
   #chain(line: Line): Line[] {
     const chain: Line[] = []
     for (let at: Line | undefined = line; at && !chain.includes(at); at = this.#find(at.owner, at.before))
@@ -262,15 +269,15 @@ export class LineCache {
     }
   }
 
-  /** Bytes that must be evicted until the pool has enough free space for the disks of sandboxes. Negative if it has enough. */
+  /** Bytes that must be freed so that the pool has enough space for the disks of sandboxes. Negative if the pool has enough. */
   async #missingBytes(): Promise<number> {
     const { freeBytes, wholeBytes } = await this.#host.room()
     return Math.min(this.#limits.freeBytes, wholeBytes * this.#limits.freeShare) - freeBytes
   }
 
   /**
-   * All bytes of each line's disk, without the base image. Data that several lines share is counted for each of them: the kernel
-   * does not say how much two disks share, and a line may replace every byte of the line before it.
+   * Returns all bytes of each line's disk, without its base image. Data that several lines share counts for each of them,
+   * because the kernel does not say how much they share.
    */
   async #sizes(): Promise<Map<Line, number>> {
     const templates = await this.#host.templates()
@@ -312,7 +319,7 @@ export class LineCache {
       const bytes = sizes.get(line) ?? 0
       sizes.delete(line)
       this.#givenBack?.add('lines', isOld ? 'age' : 'pressure', bytes)
-      // At most this many bytes become free. If fewer become free, the next call of `relieve` evicts more lines.
+      // Evicting this line frees at most `bytes`. If it frees fewer, the next call of `relieve` evicts more lines.
       missing -= bytes
       all.remove(line, bytes)
       own.remove(line, bytes)
@@ -321,7 +328,10 @@ export class LineCache {
     this.#addedToImages = [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
   }
 
-  /** The longest unused lines come first. Among lines that build on each other, the last one comes first. */
+  /**
+   * Returns the lines in the order in which they are evicted: the least recently used first. If one line continues another, the
+   * later line comes first.
+   */
   #inOrderOfEviction(): Line[] {
     const depths = new Map([...this.#lines.values()].map((line) => [line, this.#chain(line).length]))
     const depth = (line: Line) => depths.get(line) ?? 0

@@ -1,20 +1,21 @@
-// The inputs of a line (files, stages, images, URLs), each named by its content. If one is unknown, the line has no key.
+// Finds the inputs of a line of a definition (files, stages, images, URLs). Each input is identified by its content. If an
+// input's content is unknown, the line has no cache key.
 import { fingerprintOf } from '../copying/fingerprint.ts'
 import type { CopySource } from '../copying/source.ts'
 import type { BuildStep, CopyStep, Mount, Origin } from '../images/definition/plan.ts'
 import { copyOf } from './mounts.ts'
 
 export type InputParts = {
-  /** The files that came with the definition. */
+  /** The files that the caller sent with the definition. */
   files: CopySource | undefined
-  /** Key of a stage after its last line. */
+  /** Returns the key of a stage after its last line, or undefined if it is unknown. */
   keyOfStage: (index: number) => string | undefined
-  /** Identifies an image: its digest, or the name of an image that never changes. */
+  /** Returns text that identifies an image: its digest, or the name of an image that never changes. */
   identityOf: (image: string) => Promise<string>
   signal: AbortSignal
 }
 
-/** `fetched`: the digests of the downloads of an ADD without a checksum. */
+/** Returns the inputs of a line. `fetched`: digests of the downloads of an ADD that has no checksum. */
 export const inputsOf = async (
   step: BuildStep,
   fetched: readonly string[] | undefined,
@@ -25,7 +26,7 @@ export const inputsOf = async (
   return known.length === inputs.length ? known : undefined
 }
 
-/** Whether the line downloads a file or repository that may have changed since the last build. */
+/** Whether the line downloads a file or a repository whose content may differ from one build to the next. */
 export const mayChange = (step: BuildStep): boolean =>
   'copy' in step &&
   (step.copy.urls.length > 0 || step.copy.repository !== undefined) &&
@@ -52,7 +53,10 @@ const ofMount = async (mount: Mount, parts: InputParts): Promise<string | undefi
 const identity = async (origin: Origin, { keyOfStage, identityOf }: InputParts): Promise<string | undefined> =>
   'stage' in origin ? keyOfStage(origin.stage) : identityOf(origin.image)
 
-/** Fingerprint of the files that a COPY line takes. Undefined if a file is missing; the error is reported when the line runs. */
+/**
+ * Computes a hash of the files that a COPY line copies. Undefined if a file is missing. The error is then reported when the line
+ * runs.
+ */
 const fingerprint = async (copy: CopyStep['copy'], { files, signal }: InputParts): Promise<string | undefined> => {
   if (files === undefined) return undefined
   const wanted = { ...copy, isOwned: copy.owner !== '' }

@@ -5,8 +5,8 @@ import { emptyConfig, planOf } from '../images/definition/plan.ts'
 import { keyAfter, keyOfBase } from './line-keys.ts'
 
 /**
- * Returns the key after the last line of a definition. `files` names the files of the base image. Every line has the inputs
- * `inputs`.
+ * Returns the cache key after the last line of a definition. `files`: name of the base image's files. `inputs`: inputs that each
+ * line gets.
  */
 const keyOf = (lines: string[], { files = 'files', inputs = ['x'] } = {}) => {
   const { stages } = planOf(['FROM base', ...lines].join('\n'), true)
@@ -69,11 +69,11 @@ suite('the cache key of a Dockerfile line', () => {
     )
   })
 
-  test('the cache key of a line depends on all earlier lines of its stage', () => {
+  test('the cache key of a line depends on all lines before it in its stage', () => {
     others(['RUN a', 'RUN b'], ['RUN b', 'RUN a'], ['RUN c', 'RUN b'], ['RUN b'])
   })
 
-  test('the cache key of a line changes if characters move from one of its texts to the next', () => {
+  test('the cache key of a line changes if characters move from the end of one argument to the next argument', () => {
     others(['ENV A=1 B=2', run], ['ENV A=1\\ B=2', run], ['ENV A="1,B:2"', run])
     assert.notEqual(
       keyAfter('a', { line: 1, directory: 'b' }, ['c', 'd']),

@@ -1,11 +1,12 @@
-// The key of a line: a hash of all that its result depends on. If two builds of one organization compute the same key, the line
-// would have the same result, so the second build uses the line that the first has kept.
+// Computes the cache key of a line: a hash of everything on which the line's result depends. If two builds of one organization
+// compute equal keys, the line has the same result in both. The second build therefore uses the line that the first build has
+// cached.
 //
-// A secret's content is not in the key, only its id. The number of the line and the names of stages are not in it.
+// The key contains the id of a secret, but not its value. It contains neither the line's number nor the names of stages.
 import { createHash } from 'node:crypto'
 import type { BuildStep } from '../images/definition/plan.ts'
 
-/** Must be increased when a change of the builder may change the result of a line. */
+/** Part of each key. It must be increased if a change of the builder may change the results of lines. */
 const generation = 1
 
 const hashOf = (...parts: unknown[]): string =>
@@ -14,10 +15,13 @@ const hashOf = (...parts: unknown[]): string =>
     .digest('hex')
     .slice(0, 32)
 
-/** The key of a stage before its first line. */
+/** The key of a stage before its first line. `files`: name of the base image's files. */
 export const keyOfBase = (files: string): string => hashOf('base', files)
 
-/** `inputs`: names of the line's inputs by their content (line-inputs.ts), in the order of the line. */
+/**
+ * The key after a line. `before`: the key before the line. `inputs`: contents of the line's inputs (line-inputs.ts), in the
+ * order in which the line names them.
+ */
 export const keyAfter = (before: string, step: BuildStep, inputs: readonly string[]): string =>
   hashOf(before, meaningOf(step), inputs)
 

@@ -1,6 +1,6 @@
-// The mounts of one RUN line. A sandbox cannot mount anything. Therefore the agent of the build's sandbox moves or copies the
-// files to the target before the command runs. Afterwards the files are removed, and the earlier content of the target is put
-// back. Between two lines, caches stay on the sandbox's own disk.
+// Makes the mounts of one RUN line. A sandbox cannot mount anything, so the agent in the build's sandbox copies or moves the
+// files to the target before the command runs. Afterwards they are removed, and what was at the target before is put back.
+// Between lines, the files of cache mounts stay on the sandbox's disk.
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { AgentRefused, type Files } from '#src/toolbox/agent/agent.ts'
@@ -12,7 +12,7 @@ import { ImageFailed } from '../images/image-failed.ts'
 
 type Mounting = {
   files: Files
-  /** Source of the files; without an origin, the files that came with the definition. */
+  /** Returns the source of a mount's files. Without `origin`: the files that the caller sent with the definition. */
   sourceOf: (origin: Origin | undefined) => CopySource
   mostBytes: number
   signal: AbortSignal
@@ -23,7 +23,10 @@ const asideAt = `${ownDirectory}/aside`
 
 const isErrno = (error: unknown, ...names: string[]) => error instanceof AgentRefused && names.includes(error.errno)
 
-/** Returns a function that undoes the mounts. Call it only if the command succeeds: a failed stage is discarded. */
+/**
+ * Makes the mounts. Returns a function that undoes them. It need not be called if the command fails, because the disk of a
+ * failed stage is discarded.
+ */
 export const mount = async (mounts: readonly Mount[], mounting: Mounting): Promise<() => Promise<void>> => {
   const undos: (() => Promise<void>)[] = []
   for (const [index, each] of mounts.entries()) if (isPlaced(each)) undos.unshift(await mountOne(each, index, mounting))
@@ -50,7 +53,7 @@ const mountOne = async (each: Placed, index: number, mounting: Mounting): Promis
   else await copyTo(target, each, mounting)
   if (each.type === 'cache') await files.move(cache, target)
   return async () => {
-    // Moves the cache back to where the next line looks for it.
+    // Moves the files of the cache mount back to the directory where the next line expects them.
     if (each.type === 'cache') await files.move(target, cache).catch((error: unknown) => refuseRemoved(target, error))
     else await remove(files, target)
     if (wasThere) await files.move(aside, target)
@@ -64,7 +67,7 @@ const refuseRemoved = (target: string, error: unknown): never => {
   throw new ImageFailed('build-failed', why, { cause: error })
 }
 
-/** The parent directories of the target that do not exist yet, the deepest first. */
+/** Returns the parent directories of the target that do not exist, the deepest first. */
 const missingAbove = async (files: Files, target: string): Promise<string[]> => {
   const missing: string[] = []
   for (let path = posix.dirname(target); path !== '/'; path = posix.dirname(path)) {
@@ -74,7 +77,10 @@ const missingAbove = async (files: Files, target: string): Promise<string[]> => 
   return missing
 }
 
-/** Some disks cannot rename a directory of the image (EXDEV). Then the directory is copied. */
+/**
+ * Moves what is at the target to `aside`. If the disk cannot rename a directory of the image (EXDEV), copies the directory
+ * instead.
+ */
 const moveAside = async (target: string, aside: string, mounting: Mounting): Promise<boolean> => {
   const { files, signal, mostBytes } = mounting
   const there = await find(files, target)

@@ -1,4 +1,4 @@
-// Carries out one line of a definition in the sandbox of its stage.
+// Runs one line of a definition in the sandbox of its stage.
 import type { CopySource } from '#src/runner/copying/source.ts'
 import type { BuildStep, CopyStep, Origin, RunStep } from '#src/runner/images/definition/plan.ts'
 import { ImageFailed } from '#src/runner/images/image-failed.ts'
@@ -19,11 +19,13 @@ type Performing = {
   signal: AbortSignal
   withWebFile: Library['withWebFile']
   withRepository: Library['withRepository']
-  /** Source of the files; without an origin, the files that came with the definition. */
+  /**
+   * Returns the source of the files of a COPY or a mount. Without `origin`: the files that the caller sent with the definition.
+   */
   sourceOf: (origin: Origin | undefined) => CopySource
 }
 
-/** Carries out a line. Returns the digests of its downloads. */
+/** Runs a line. Returns the digests of the files that it has downloaded. */
 export const perform = async (place: Workplace, step: BuildStep, performing: Performing): Promise<string[]> => {
   try {
     if ('argv' in step) await run(place, step, performing)
@@ -61,7 +63,7 @@ const copyLine = async (
   return digests
 }
 
-/** `fetched`: the files downloaded so far. */
+/** Downloads what the line names, and then copies all files. `fetched`: the files downloaded so far. */
 const copyWith = async (
   place: Workplace,
   copy: CopyStep['copy'],

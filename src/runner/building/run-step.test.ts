@@ -15,12 +15,12 @@ suite('the output of a failed RUN in its error', () => {
     assert.equal(lastLines(Buffer.from('')), '')
   })
 
-  test('the error of a failed RUN quotes an output line that begins exactly at the limit', () => {
+  test('the error of a failed RUN quotes a last line that exactly fits into the limit', () => {
     const line = 'x'.repeat(1200)
     assert.equal(lastLines(Buffer.from(`before\n${line}`)), line)
   })
 
-  test('an error quotes the end of an output line that is longer than the limit', () => {
+  test('if a line of output is longer than the limit, the error quotes only its end', () => {
     assert.equal(lastLines(Buffer.from('x'.repeat(5000))), 'x'.repeat(1200))
     assert.match(lastLines(Buffer.from(`${'x'.repeat(5000)}\n`)), /^x{1199}$/)
   })

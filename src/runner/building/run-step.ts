@@ -1,4 +1,4 @@
-// Carries out a RUN line in the sandbox of its stage.
+// Runs a RUN line in the sandbox of its stage.
 import { StringDecoder } from 'node:string_decoder'
 import { StartFailed } from '#src/toolbox/agent/agent.ts'
 import { ownDirectory } from '../copying/sandbox-source.ts'
@@ -6,7 +6,7 @@ import type { RunStep } from '../images/definition/plan.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import type { BuildAgent, Workplace } from './workplace.ts'
 
-/** Longest end of a failed step's output that an error sentence quotes, in bytes. */
+/** Maximum number of bytes that an error message quotes from the end of a failed command's output. */
 const longestTail = 1200
 
 type Running = { signal: AbortSignal; onText: (text: string) => void }
@@ -64,12 +64,12 @@ const startAs = async (
 }
 
 /**
- * Returns the last lines of an output, without a line whose beginning is cut off. If the last line alone is too long, returns its
- * end.
+ * Returns the last lines of an output, as far as they fit. A line whose beginning does not fit is left out. If not even the last
+ * line fits, returns its end.
  */
 export const lastLines = (output: Buffer): string => {
   if (output.length <= longestTail) return output.toString('utf8').trim()
-  // Take one byte more than is quoted: if it is a line break, the first quoted line is whole.
+  // Take one byte more than fits: if it is a line break, the line after it is complete.
   const tail = output.subarray(-longestTail - 1)
   const whole = tail
     .subarray(tail.indexOf('\n') + 1)
@@ -83,7 +83,10 @@ const saidBefore = (tail: Buffer): string => {
   return text === '' ? '' : `\n${text}`
 }
 
-/** Names the missing secrets: a command that fails without its secret rarely says so. */
+/**
+ * Returns a sentence that names the secrets which the command did not get. A command that fails for want of a secret rarely says
+ * so.
+ */
 const withoutSecrets = ({ mounts = [] }: RunStep): string => {
   const wanted = mounts.flatMap((mount) => (mount.type === 'secret' || mount.type === 'ssh' ? [mount.id] : []))
   return wanted.length === 0 ? '' : `\nIt ran without ${wanted.join(', ')}: no secret can be given to a build here.`

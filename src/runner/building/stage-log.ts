@@ -1,7 +1,7 @@
-// The log of one stage. Stages are built at the same time, so each stage passes on only whole lines, with its name before each
-// line.
+// The log of one stage. Several stages are built at the same time. Therefore each stage passes on only complete lines, each of
+// them with the stage's name before it.
 
-/** A longer line is split, because a program may print without ever ending its line. */
+/** A longer line is split into several, because the output of a program may contain no line break. */
 const longestLine = 2000
 
 export class StageLog {
@@ -24,7 +24,7 @@ export class StageLog {
     }
   }
 
-  /** Writes the remaining part of an unfinished line, before the next instruction. */
+  /** Passes on an unfinished line of output. Must be called before the next line of the definition runs. */
   end(): void {
     if (this.#line !== '') this.#say(this.#line)
     this.#line = ''

@@ -1,5 +1,5 @@
-// Definitions in stages, with mounts and here-documents, built on this machine from a registry on loopback. Needs root;
-// without root the suite is skipped.
+// Tests builds of definitions with several stages, mounts and here-documents, in real sandboxes with a registry on loopback.
+// Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -47,7 +47,7 @@ suite('a definition with several stages', { skip }, () => {
   })
 
   const contexts = () => new ContextStore(new DirectoryStore(join(box.directory, 'contexts')))
-  /** Builds the image of a definition. Returns its name and the log of the build. */
+  /** Builds the image of a definition. Returns the image's name and the log of the build. */
   const build = async (lines: string[], entries?: TarEntry[], snapshots: Record<string, string> = {}) => {
     count += 1
     const image = `built-${count}`
@@ -71,7 +71,7 @@ suite('a definition with several stages', { skip }, () => {
     })
     return { image, log, config: known.config }
   }
-  /** Output of a command in a sandbox of the image that these lines build. */
+  /** Builds an image, and returns the output of a command in a sandbox of this image. */
   const said = async (lines: string[], command: string, entries?: TarEntry[]) => {
     const { image } = await build(lines, entries)
     const { sandboxId } = await box.started({ image, isNew: true, user: 'root' })
@@ -89,7 +89,7 @@ suite('a definition with several stages', { skip }, () => {
     )
   }
 
-  test('a definition may create files of user ids above 65535, and set such an id as its USER', async (t) => {
+  test('a definition may create files that belong to user ids above 65535, and may set such an id with USER', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const lines = [
       `FROM ${from} AS first`,
@@ -106,7 +106,7 @@ suite('a definition with several stages', { skip }, () => {
     assert.deepEqual(output.split('\n'), ['2000000 95607', '1000660000 0', '1000660000 0', '1000660000 0'])
   })
 
-  test('a stage copies files from stages and images, and builds on a stage; unneeded stages are not built', async () => {
+  test('a stage copies from stages and images and builds on a stage; stages that nothing needs are not built', async () => {
     const lines = [
       'ARG VERSION=7',
       `FROM --platform=$BUILDPLATFORM ${from} AS deps`,
@@ -137,7 +137,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('every user of a definition may use sudo, and COPY leaves out the sudo program that Alcove adds', async () => {
+  test('every user of a definition may use sudo, but COPY does not copy the sudo program that Alcove adds', async () => {
     const lines = [
       `FROM ${from} AS first`,
       'USER app',
@@ -152,7 +152,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('independent stages run at the same time, two at most, and each log line names its stage', async () => {
+  test('at most two independent stages run at the same time, and each log line names its stage', async () => {
     const names = ['one', 'two', 'three']
     const stages = names.flatMap((name) => [`FROM ${from} AS ${name}`, `RUN echo begin; sleep 1; printf end`])
     const { image, log } = await build([
@@ -173,7 +173,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('if a stage fails, all other stages are ended, and the build reports the error of the failed stage', async () => {
+  test('if a stage fails, all other stages are cancelled, and the build reports the error of that stage', async () => {
     const failing = [`FROM ${from} AS slow`, 'RUN sleep 600', `FROM ${from} AS bad`, 'RUN echo sorry; exit 3']
     await assert.rejects(build([...failing, `FROM ${from}`, 'COPY --from=slow /x /x', 'COPY --from=bad /x /x']), {
       name: 'ImageFailed',
@@ -288,7 +288,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a definition may build on a snapshot’s disk and configuration; then the build releases the snapshot', async () => {
+  test('a definition may build on a snapshot’s disk and configuration; after the build it does not need it', async () => {
     const below = await build([
       `FROM ${from}`,
       'ENV A=1',
@@ -365,7 +365,8 @@ suite('a definition with several stages', { skip }, () => {
       return path.startsWith('/files/') ? { status: 200, type: 'text/plain', body: content } : answer
     }
     const web = `http://${registry.host}`
-    // Each directory lies in the one before. Looking up all parts of each path from the root would take minutes.
+    // Nests 1500 directories. If each path were looked up from the root, all its parts would be read again, which would take
+    // minutes.
     const deep = Array.from({ length: 1500 }, (_, at) => ({ path: 'd/'.repeat(at + 1), type: '5' as const }))
     const packed = tarOf([{ path: 'inner/file', content: 'packed\n' }, ...deep])
     const archive = execFileSync('xz', ['-c'], { input: packed })

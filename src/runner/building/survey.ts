@@ -1,5 +1,5 @@
-// Examines the stages of a definition before any stage runs. Finds for each stage its base image, the keys of its lines, and how
-// many lines are cached.
+// Examines the stages of a definition before any line runs. Finds the base image of each stage, the cache keys of its lines, and
+// how many of its lines are cached.
 import { type BuildStep, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
 import { failedAt } from '#src/runner/images/image-failed.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
@@ -13,43 +13,45 @@ import { keyAfter, keyOfBase } from './line-keys.ts'
 const GiB = 1024 ** 3
 
 const stageMark = '.stage-'
-/** Whether this is the name of an image or template that exists only while a definition is built. */
+/** Whether this is the name of an image or template that exists only during the build of a definition. */
 export const isStageName = (image: string): boolean => image.includes(stageMark)
 export const stageName = (image: string, of: string | number): string => `${image}${stageMark}${of}`
 
-/** Cached lines of one organization. */
+/** The line cache, and the organization whose lines a build may use. */
 export type OwnLines = { lines: LineCache; organizationId: string }
 
-/** A stage with the results of the survey. */
+/** A stage, and what the survey has found out about it. */
 export type Looked = {
   stage: Stage
   steps: readonly BuildStep[]
   config: ContainerConfig
-  /** Image or template that the stage's sandbox is made from. Undefined: the disk of the stage below. */
+  /**
+   * Image or template from which the stage's sandbox is made. Undefined: it is made from the disk of the stage that FROM names.
+   */
   from: string | undefined
   /** The base image of the stage's disk, and the name of that image's files. */
   base: { image: string; files: string }
-  /** Keys after the stage's lines, as far as they are known before anything runs. */
+  /** Cache keys after each of the stage's lines, as far as they can be computed before any line has run. */
   keys: (string | undefined)[]
-  /** Key before the first line of the stage. */
+  /** Cache key before the first line of the stage. */
   firstKey: string | undefined
-  /** Key of the last cached line in this stage, or in the stages below it. */
+  /** Cache key of the last line that is cached in this stage or in the stages on which it is built. */
   keptKey: string | undefined
-  /** Number of the stage's lines that need not be run, because the disk after them is cached. */
+  /** Number of the stage's lines that need not run, because the disk after them is cached. */
   kept: number
-  /** Number of the stage's lines that have been run, or need not be. */
+  /** Number of the stage's lines that have run or need not run. */
   done: number
-  /** Key after the stage's last line, once that key is known. */
+  /** Cache key after the stage's last line. Undefined until it can be computed. */
   lastKey: string | undefined
 }
 
 type SurveyParts = {
   request: BuildRequest
   own: OwnLines | undefined
-  /** The files that came with the definition. */
+  /** The files that the caller sent with the definition. */
   files: CopySource | undefined
   signal: AbortSignal
-  /** Called for a stage with cached lines. */
+  /** Called for each stage that has cached lines. */
   onKept: (looked: Looked) => void
 }
 
@@ -63,7 +65,7 @@ export class Survey {
   readonly #looked = new Map<number, Looked>()
   readonly #identities = new Map<string, Promise<string>>()
   readonly #held: KeptLine[] = []
-  /** Images that are removed when the build is done. */
+  /** Names of images that this build has fetched and removes at its end. */
   readonly bases: string[] = []
 
   constructor({ request, own, files, signal, onKept }: SurveyParts) {
@@ -74,7 +76,7 @@ export class Survey {
     this.#onKept = onKept
   }
 
-  /** Returns the survey's result for a stage. Only for stages whose `look` has resolved. */
+  /** Returns what the survey has found out about a stage. `look` must have resolved for that stage. */
   get(index: number): Looked {
     return this.#looked.get(index) as Looked
   }
@@ -83,7 +85,7 @@ export class Survey {
     return [...this.#looked.values()]
   }
 
-  /** Releases the cached lines of this build, so that they may be evicted. */
+  /** Ends the protection of this build's cached lines, so that they may be evicted. */
   release(): void {
     for (const line of this.#held) this.#own?.lines.release(line)
   }
@@ -124,7 +126,8 @@ export class Survey {
       throw failedAt(`Line ${stage.line}: FROM ${from === 'scratch' ? from : from.image}`, error)
     })
     const { steps, config } = stage.on(container)
-    // The snapshot of a sandbox has its own disk over its base image, so its name is part of the key.
+    // A snapshot of a sandbox has a disk of its own over its base image, so the files of the base image do not identify it. Its
+    // name is therefore part of the key.
     const name = source.kind === 'image' ? source.image : image
     const firstKey = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
     return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey, keptKey: undefined }
@@ -135,7 +138,8 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // Downloads only if a cached line builds on the last cached line of this stage. Only such a line can match.
+      // Download only if another cached line continues the last cached line of this stage. Otherwise this line cannot be in the
+      // cache.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -157,12 +161,12 @@ export class Survey {
     }
   }
 
-  /** Key before the first line, once the stage below has run. */
+  /** Returns the cache key before a stage's first line. If the stage is built on another stage, that stage must have run. */
   keyBefore({ stage: { from }, firstKey }: Looked): string | undefined {
     return from !== 'scratch' && 'stage' in from ? this.#lastKey(from.stage) : firstKey
   }
 
-  /** Key of the last line that is cached below a stage, once the stage below has run. */
+  /** Returns the key of the last cached line among the stages on which this stage is built. These stages must have run. */
   keptKeyBefore({ stage: { from } }: Looked): string | undefined {
     if (from === 'scratch' || !('stage' in from)) return undefined
     const below = this.get(from.stage)
@@ -175,7 +179,7 @@ export class Survey {
   }
 
   /**
-   * Key after the next line, which has just run. An address may have returned other content than during the survey. Then this key
+   * Returns the cache key after the line that has just run. If a download had another content than during the survey, this key
    * and all later keys differ from those of the survey.
    */
   async keyAfterRun(
@@ -203,7 +207,7 @@ export class Survey {
       identityOf: (image) => this.#identityOf(image),
       signal: this.#signal,
     }).catch(() => {
-      // Ignores the error: it is reported when the line runs.
+      // The error is ignored here, because it is reported when the line runs.
       this.#signal.throwIfAborted()
       return undefined
     })
@@ -231,7 +235,7 @@ export class Survey {
     }
   }
 
-  /** Identifies an image by its content. */
+  /** Returns text that identifies the content of an image. */
   #identityOf(name: string): Promise<string> {
     const source = this.sourceNamed(name)
     if (source.kind === 'image') return Promise.resolve(`snapshot ${source.image}`)
@@ -249,7 +253,7 @@ export class Survey {
     return this.#request.plan.stages.find((stage) => stage.index === index) as Stage
   }
 
-  /** The name of a stage's base image. Only the base of the last stage stays after the build. */
+  /** Returns the name for a stage's base image. Only the base image of the last stage stays after the build. */
   #nameOfBase({ index }: Stage): string {
     const { image, plan } = this.#request
     let root = plan.stages.at(-1) as Stage
@@ -257,7 +261,7 @@ export class Survey {
     return index === root.index ? image : stageName(image, index)
   }
 
-  /** Source of a stage's base image. Undefined if the stage builds on another stage. */
+  /** Returns the source of a stage's base image. Undefined if the stage is built on another stage. */
   sourceOf({ from }: Stage): BaseSource | undefined {
     if (from === 'scratch') return { kind: 'scratch' }
     return 'stage' in from ? undefined : this.sourceNamed(from.image)
@@ -269,7 +273,10 @@ export class Survey {
     return image === undefined ? { kind: 'registry', reference: name } : { kind: 'image', image }
   }
 
-  /** Adds to the image's reference the digest with which the keys were computed. Unchanged if no key needed a digest. */
+  /**
+   * Returns the image's reference with the digest with which the cache keys were computed. If no key needed the digest, returns
+   * the reference unchanged.
+   */
   async pinned(reference: string): Promise<string> {
     return (await this.#identities.get(reference)) ?? reference
   }

@@ -1,4 +1,5 @@
-// The sandbox in which one stage of a definition is built, with the usual limits. No program of a definition runs on the host.
+// The sandbox in which one stage of a definition is built. It has limits like any sandbox, so that no program of a definition
+// runs on the host.
 import { createHash } from 'node:crypto'
 import type { Agent, Files } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
@@ -12,7 +13,7 @@ export type BuildHost = Pick<
 export type BuildAgent = Pick<Agent, 'exec' | 'files'>
 
 const prefix = 'build-'
-/** True for the id of a build's sandbox. No sandbox of a user has such an id. */
+/** Whether this is the id of a build's sandbox. No sandbox of a user has such an id. */
 export const isBuildId = (sandboxId: string): boolean => sandboxId.startsWith(prefix)
 
 const size = { cpu: 2, memoryGiB: 2 }
@@ -23,9 +24,9 @@ const withoutNetwork = { blockAll: true, allowList: null }
 type WorkplaceParts = {
   host: BuildHost
   agentAt: (socketPath: string) => BuildAgent
-  /** The image from which the sandbox's disk is made, or the template of a stage. */
+  /** The image from which the sandbox's disk is made, or the template of another stage. */
   from: string
-  /** The sandbox's id is made from this key. No two workplaces have the same key at the same time. */
+  /** The sandbox's id is derived from this key. No two workplaces may have the same key at the same time. */
   key: string
   maxGiB: number
 }
@@ -55,7 +56,7 @@ export class Workplace {
     await this.#host.start(this.#assignment)
   }
 
-  /** The agent of the sandbox. Throws if the sandbox has ended. */
+  /** Returns the agent of the sandbox. Throws if the sandbox has ended. */
   agent(): BuildAgent {
     const held = this.#host.get(this.id)
     if (held?.status !== 'started') throw new ImageFailed('build-failed', 'the sandbox of the build has ended')
@@ -78,7 +79,10 @@ export class Workplace {
     return (await this.#host.measure(this.id))?.diskUsed ?? 0
   }
 
-  /** Makes a template of the sandbox's disk. `otherBase` replaces the template's base image; both must have the same files. */
+  /**
+   * Makes a template of the sandbox's disk. `otherBase`: base image to record for it instead of the disk's own. Both must have
+   * the same files.
+   */
   snapshot(template: string, otherBase?: string): Promise<void> {
     return this.#host.snapshot(this.id, template, otherBase)
   }

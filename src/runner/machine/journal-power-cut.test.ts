@@ -1,5 +1,5 @@
-// The journal stays readable if the power is cut at any moment of a write. Needs root, because strace records which files are
-// synced; without root the suite is skipped.
+// Tests that the journal stays readable if the power is cut at any moment of a write. strace records which files are synced, so
+// the tests need root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
@@ -22,7 +22,7 @@ const cutJournal = (
 const reasonIn = async (journal: Journal) => (await journal.read('a'))?.spec.errorReason
 
 suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot }, () => {
-  test('once `writeSpec` has resolved, the spec survives a power cut; before, it is missing or whole', () =>
+  test('when `writeSpec` has resolved, the spec survives a power cut; before that, it is missing or complete', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -35,7 +35,7 @@ suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot
       },
     ))
 
-  test('after a power cut during `rewriteSpec` the old or the new spec is there, and it is whole', () =>
+  test('after a power cut during `rewriteSpec` there is a complete spec, either the old or the new one', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))
@@ -48,7 +48,7 @@ suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot
       },
     ))
 
-  test('after a power cut during `rewriteSpecLate` the old or the new spec is there, and it is whole', () =>
+  test('after a power cut during `rewriteSpecLate` there is a complete spec, either the old or the new one', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))
@@ -61,7 +61,7 @@ suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot
       },
     ))
 
-  test('after a power cut during `writeRun` `run.json` is whole or missing, and `spec.json` is unchanged', () =>
+  test('after a power cut during `writeRun`, `run.json` is complete or missing, and `spec.json` is unchanged', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -76,7 +76,7 @@ suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot
       },
     ))
 
-  test('once `disown` resolves, the removed sandbox does not come back after a power cut', () =>
+  test('when `disown` has resolved, a power cut does not bring the removed sandbox back', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -90,7 +90,7 @@ suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot
       },
     ))
 
-  test('once `oweArchives` resolves, a power cut does not lose the record of archives to remove', () =>
+  test('when `oweArchives` has resolved, a power cut does not lose the record of archives to remove', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))

@@ -17,7 +17,7 @@ suite('the runner’s journal', () => {
   const spec = { assignment: { sandboxId: 'a' }, status: 'started' } as Spec
   const run = { bootId: 'b', slot: 's' }
 
-  test('`read` returns the journal entry that was written last, and writes leave no unfinished file', async () => {
+  test('`read` returns the entry of the journal that was written last, and no unfinished file is left', async () => {
     await journal.writeSpec('a', { ...spec, status: 'stopped' })
     await journal.rewriteSpec('a', spec)
     await journal.writeRun('a', run)
@@ -25,7 +25,7 @@ suite('the runner’s journal', () => {
     assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])
   })
 
-  test('`rewriteSpecLate` reaches the disk before later writes, and reports its failure to its callback', async () => {
+  test('`rewriteSpecLate` reaches the disk before later writes; if it fails, its callback gets the error', async () => {
     await journal.writeSpec('late', spec)
     for (const errorReason of ['1', '2']) journal.rewriteSpecLate('late', { ...spec, errorReason }, assert.ifError)
     await journal.rewriteSpec('late', { ...spec, errorReason: '3' })
@@ -41,13 +41,13 @@ suite('the runner’s journal', () => {
     assert.equal(((await failed.promise) as NodeJS.ErrnoException).code, 'ENOENT')
   })
 
-  test('20 concurrent writes of a journal entry leave the whole entry of one writer', async () => {
+  test('after 20 concurrent writes of a journal entry, the entry is the complete one of one writer', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, pid) => journal.writeRun('a', { ...run, pid })))
     const read = await journal.read('a')
     assert.ok(read?.run?.pid !== undefined)
   })
 
-  test('the journal reads a damaged `run.json` as missing, and a damaged `spec.json` as no sandbox', async () => {
+  test('for the journal, a damaged `run.json` is missing; with a damaged `spec.json` there is no sandbox', async () => {
     await journal.writeSpec('torn', spec)
     writeFileSync(join(directory, 'torn/run.json'), '{"boo')
     assert.deepEqual(await journal.read('torn'), { spec, run: undefined })
@@ -56,7 +56,7 @@ suite('the runner’s journal', () => {
     assert.ok((await journal.list()).includes('torn'))
   })
 
-  test('after `disown` a sandbox is in `listGone` until `forget`; both may be called again', async () => {
+  test('after `disown` a sandbox is in `listGone` until `forget` is called; both may be called repeatedly', async () => {
     await journal.writeSpec('going', spec)
     await journal.disown('going')
     await journal.disown('going')

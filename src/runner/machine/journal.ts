@@ -1,8 +1,8 @@
-// Records on disk what should exist for each sandbox, so that the next runner can finish or undo what this runner began.
+// Records on disk what should exist of each sandbox, so that the next runner can finish or undo what this runner has begun.
 //
-// `spec.json` is durable: it is on the disk before the sandbox is reported. `run.json` is valid for one boot of the machine
-// only. Therefore `run.json` is replaced atomically, but no call waits until it is on the disk. A directory without a readable
-// spec belongs to a sandbox that was never reported.
+// `spec.json` must survive a power cut, so it is on the disk before the sandbox is reported. `run.json` is valid only until the
+// machine restarts. It is replaced atomically, but no call waits until it is on the disk. A directory without a readable
+// `spec.json` belongs to a sandbox that was never reported.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncPath } from '#src/kit/sync-path.ts'
@@ -13,29 +13,29 @@ import type { Assignment, Cause } from '#src/wire/runner-link.ts'
 export type Spec = {
   assignment: Assignment
   /**
-   * Status when the spec was last written. If a sandbox ends by itself while no runner runs, the status is still `started`. The
-   * next runner learns of the end from `run.json` and the host.
+   * Status of the sandbox when the spec was written. If the sandbox ends by itself while no runner runs, this is still
+   * `started`. The next runner finds out from `run.json` and the host that it has ended.
    */
   status: 'started' | 'stopped' | 'archived' | 'error'
   errorReason?: string
   cause?: Cause
-  /** The sandbox's archive. Once it is set, a disk on this host is only a leftover that will be removed. */
+  /** The sandbox's archive. If it is set, a disk of the sandbox on this host is only left over, and will be removed. */
   archive?: Archive
-  /** The base image of the sandbox's archived disk. */
+  /** The base image of the sandbox's disk, if that disk is archived. */
   base?: string
-  /** Why the runner refused the assignment of this generation. The sandbox stays as it was. */
+  /** Why the runner refused the sandbox's assignment with this generation. The sandbox stayed as it was. */
   refused?: string
 }
 
 export type Run = {
   bootId: string
-  /** The name of the network namespace. */
+  /** The name of the sandbox's network namespace. */
   slot: string
-  /** PID 1 of the sandbox as the host sees it. Absent until the start is complete, network policy included. */
+  /** Process id, on the host, of the sandbox's PID 1. Absent until the start is complete, the network policy included. */
   pid?: number
-  /** Start time in clock ticks since boot. Pid and start time together identify a process uniquely. */
+  /** When PID 1 started, in clock ticks since boot. Process id and start time together identify a process uniquely. */
   startTime?: string
-  /** Whether the sandbox was asked to pause. The freezer of its cgroup shows whether it really is paused. */
+  /** Whether control has requested a pause of the sandbox. Whether it is paused now is shown by the freezer of its cgroup. */
   isPaused?: boolean
 }
 
@@ -48,7 +48,7 @@ const gone = '.gone-'
 
 export class Journal {
   readonly #directory: string
-  /** Writes of `rewriteSpecLate` that are not on the disk yet, by sandbox. No caller waits for them. */
+  /** Writes of `rewriteSpecLate` that are not on the disk yet, by sandbox. Later writes for a sandbox wait for them. */
   readonly #late = new Map<string, Promise<void>>()
 
   constructor(directory: string) {
@@ -59,7 +59,7 @@ export class Journal {
     return join(this.#directory, sandboxId)
   }
 
-  /** Lists every sandbox that has a directory, whether its journal is readable or not. */
+  /** Lists every sandbox that has a directory, even if its files cannot be read. */
   async list(): Promise<string[]> {
     return (await readdir(this.#directory)).filter((name) => !name.startsWith(gone))
   }
@@ -71,7 +71,7 @@ export class Journal {
       .map((name) => name.slice(gone.length))
   }
 
-  /** Reads the journal of a sandbox. Undefined if there is no entry, or only an incomplete entry. */
+  /** Reads the entry of a sandbox. Undefined if there is none, or if its `spec.json` is missing or damaged. */
   async read(sandboxId: string): Promise<Entry | undefined> {
     const directory = this.directoryOf(sandboxId)
     const spec = await readJson<Spec>(join(directory, specName))
@@ -84,7 +84,7 @@ export class Journal {
     return directory
   }
 
-  /** Resolves when the spec is on the disk. */
+  /** Writes the spec. Resolves when it is on the disk. */
   async writeSpec(sandboxId: string, spec: Spec): Promise<void> {
     await this.#late.get(sandboxId)
     const directory = await this.makeDirectory(sandboxId)
@@ -92,15 +92,15 @@ export class Journal {
     await Promise.all([syncPath(directory), syncPath(this.#directory)])
   }
 
-  /** Replaces the spec. After a power cut the old or the new spec is on the disk, and it is whole. */
+  /** Replaces the spec. After a power cut, either the old or the new spec is on the disk, and it is complete. */
   async rewriteSpec(sandboxId: string, spec: Spec): Promise<void> {
     await this.#late.get(sandboxId)
     await replace(join(this.directoryOf(sandboxId), specName), spec, true)
   }
 
   /**
-   * Replaces the spec without waiting for the disk. A lost rewrite does no harm, because control repeats the assignment. Later
-   * writes for this sandbox come after this one. `onFailed` is called if the write failed; the old spec then remains.
+   * Replaces the spec without waiting for the disk. If the write is lost, control sends the assignment again. Later writes for
+   * this sandbox wait for this one. `onFailed` is called if the write fails; then the old spec stays.
    */
   rewriteSpecLate(sandboxId: string, spec: Spec, onFailed: (error: unknown) => void): void {
     const writing = this.rewriteSpec(sandboxId, spec)
@@ -116,12 +116,15 @@ export class Journal {
     await Promise.all(this.#late.values())
   }
 
-  /** Writes `run.json` into the sandbox's directory, which must exist. The caller has written the spec, or writes it next. */
+  /**
+   * Writes `run.json` into the sandbox's directory, which must exist. Without a spec there, the sandbox does not exist for the
+   * next runner.
+   */
   async writeRun(sandboxId: string, run: Run): Promise<void> {
     await replace(join(this.directoryOf(sandboxId), runName), run, false)
   }
 
-  /** Marks the sandbox as removed: its leftovers may be deleted, and nothing can start it again. */
+  /** Marks the sandbox as removed. From then on nothing can start it again, and its files may be deleted. */
   async disown(sandboxId: string): Promise<void> {
     await this.#late.get(sandboxId)
     const to = this.directoryOf(`${gone}${sandboxId}`)
@@ -134,14 +137,14 @@ export class Journal {
     await syncPath(this.#directory)
   }
 
-  /** Records that the sandbox's archives must be removed too. The record lasts until the sandbox is forgotten. */
+  /** Records that the sandbox's archives must be removed, too. `forget` removes this record. */
   async oweArchives(sandboxId: string): Promise<void> {
     const directory = await this.makeDirectory(sandboxId)
     await replace(join(directory, owedName), {}, true)
     await syncPath(directory)
   }
 
-  /** Whether a sandbox whose removal was begun still has archives to remove. */
+  /** Whether a sandbox that was disowned still has archives that must be removed. */
   async owesArchives(sandboxId: string): Promise<boolean> {
     return (await readJson(join(this.directoryOf(`${gone}${sandboxId}`), owedName))) !== undefined
   }

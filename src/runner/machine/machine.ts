@@ -1,5 +1,5 @@
-// The parts of this host that every verb uses: storage pool, network, journal, OCI runtime and others. They are opened once, at
-// the runner's start.
+// The parts of this host that every verb uses: storage pool, network, journal, OCI runtime and others. All are opened once, when
+// the runner starts.
 import type { Logger } from '#src/kit/log.ts'
 import type { ObjectStore } from '#src/runner/archive/store.ts'
 import { type Cgroup, cgroupAt } from '#src/runner/cgroup/cgroup.ts'
@@ -17,56 +17,60 @@ import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { Journal } from './journal.ts'
 import { cgroupPathOf, type Places } from './places.ts'
 
-/** The agent's calls that verbs need: whether the agent answers, its shutdown, commands, the entrypoint, and files to trust. */
+/**
+ * The agent's calls that verbs need: whether it answers, shutdown, commands, the entrypoint, and files for trusted certificates.
+ */
 export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'files'> & { jobs: Pick<Jobs, 'spawn'> }
 
 export type Images = {
-  /** The directory of an image's files, shifted to the uids of sandboxes; undefined if the image is not on this host. */
+  /** The directory of an image's files, whose owners have shifted ids. Undefined if the image is not on this host. */
   rootfsOf(image: string): string | undefined
-  /** The base image of a new disk: `image` itself, or for the default image its newest version. */
+  /** Returns the base image for a new disk: `image` itself or, for the default image, its newest version. */
   newest?(image: string): string
-  /** The part of an image's configuration that applies to its sandboxes. */
+  /** Returns the part of an image's configuration that applies to its sandboxes. */
   configOf?(image: string): ImageConfig | undefined
-  /** Ids of the users of an image's files above those that every sandbox has (oci/ids.ts). */
+  /** Returns the user ids that the image needs and that not every sandbox has (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
 }
 
 export type Machine = {
   places: Places
   launcher: string
-  /** Path of the runner's own copy of the agent's program, so that an upgrade does not disturb running sandboxes. */
+  /**
+   * Path of the runner's own copy of the agent's program. An upgrade therefore does not change the program of a running sandbox.
+   */
   agentProgram: string
   agentAt: (socketPath: string) => AgentLink
   cgroups: CgroupLayout
-  /** Limit for reading and writing a sandbox's disk. Absent: no limit. */
+  /** Limit of the speed at which a sandbox reads and writes its disk. Absent: no limit. */
   diskSpeed: DiskSpeed | undefined
   limitsSwap: boolean
   limitsSockets: boolean
   /**
-   * Chooses processors for each sandbox. Absent if the host cannot bind sandboxes to processors; then every sandbox sees all
-   * processors.
+   * Chooses the processors on which each sandbox runs. Absent: this host cannot bind sandboxes to processors, so each sandbox
+   * sees all.
    */
   cpus: CpuSpread | undefined
-  /** `/proc/cpuinfo` of the host. */
+  /** Contents of the host's `/proc/cpuinfo`. */
   hostCpuinfo: string
   hiddenMounts: readonly string[]
-  /** Whether each sandbox can have its own range of ids on the host. Otherwise all sandboxes share one range. */
+  /** Whether each sandbox has its own range of user ids on the host. If false, all sandboxes share one range. */
   mapsOwners: boolean
   resourceLimits: readonly ResourceLimit[]
   runtime: Runtime
   filter: Filter
   /** Paths of /proc and /sys that sandboxes do not see. */
   maskedPaths: readonly string[]
-  /** Where the layers with sudo are (oci/sudo.ts). Absent: sandboxes have no sudo. */
+  /** Directory of the layers that add sudo to images (oci/sudo.ts). Absent: sandboxes have no sudo. */
   sudoLayers: string | undefined
   pool: StoragePool
   volumes: VolumeStore
   network: NetworkPool
   images: Images
-  /** IPv4 addresses for `/etc/resolv.conf`. */
+  /** IPv4 addresses of DNS resolvers, for `/etc/resolv.conf` of sandboxes. */
   resolvers: readonly string[]
   journal: Journal
-  /** The store for the disks of archived sandboxes. */
+  /** The store that holds the disks of archived sandboxes. */
   archiveStore: ObjectStore
   bootId: string
   log: Logger
@@ -75,18 +79,18 @@ export type Machine = {
 export const cgroupOf = (machine: Machine, sandboxId: string): Cgroup =>
   cgroupAt(machine.cgroups, cgroupPathOf(machine.places, sandboxId))
 
-/** Thrown for a failure that would occur again at every retry. */
+/** Thrown for a failure that every retry would meet again. */
 export class NotRecoverable extends Error {
   override readonly name = 'NotRecoverable'
 }
 
 /**
- * A failure caused by what is in the sandbox or in its volumes. A retry would fail too, until somebody changes the content. The
- * runner is not the cause, so no warning is logged.
+ * Thrown if the content of a sandbox's disk or volume causes a failure. A retry fails too, until somebody changes the content.
+ * The runner is not at fault, so it logs no warning.
  */
 export class FaultInside extends Error {
   override readonly name = 'FaultInside'
 }
 
-/** Returns the sentence about a failure that users may read. The error itself, with its cause, goes to the log. */
+/** Returns the sentence about a failure for users. The error itself, with its cause, goes only to the log. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,4 +1,4 @@
-// Examines the host once, at the runner's start, and makes the parts that every verb uses (machine.ts).
+// Examines the host once, when the runner starts, and makes the parts that every verb uses (machine.ts).
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { chmod, chown, copyFile, readFile, rename, stat } from 'node:fs/promises'
@@ -33,30 +33,32 @@ import { giveBackSharedLimits, raiseSharedLimits } from './shared-limits.ts'
 
 export type HostParts = {
   instance: string
-  /** `<data>/runner`. */
+  /** The runner's own directory, `<data>/runner`. */
   directory: string
   /** Path of the program that is built from `native/launch.c`. */
   launcher: string
-  /** Path of the built agent. */
+  /** Path of the agent's program, after it was built. */
   agentProgram: string
   agentAt: (socketPath: string) => AgentLink
   network: NetworkPool
   images: Images
   archiveStore: ObjectStore
   log: Logger
-  /** Default: the host's resolvers that a sandbox can reach. */
+  /** DNS resolvers for sandboxes. Default: those of the host that sandboxes can reach. */
   resolvers?: readonly string[]
-  /** False: all sandboxes share one range of ids, as on kernels that cannot map owners. */
+  /** False: all sandboxes share one range of user ids, as on kernels that cannot map owners of files. */
   mapsOwners?: boolean
-  /** False: disks are plain directories without a hard size limit. */
+  /** False: disks are plain directories, and no size limit is enforced. */
   useBtrfs?: boolean
-  /** Size of the pool's image file, if it must be created. */
+  /** Size of the pool's image file, for a host where it does not exist yet. */
   poolBytes?: number
-  /** Limit for reading and for writing a sandbox's disk. 0 (default): no limit. */
+  /** Limit of the speed at which a sandbox reads its disk, and of the speed at which it writes. 0 (default): no limit. */
   diskMebibytesPerSecond?: number
   /** False: sandboxes have no sudo. */
   offersSudo?: boolean
-  /** Directory of volumes that the operator mounts on every host. Undefined: new volumes are on this host's disk. */
+  /**
+   * Directory for volumes, which the operator has mounted on every host. Undefined: new volumes are stored on this host's disk.
+   */
   volumesDirectory?: string | undefined
 }
 
@@ -132,7 +134,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     runtime,
     filter: { kind: 'compiled', base64 },
     maskedPaths: findMaskedPaths(),
-    // Make the layers with sudo beside the images, so that all layers of an overlay are on one file system.
+    // The layers with sudo are made beside the images, because all lower layers of an overlay have to be on one file system.
     sudoLayers: parts.offersSudo === false ? undefined : await makeSudoLayers(join(parts.directory, 'sudo-layers')),
     pool,
     volumes,
@@ -159,8 +161,8 @@ export const capabilitiesOf = ({ pool, runtime, volumes }: Machine): RunnerCapab
 })
 
 /**
- * Makes root the owner of /dev/null again. Old runners let crun give the host's own /dev/null to the user of a sandbox or of the
- * resolver.
+ * Makes root the owner of the host's /dev/null again. Old versions of the runner let crun give it to the user of a sandbox or of
+ * the resolver.
  */
 const takeBackNull = async (): Promise<void> => {
   const { uid } = await stat('/dev/null')
@@ -169,7 +171,10 @@ const takeBackNull = async (): Promise<void> => {
   await chmod('/dev/null', 0o666)
 }
 
-/** Copies the agent to a path that contains its hash. A sandbox that runs keeps the agent that it was started with. */
+/**
+ * Copies the agent's program to a path that contains its hash. A running sandbox therefore keeps the program with which it was
+ * started.
+ */
 const keepAgent = async (program: string, directory: string): Promise<string> => {
   const hash = createHash('sha256')
     .update(await readFile(program))

@@ -1,5 +1,5 @@
-// Where one runner keeps its files. Files that must survive a reboot are in the runner's directory, all other files below
-// /run.
+// Paths of the files and directories of one runner. Files that must survive a reboot are in the runner's directory. All other
+// files are below /run.
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
@@ -8,18 +8,21 @@ import { runCommand } from '#src/kit/run-command.ts'
 import { mostVolumes } from '#src/wire/runner-link.ts'
 
 export type Places = {
-  /** Holds one directory per sandbox, with its journal and its OCI bundle. */
+  /** Contains a directory for each sandbox, with its journal and its OCI bundle. */
   sandboxes: string
   filters: string
   agents: string
-  /** The agents' sockets, one per sandbox. Root creates them and the gate connects to them. */
+  /** Contains the agents' sockets, one for each sandbox. Root creates the sockets, and the gate connects to them. */
   sockets: string
-  /** Directory where earlier versions had the sockets. */
+  /** The directory in which earlier versions of the runner created the agents' sockets. */
   formerSockets: string
   runtimeState: string
-  /** Holds one directory per running sandbox, with the files that show the sandbox its memory and processors. */
+  /** Contains a directory for each running sandbox. Its files show the sandbox how much memory and which processors it has. */
   shown: string
-  /** Where `launch` mounts. Each launch has its own mount namespace, so these directories serve all sandboxes. */
+  /**
+   * Where the launcher mounts a sandbox's file systems. Each launch has a mount namespace of its own, so all sandboxes can use
+   * the same directories.
+   */
   mountPoints: {
     image: string
     sudo: string
@@ -30,7 +33,7 @@ export type Places = {
     runtime: string
     volumes: string
   }
-  /** The cgroup with one child per sandbox. */
+  /** The cgroup that contains a child cgroup for each sandbox. */
   cgroup: string
 }
 
@@ -66,15 +69,15 @@ export const makePlaces = async (places: Places): Promise<void> => {
   const { image, sudo, disk, rootfs, own, sys, runtime, volumes } = mountPoints
   for (const directory of [image, sudo, disk, rootfs, own, sys, shown]) await mkdir(directory, { recursive: true })
   for (let at = 0; at < mostVolumes; at++) await mkdir(volumePointOf(places, at), { recursive: true })
-  // The runtime enters these directories as the sandbox's root, which has no rights on the host.
+  // The runtime enters these directories as root of the sandbox, who has no rights on the host.
   for (const directory of [join(rootfs, '..'), rootfs, own, sys, shown, volumes]) await chmod(directory, 0o755)
   await writeFile(runtime, '', { flag: 'a' })
   await keepInMemory(shown)
 }
 
 /**
- * Makes the directories of the agents' sockets. The gate may pass through them, but neither list nor change them. Moves the
- * sockets of running sandboxes from their former directory.
+ * Makes the directories of the agents' sockets. The gate may connect to sockets in them but may neither list nor change them.
+ * Moves the sockets of running sandboxes there from the directory of earlier versions.
  */
 const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 'formerSockets'>): Promise<void> => {
   await mkdir(allAgentSockets, { recursive: true, mode: 0o711 })
@@ -90,12 +93,12 @@ const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 
   await rm(formerSockets, { recursive: true, force: true })
 }
 
-/** Type of a tmpfs in the answer of statfs(2). */
+/** The type that statfs(2) returns for a tmpfs. */
 const tmpfsMagic = 0x01021994
 
 /**
- * Mounts a tmpfs at the directory if `/run` is on a disk, because files in the directory are written often. On most hosts
- * `/run` is in memory already.
+ * Mounts a tmpfs at the directory if `/run` is on a disk, because the files in the directory are written often. On most hosts
+ * `/run` itself is in memory.
  */
 const keepInMemory = async (directory: string): Promise<void> => {
   if ((await statfs(directory)).type === tmpfsMagic) return
@@ -103,13 +106,16 @@ const keepInMemory = async (directory: string): Promise<void> => {
   await runCommand(['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', directory], { timeoutMs: 10_000 })
 }
 
-/** Unmounts the tmpfs that `keepInMemory` mounted. Only tests need this; `purge` finds the tmpfs among the mounts. */
+/**
+ * For tests: unmounts the tmpfs that `keepInMemory` has mounted. The command `purge` does not need this; it finds the tmpfs in
+ * the list of mounts.
+ */
 export const unmountMemory = async ({ shown }: Pick<Places, 'shown'>): Promise<void> => {
   const mounts = await readFile('/proc/self/mountinfo', 'utf8')
   if (mounts.includes(` ${shown} `)) await runCommand(['umount', shown], { timeoutMs: 10_000 })
 }
 
-/** Throws for an id that could be read as a path: the id becomes part of file names, of a cgroup and of a container's name. */
+/** Throws if an id could be read as a path. Ids of sandboxes become parts of file names, of cgroups and of containers' names. */
 export const checkSandboxId = (id: string): void => {
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id))
     throw new Error('The id of the sandbox has characters that no id has.')
@@ -119,7 +125,10 @@ export const socketOf = (places: Places, sandboxId: string) => join(places.socke
 
 export const shownOf = (places: Places, sandboxId: string) => join(places.shown, sandboxId)
 
-/** Where `launch` mounts the volumes of a sandbox, before the runtime binds them to their paths inside. */
+/**
+ * Directory at which the launcher mounts a sandbox's volume number `at`. From there the runtime binds it to its path in the
+ * sandbox.
+ */
 export const volumePointOf = ({ mountPoints }: Pick<Places, 'mountPoints'>, at: number) =>
   join(mountPoints.volumes, String(at))
 

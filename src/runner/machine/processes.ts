@@ -5,11 +5,13 @@ import { readIfThere } from '#src/runner/cgroup/files.ts'
 
 export type Init = ProcessIdentity
 
-/** The numbers of a process in each pid namespace it is in, the host's first. */
+/**
+ * Returns the ids that a process has in its pid namespaces, the id on the host first. `status`: content of `/proc/<pid>/status`.
+ */
 export const parseNamespacePids = (status: string): number[] =>
   /^NSpid:\s*(.*)$/m.exec(status)?.[1]?.split(/\s+/).map(Number) ?? []
 
-/** Finds the process in a sandbox's cgroup that is PID 1 inside. */
+/** Finds, among the processes of a sandbox's cgroup, the one that is PID 1 inside the sandbox. */
 export const findInit = async (pids: readonly number[]): Promise<Init | undefined> => {
   for (const pid of pids) {
     const status = await readOrNothing(`/proc/${pid}/status`)
@@ -21,7 +23,7 @@ export const findInit = async (pids: readonly number[]): Promise<Init | undefine
   return undefined
 }
 
-/** Returns an empty text for a process that ends while it is read. */
+/** Returns an empty text if the process has ended before its file is read. */
 const readOrNothing = async (path: string): Promise<string> => {
   try {
     return (await readIfThere(path)) ?? ''
@@ -30,5 +32,5 @@ const readOrNothing = async (path: string): Promise<string> => {
   }
 }
 
-/** The kernel's random id of the current boot of the machine. */
+/** The random id that the kernel has chosen for the current boot of the machine. */
 export const bootId = () => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()

@@ -1,5 +1,5 @@
 import type { Slot } from '../network/pool.ts'
 import type { Init } from './processes.ts'
 
-/** What exists for a sandbox only while it runs. */
+/** What is recorded about a sandbox only while it runs. */
 export type Running = { init: Init; slot: Slot; isPaused: boolean }

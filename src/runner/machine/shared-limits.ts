@@ -1,9 +1,12 @@
-// Kernel limits that all sandboxes share. Such limits count per user (root, who makes the user namespaces, or the outside user of
-// a shared range of ids, oci/ids.ts) or for the whole host.
-// With the usual 128 inotify instances one sandbox could take all of them, from other sandboxes and from the host's services. The
-// same is true for open files and epoll watches; a few sandboxes together could take all process ids, threads and terminals.
-// Raising these limits is safe: the objects count as the sandbox's memory, and its processes and terminals have limits of their
-// own. (Timers and message queues: native/launch.c.)
+// Raises kernel limits that all sandboxes share, because they count per user or for the whole host. For the kernel that user is
+// root, who makes the user namespaces, or the owner of a shared range of ids (oci/ids.ts).
+//
+// With the default of 128 inotify instances, one sandbox could take all of them from other sandboxes and from the host's
+// services. It could also take all open files and epoll watches. A few sandboxes together could take all process ids, threads
+// and terminals.
+//
+// Raising these limits is safe. The objects count towards the sandbox's memory, and its processes and terminals have limits of
+// their own. For timers and message queues see native/launch.c.
 import { readFile, writeFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import type { Logger } from '#src/kit/log.ts'
@@ -16,13 +19,13 @@ const wanted = {
   '/proc/sys/fs/epoll/max_user_watches': 1_000_000_000,
   '/proc/sys/fs/pipe-user-pages-soft': 16_777_216,
   '/proc/sys/net/ipv4/tcp_max_orphans': 16_777_216,
-  // The host and all its namespaces share one neighbour (ARP) table. Links of sandboxes add nothing to it
-  // (network/make-slots.ts), but links made by older runners do. With the usual limit of 1024 the host could then no longer find
-  // its own gateway.
+  // The host and all network namespaces share one neighbour (ARP) table. Links of sandboxes add nothing to it
+  // (network/make-slots.ts), but links that older versions of the runner have made do. At the default limit of 1024 entries the
+  // host could then no longer find its own gateway.
   '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh3': 65_536,
-  // Memory of compiled system call filters, including one filter per sandbox. In bytes, as newer kernels count
+  // Memory for compiled system call filters, of which each sandbox has one. In bytes, as newer kernels count it
   // (oci/seccomp/arguments.ts).
   '/proc/sys/net/core/bpf_jit_limit': 528_482_304,
   '/proc/sys/kernel/pid_max': 4_194_304,
@@ -32,21 +35,24 @@ const wanted = {
 
 const pagesOfMemory = Math.ceil(totalmem() / 4096)
 
-/** For this setting, 0 means no limit, so it must stay 0 if it is 0. */
+/** A setting for which 0 means "no limit". If it is 0, it is not changed. */
 const mayBeWithout = '/proc/sys/fs/pipe-user-pages-soft'
 
 /**
- * Limits, in pages, of all TCP and UDP socket buffers together. For cgroup v2 only: there the buffers also count as the sandbox's
- * memory. With v1 they do not, so the kernel's low default has to protect the host's memory.
+ * Limits, in pages, of the memory of all TCP and all UDP socket buffers. Used only with cgroup v2, where the buffers also count
+ * towards the sandbox's memory. With v1 they do not, so the kernel's low default has to protect the host's memory.
  */
 const wantedOfV2 = { '/proc/sys/net/ipv4/tcp_mem': pagesOfMemory, '/proc/sys/net/ipv4/udp_mem': pagesOfMemory } as const
 
-/** The value that earlier versions set, and the kernel's default. Sandboxes can no longer make asynchronous I/O contexts. */
+/**
+ * A setting that earlier versions of the runner raised to `ours`; `usual` is the kernel's default. Sandboxes cannot create
+ * asynchronous I/O contexts any more, so they do not need the raised limit.
+ */
 const givenBack = { path: '/proc/sys/fs/aio-max-nr', ours: 268_435_456, usual: 65_536 } as const
 
 /**
- * Resets the limit that earlier versions raised. With the raised limit, any process of the host could use gigabytes of
- * uncounted kernel memory.
+ * Sets the limit that earlier versions raised back to the kernel's default. With the raised limit, any process of the host could
+ * use gigabytes of kernel memory that no limit counts.
  */
 export const giveBackSharedLimits = async (log: Logger): Promise<void> => {
   const { path, ours, usual } = givenBack
@@ -59,7 +65,7 @@ export const giveBackSharedLimits = async (log: Logger): Promise<void> => {
   }
 }
 
-/** Raises limits only, and never lowers them later: other programs may rely on the higher value by then. */
+/** Raises the limits. Never lowers a limit, because other programs may rely on its higher value. */
 export const raiseSharedLimits = async (log: Logger, { version }: Pick<CgroupLayout, 'version'>): Promise<void> => {
   for (const [path, value] of Object.entries({ ...wanted, ...(version === 2 ? wantedOfV2 : {}) })) {
     try {
