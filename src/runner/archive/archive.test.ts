@@ -1,5 +1,4 @@
-// Tests archiving and restoring a hostile disk: with a store in a directory, with a store in S3, and from damaged archives. Needs
-// root.
+// Tests archives of a hostile disk: in a directory, in S3, and with damage. Needs root.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +17,7 @@ import { unpackDisk } from './unpack.ts'
 
 const launcher = builtLauncher()
 
-/** The files of one folder of the sandbox, in the layout of a directory store. */
+/** Lists the files of a sandbox in one folder (manifests or chunks) of a directory store. */
 const filesOf = (root: string, folder: string) =>
   readdirSync(join(root, 'sandboxes', sandboxId, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -40,7 +39,7 @@ const roundTrip = (open: () => StoreAddress) => {
     scratch[Symbol.dispose]()
   })
 
-  test('packing reports the archive’s size and its progress', async () => {
+  test('packing a disk reports the archive’s size and, during the work, its progress', async () => {
     const steps: number[] = []
     archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk, onProgress: ({ bytes }) => steps.push(bytes) })
     assert.equal(archive.id, 'a1')
@@ -69,7 +68,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.equal(done.at(-1), archive.bytes)
   })
 
-  test('an archive of a slightly changed disk adds few chunks, and stays whole if older archives are removed', async () => {
+  test('an archive of a slightly changed disk adds few chunks, and survives the removal of older archives', async () => {
     writeFileSync(join(disk.upper, 'AAA-first'), 'a new file before all others')
     const second = watched(store)
     const newer = await packDisk({ store: second.store, sandboxId, archiveId: 'a2', disk })
@@ -85,7 +84,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('`removeArchives` removes nothing if the archive in `keep` is missing; without `keep`, all archives', async () => {
+  test('`removeArchives` removes nothing if the archive `keep` is missing; without `keep` it removes all', async () => {
     const all = await objects(store)
     await assert.rejects(removeArchives({ store, sandboxId, keep: 'a3' }), fails('missing', /to stay is missing/))
     assert.deepEqual(await objects(store), all)
@@ -125,7 +124,10 @@ suite('a damaged archive', { skip: needsRoot }, () => {
   })
   after(() => scratch[Symbol.dispose]())
 
-  /** Damages one file of the store with `harm`, expects that unpacking the archive fails, and writes the undamaged file again. */
+  /**
+   * Damages one file of the store with `harm` and checks that the archive cannot be unpacked. Then writes the undamaged file
+   * again.
+   */
   const harmed = async (path: string, harm: (path: string) => void, expected: (error: unknown) => boolean) => {
     const sound = readFileSync(path)
     const directory = scratch.make('harmed')
@@ -150,7 +152,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     for (const path of chunks) await harmed(path, flip(1000), fails('damaged', /^A part of the archive .* is damaged/))
   })
 
-  test('unpacking an archive with a missing chunk fails, and the error says that a chunk is missing', async () => {
+  test('unpacking an archive fails if a chunk is missing, and the error says so', async () => {
     await harmed(
       filesOf(root, 'chunks')[1]!,
       (path) => rmSync(path),
@@ -158,7 +160,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     )
   })
 
-  test('unpacking refuses a chunk that is too short, above the maximum, or another chunk of the disk', async () => {
+  test('unpacking refuses a chunk that is too short, too large, or the content of another chunk', async () => {
     const [one, other] = filesOf(root, 'chunks')
     await harmed(one!, (path) => truncateSync(path, 100), fails('damaged', /is damaged/))
     await harmed(one!, (path) => truncateSync(path, 64 * 1024 * 1024), fails('damaged', /larger than it can be/))

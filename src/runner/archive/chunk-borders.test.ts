@@ -6,7 +6,7 @@ import { blockBytes, cutIntoChunks, maxChunkBytes } from './chunk-borders.ts'
 
 const MiB = 1024 * 1024
 
-/** Pseudo-random bytes that are equal in every run. */
+/** Returns pseudo-random bytes, which are the same in each run of the test. */
 const noise = (bytes: number, seed = 1): Buffer => {
   const words = new Uint32Array(Math.ceil(bytes / 4))
   let state = seed
@@ -34,7 +34,7 @@ const cut = async (content: Buffer, sizes: readonly number[] = [65536]): Promise
 const hashes = (chunks: readonly Buffer[]) => chunks.map((chunk) => createHash('sha256').update(chunk).digest('hex'))
 
 suite('cutting a stream into chunks', () => {
-  test('the chunks of a stream together equal it; none is too large; all but the last end at a block border', async () => {
+  test('the joined chunks of a stream equal it; none is too large; all but the last end at a block border', async () => {
     const content = noise(40 * MiB + 777)
     const chunks = await cut(content)
     assert.ok(Buffer.concat(chunks).equals(content))
@@ -43,7 +43,7 @@ suite('cutting a stream into chunks', () => {
     assert.ok(chunks.slice(0, -1).every((chunk) => chunk.length >= 2 * MiB && chunk.length % blockBytes === 0))
   })
 
-  test('the chunk borders of a stream do not depend on the sizes of its incoming pieces', async () => {
+  test('the chunk borders of a stream do not depend on the sizes of the pieces in which it arrives', async () => {
     const content = noise(9 * MiB)
     const expected = hashes(await cut(content))
     await fc.assert(
@@ -55,7 +55,7 @@ suite('cutting a stream into chunks', () => {
     )
   })
 
-  test('after an insertion near the beginning of a stream, most of its chunks stay unchanged', async () => {
+  test('after an insertion near the beginning of a stream, most of its chunks are the same as before', async () => {
     const content = noise(64 * MiB)
     const before = new Set(hashes(await cut(content)))
     const changed = Buffer.concat([content.subarray(0, MiB), noise(3 * blockBytes, 9), content.subarray(MiB)])

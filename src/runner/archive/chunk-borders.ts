@@ -1,20 +1,21 @@
-// Cuts a tar stream into chunks at positions that depend on the content, so that a small change of a disk changes few chunks.
+// Cuts a tar stream into chunks at positions that depend on its content. A small change of a disk therefore changes few chunks.
 //
-// Everything in a tar begins at a multiple of 512 bytes, so whole blocks are hashed. A block whose hash begins with zeros ends a
-// chunk. The same block ends a chunk even if data was inserted or removed before it.
+// Everything in a tar begins at a multiple of 512 bytes, so whole blocks of that size are hashed. A block whose hash begins with
+// zeros ends a chunk. That block ends a chunk even if data was inserted or removed before it.
 export const blockBytes = 512
 const minBytes = 2 * 1024 * 1024
 export const maxChunkBytes = 8 * 1024 * 1024
 /**
- * A chunk ends where these 12 bits of the hash are zero: on average after 4096 blocks, which is 2 MiB beyond the minimum size.
+ * A chunk ends where these 12 bits of a block's hash are zero. After the minimum size, that happens on average after 4096 blocks
+ * (2 MiB).
  */
 const endingMask = 0xfff00000
 
 const wordsPerBlock = blockBytes / 4
 
 /**
- * Hashes a block with FNV-1a over words. A weak hash is enough: who forges hashes only makes the chunks of their own disk too
- * long or too short.
+ * Whether the chunk ends after this block. The hash is FNV-1a over words of 32 bits. A weak hash is enough: a caller who
+ * constructs blocks with certain hashes only makes chunks of their own disk too long or too short.
  */
 const endsChunk = (words: Int32Array, block: number): boolean => {
   let hash = 0x811c9dc5
@@ -25,8 +26,8 @@ const endsChunk = (words: Int32Array, block: number): boolean => {
 }
 
 /**
- * Cuts the input into chunks, each of which is a separate copy. The input is handled piece by piece, so that other work is not
- * delayed.
+ * Cuts the input into chunks, each of which is a separate copy. After each piece of the input, other work of this process can
+ * run.
  */
 export async function* cutIntoChunks(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer<ArrayBuffer>> {
   const memory = new ArrayBuffer(maxChunkBytes)
@@ -44,7 +45,7 @@ export async function* cutIntoChunks(pieces: AsyncIterable<Buffer>): AsyncGenera
 
   for await (const piece of pieces) {
     for (let used = 0; used < piece.length; ) {
-      // Copy only up to the next position where the chunk may end, so that no bytes have to be moved when it ends there.
+      // Copy only as far as the next position where the chunk may end. If it ends there, no copied bytes have to be moved.
       const until = filled < minBytes ? minBytes : (Math.floor(filled / blockBytes) + 1) * blockBytes
       const copied = piece.copy(buffer, filled, used, used + until - filled)
       filled += copied

@@ -1,5 +1,5 @@
-// Chunks in the store. Chunks are compressed. A chunk counts as stored only after it was read back and its content matched the
-// hash.
+// Stores and fetches chunks, which are compressed. A chunk counts as stored only after it was read back and its content had the
+// right hash.
 import { webcrypto } from 'node:crypto'
 import { promisify } from 'node:util'
 import { constants, zstdCompress } from 'node:zlib'
@@ -12,11 +12,13 @@ const compress = promisify(zstdCompress)
 
 const level = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 
-/** Computes a hash in the thread pool, so that the main thread can serve sandboxes. */
+/** Computes a hash in the thread pool, because the main thread has to serve sandboxes meanwhile. */
 const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
 
-/** Stores a chunk, unless an earlier attempt has stored it. Resolves when the store has returned the chunk undamaged. */
+/**
+ * Stores a chunk, unless an earlier attempt has stored it. Resolves when the chunk was read back from the store without damage.
+ */
 export const keepChunk = async (
   store: ObjectStore,
   under: string,
@@ -35,12 +37,12 @@ export const keepChunk = async (
   return { ...chunk, storedBytes: stored.length }
 }
 
-/** Treats a damaged chunk as missing, so that it is written again. */
+/** Returns undefined if the stored chunk is damaged, so that it is written again. Throws any other error. */
 const unlessDamaged = (error: unknown): undefined => {
   if (!(error instanceof ArchiveFailed) || error.why !== 'damaged') throw error
 }
 
-/** Fetches a chunk as stored: still compressed and not yet verified. */
+/** Fetches a chunk as the store has it: compressed and not verified. */
 export const fetchChunk = async (
   store: ObjectStore,
   under: string,
@@ -57,10 +59,13 @@ const nameOf = ({ sha256 }: Chunk) => `A part of the archive (${sha256.slice(0, 
 export const damaged = (chunk: Chunk) =>
   new ArchiveFailed('damaged', `${nameOf(chunk)} is damaged in the archive store.`)
 
-/** Yields the contents of stored chunks in order, each verified by its hash. Decompression runs without privileges. */
+/**
+ * Yields the contents of stored chunks in order. Each content is verified by its hash. The program that decompresses has no
+ * privileges.
+ */
 export async function* contentsOf(stored: AsyncIterable<Buffer>, chunks: readonly Chunk[]): AsyncGenerator<Buffer> {
   const pieces = inflate(stored, 'zstd')
-  /** Decompressed bytes beyond the end of the current chunk. They belong to the next chunk. */
+  /** Decompressed bytes after the end of the current chunk. They are the beginning of the next chunk. */
   let over: Buffer = Buffer.alloc(0)
   const take = async (bytes: number): Promise<Buffer<ArrayBuffer> | undefined> => {
     const content = Buffer.alloc(bytes)

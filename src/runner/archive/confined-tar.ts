@@ -1,10 +1,12 @@
 // Runs GNU tar on a hostile disk. tar must be root of the host, because only root can read and set the attributes of overlays.
-// These limits contain a fault in tar:
+// If the disk exploits a fault in tar, these limits contain it:
 //
-// - its root directory holds the host's programs, read-only, and one disk, on which no device can be opened;
-// - it has only the capabilities for making files and cannot gain others; it has no network; a system call filter forbids
+// - tar's root directory contains only the host's programs, read-only, and one disk, on which no device can be opened;
+//
+// - tar has only the capabilities for making files, cannot gain others, and has no network; a system call filter forbids
 // mounting, starting processes and touching other processes;
-// - it dies with the runner. It is process 1 of its own namespace, which also makes its output reproducible: tar writes its
+//
+// - tar ends when the runner ends. It is process 1 of its own namespace. Its output is therefore reproducible: tar writes its
 // process id into headers of sparse files.
 import { filterProgram } from '#src/kit/confined.ts'
 
@@ -13,8 +15,8 @@ export type TarPlace = { directory: string; isWritten: boolean }
 const capabilities = 'chown,dac_override,dac_read_search,fowner,fsetid,mknod,setfcap,sys_admin'
 const bounding = ['-all', ...capabilities.split(',').map((name) => `+${name}`)].join(',')
 
-// The new root is built on /sys in its own mount namespace, because every host has /sys and no disk is below it. `$1` is the
-// disk, `$2` ro or rw, `$3` the filter.
+// Builds tar's root directory at /sys in a mount namespace of its own, because every host has /sys and no disk is below it. `$1`
+// is the disk, `$2` is ro or rw, `$3` is the system call filter.
 const enter = `set -e
 at=/sys
 mount -t tmpfs -o mode=755,size=1m,nosuid,nodev tmpfs $at
@@ -42,7 +44,7 @@ umount -l /old
 cd /disk
 exec setpriv --no-new-privs --inh-caps=-all --bounding-set=${bounding} -- /confine filter none alone exec tar "$@"`
 
-/** Returns the command line. tar works in `directory`. `mostBytes` limits its address space. */
+/** Returns the command line that runs tar with `args` in `directory`. `mostBytes` limits tar's address space. */
 export const confinedTar = (
   { directory, isWritten, mostBytes }: TarPlace & { mostBytes: number },
   args: readonly string[],

@@ -1,5 +1,5 @@
-// Stores objects as files of one directory. A file gets its final name when it is whole and on the disk. Chunks, which are named
-// by their hash, are spread over 256 directories.
+// Stores objects as files in a directory. A file gets its final name when it is complete and synced to the disk. Chunks are
+// named by their hash, and are spread over 256 subdirectories.
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, opendir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
@@ -9,7 +9,7 @@ import { hasCode } from '../cgroup/files.ts'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore, StoredObject } from './store.ts'
 
-/** Directory of files that are being written. No key begins with this name. */
+/** Directory for files that are being written. No object's key begins with this name. */
 const incoming = '.incoming'
 const leftOverMs = 24 * 3600 * 1000
 
@@ -30,7 +30,9 @@ export class DirectoryStore implements ObjectStore {
   readonly #keepFreeBytes: number
   #isSwept = false
 
-  /** A write is refused while the file system has less than `keepFreeBytes` free, because other programs use it too. */
+  /**
+   * `keepFreeBytes`: a write is refused if the file system has less free space, because other programs use the file system too.
+   */
   constructor(root: string, keepFreeBytes = 0) {
     this.#root = root
     this.#keepFreeBytes = keepFreeBytes
@@ -40,7 +42,7 @@ export class DirectoryStore implements ObjectStore {
     return join(this.#root, fileOf(key))
   }
 
-  /** Turns errors of the file system into errors that a person can act on. */
+  /** Runs `work`. Turns errors of the file system into errors from which a person can see what to do. */
   async #tried<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -85,7 +87,8 @@ export class DirectoryStore implements ObjectStore {
   }
 
   async #name(unfinished: string, path: string) {
-    // Retry: after the removal of the last object, another process may remove the directory between these two steps.
+    // Retry: between these two steps another process may remove the directory, because it has just removed the last object in
+    // it.
     for (let triesLeft = 3; ; triesLeft -= 1) {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
       try {
@@ -99,8 +102,8 @@ export class DirectoryStore implements ObjectStore {
   }
 
   /**
-   * Removes files of writers that were killed. A file that is being written is younger than that, because a write takes
-   * seconds.
+   * Removes files that writers left when they were killed. Only files older than a day are removed: a write takes seconds, so
+   * nothing is writing to them any more.
    */
   async #sweep() {
     if (this.#isSwept) return

@@ -1,18 +1,21 @@
-// The error of a failed archive or restore. It has a sentence for users, and a word (`Why`) that programs compare.
+// The error of a failed archive or restore: a sentence for users (`message`), and a word that programs compare (`why`).
 
 export type Why =
-  /** The store could not be reached or failed. A later try may work. */
+  /** The store could not be reached, or it failed. A later attempt may succeed. */
   | 'store down'
-  /** The store refuses access: wrong key, no such bucket, read-only directory. */
+  /** The store refuses access, for example because of a wrong key, a missing bucket or a read-only directory. */
   | 'store refused'
   | 'store full'
-  /** The stored data is not the data that was written. */
+  /** The store returned other data than was written. */
   | 'damaged'
   | 'missing'
-  /** The sandbox's disk cannot be read, or has no room for the archive's contents. */
+  /** The sandbox's disk cannot be read, or has too little space for the contents of the archive. */
   | 'disk'
 
-/** A failed archive. The owner of the sandbox may read the message: it contains no key, secret or data of other sandboxes. */
+/**
+ * Thrown if an archive or restore fails. The owner of the sandbox may read the message, which contains no keys, secrets or data
+ * of other sandboxes.
+ */
 export class ArchiveFailed extends Error {
   override readonly name = 'ArchiveFailed'
   readonly why: Why

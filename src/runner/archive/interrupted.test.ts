@@ -1,5 +1,5 @@
-// Tests packing and unpacking that are killed at any moment or fail, and what rights tar has while it works on a disk. Needs
-// root.
+// Tests that packing and unpacking can be killed at any moment or fail. Also tests which rights tar has while it works on a
+// disk. Needs root.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +22,9 @@ import { unpackDisk } from './unpack.ts'
 
 const launcher = builtLauncher()
 
-/** A program that makes files that only root of the host can make, and files that a sandbox can make itself. */
+/**
+ * A program that makes two kinds of files: files that only root of the host can make, and files that a sandbox can make itself.
+ */
 const armed = `import os, struct, sys
 BASE = int(sys.argv[2])
 os.chdir(sys.argv[1])
@@ -49,7 +51,7 @@ for name, owner in (("set-id", BASE), ("set-id-of-root", 0)):
     open(name, "w").close(); os.chown(name, owner, owner); os.chmod(name, 0o6755)
 `
 
-/** Prints the attributes, the type and the permissions of each file. */
+/** A program that prints the type, the permissions and the attributes of each file. */
 const described = `import json, os, stat, sys
 os.chdir(sys.argv[1])
 print(json.dumps({name: [stat.filemode(os.lstat(name).st_mode), *sorted(os.listxattr(name))] for name in [".", *sorted(os.listdir("."))]}))
@@ -76,8 +78,8 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
   }
 
   /**
-   * Lists the processes whose command line names the scratch directory, and their children. tar is such a child: its own command
-   * line does not name the disk.
+   * Lists the processes that work on this test's disks. They are processes whose command line contains the scratch directory,
+   * and their children. tar is such a child.
    */
   const working = () => {
     const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -85,7 +87,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     return all.filter((pid) => named.has(pid) || named.has(/^PPid:\s+(\d+)$/m.exec(textOf(pid, 'status'))?.[1] ?? ''))
   }
 
-  /** Waits until tar runs and returns its process id. */
+  /** Waits until tar runs. Returns its process id. */
   const runningTar = async (): Promise<string> => {
     for (;;) {
       const tar = working().find((pid) => textOf(pid, 'comm') === 'tar\n')
@@ -94,7 +96,10 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     }
   }
 
-  /** Packs and then unpacks the disk. Calls `look` with the pid of tar each time. */
+  /**
+   * Packs the disk and then unpacks it. Calls `look` twice, with the process id of the tar that packs and of the tar that
+   * unpacks.
+   */
   const lookAtBoth = async <T>(name: string, look: (pid: string) => T): Promise<T[]> => {
     const seen: T[] = []
     const pieces: Buffer[] = []
@@ -110,7 +115,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     return seen
   }
 
-  test('after a packer is killed, none of its processes remain, and the next packer continues its work', async () => {
+  test('if a packer is killed, none of its processes are left, and the next packer reuses its stored chunks', async () => {
     const program = join(import.meta.dirname, 'testing/killable-packer-program.ts')
     const child = spawn(process.execPath, [program, scratch.at('resumed'), scratch.at('disk')], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -141,7 +146,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     ])
   })
 
-  test('tar sees only its disk and programs, cannot gain rights or mount, and does not write to the disk', async () => {
+  test('tar sees only one disk and programs of the host; it cannot gain rights, mount or write to the disk', async () => {
     // Bits of capabilities(7): chown, dac_override, dac_read_search, fowner, fsetid, sys_admin, mknod, setfcap.
     const allowed = [0, 1, 2, 3, 4, 21, 27, 31].reduce((bits, bit) => bits + 2 ** bit, 0)
     const seen = await lookAtBoth('confined', (pid) => {
@@ -185,7 +190,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(working(), [])
   })
 
-  test('packing into a full store fails with the reason that it is full; objects in the store stay intact', async () => {
+  test('packing into a full store fails with the reason that it is full, and stored objects are not damaged', async () => {
     const store = openStore({ kind: 'directory', path: scratch.small('full', 6) })
     await assert.rejects(packDisk({ store, sandboxId, archiveId: 'a1', disk }), fails('store full', /is full/))
     assert.equal(await findArchive(store, sandboxId, 'a1'), undefined)
@@ -194,7 +199,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(await objects(store), [])
   })
 
-  test('if the store fails during packing, packing fails after three tries and its error says why', async () => {
+  test('if the store fails while a disk is packed, packing fails after three attempts; its error says why', async () => {
     const sound = storeAt('gone')
     let left = 2
     const failing: ObjectStore = {
@@ -231,7 +236,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     })
   })
 
-  test('unpacking to a disk without room for the archive is refused with that reason, and leaves it empty', async () => {
+  test('unpacking to a disk without enough space is refused with that reason, and leaves the disk empty', async () => {
     const store = storeAt('large')
     const archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk })
     const directory = scratch.small('small-disk', 8)
@@ -250,8 +255,8 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
       fails('disk', /^The archive holds [\d.]+ MiB, and this runner has room for 8 MiB\.$/),
     )
     assert.deepEqual([written, readdirSync(directory)], [[], []])
-    // This file system has space but too few inodes. The manifest has no number of inodes, so the check before the restore
-    // passes and the restore itself fails.
+    // This file system has enough space but too few inodes. A manifest does not say how many inodes are needed, so the check
+    // before the restore passes and the restore itself fails.
     execFileSync('mount', ['-o', 'remount,size=1g,nr_inodes=40', directory])
     await assert.rejects(unpack(), fails('disk', /cannot be unpacked: .*No space left on device/))
     assert.deepEqual(readdirSync(directory), [])

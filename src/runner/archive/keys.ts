@@ -1,4 +1,5 @@
-// Keys of an archive's objects. Keys of a sandbox begin with `sandboxes/ID/`, so that organizations never share objects.
+// Makes the keys of objects in the store. All keys of a sandbox begin with `sandboxes/ID/`, so different organizations never
+// share an object.
 const safe = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
 
 const checked = (id: string): string => {

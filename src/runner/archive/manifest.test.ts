@@ -28,18 +28,18 @@ const isSaid = (error: unknown) => {
 const changed = (over: Record<string, unknown>) => JSON.stringify({ ...JSON.parse(whole.toString()), ...over })
 
 suite('the manifest of an archive', () => {
-  test('a manifest is read as it was written, and counts a repeated chunk once', () => {
+  test('a written manifest is read without changes; a chunk that occurs several times counts once', () => {
     assert.deepEqual(read(whole), manifest)
     assert.equal(storedBytesOf(manifest), 9)
   })
 
-  test('a manifest that is truncated at any byte is refused', () => {
+  test('a manifest that is cut off at any byte is refused', () => {
     for (let length = 0; length < whole.length; length += 1) {
       assert.throws(() => read(whole.subarray(0, length)), isSaid)
     }
   })
 
-  test('reading a manifest for another sandbox or another archive id is refused', () => {
+  test('a manifest is refused if it belongs to another sandbox or to another archive', () => {
     assert.throws(() => readManifest(whole, 'other', 'one'), isSaid)
     assert.throws(() => readManifest(whole, 'box', 'two'), isSaid)
   })

@@ -1,20 +1,20 @@
-// The table of contents of an archive. It is written last, so an archive with a manifest is complete. Control stores the
+// The table of contents of an archive. The manifest is written last, so an archive that has one is complete. Control stores the
 // manifest's hash, so a changed manifest is detected.
 import { createHash } from 'node:crypto'
 import { maxChunkBytes } from './chunk-borders.ts'
 import { ArchiveFailed } from './failed.ts'
 
-/** A piece of the tar stream, named by the hash of its content and stored compressed. */
+/** A piece of the tar stream. The piece is stored compressed, and its key contains the hash of its content (`sha256`). */
 export type Chunk = { sha256: string; bytes: number; storedBytes: number }
 
 export type Manifest = {
   sandboxId: string
   archiveId: string
-  /** A time in ISO 8601. */
+  /** Time at which the archive was made, in ISO 8601. */
   createdAt: string
   /**
-   * Length and hash of the whole tar stream. The hash lets a person check an archive with `zstd` and `sha256sum`. Programs check
-   * the hashes of the chunks instead.
+   * Length and hash of the whole tar stream. A person can use this hash to check an archive with `zstd` and `sha256sum`.
+   * Programs use the hashes of the chunks instead.
    */
   bytes: number
   sha256: string
@@ -23,7 +23,10 @@ export type Manifest = {
 }
 
 const format = 1
-/** Enough for 1 TiB and more. `maxStoredBytes` allows for the few bytes that compression may add to incompressible data. */
+/**
+ * Maximum number of chunks, which is enough for a disk of more than 1 TiB. `maxStoredBytes` is a little more than
+ * `maxChunkBytes`, because compression makes some data longer.
+ */
 export const maxChunks = 400_000
 export const maxStoredBytes = maxChunkBytes + 64 * 1024
 export const maxManifestBytes = 48 * 1024 * 1024
@@ -58,7 +61,7 @@ const parse = (content: Buffer): unknown => {
   }
 }
 
-/** Throws `ArchiveFailed` unless `content` is a manifest of this archive in a known version. */
+/** Reads a manifest. Throws `ArchiveFailed` if it does not belong to this archive or has an unknown format version. */
 export const readManifest = (content: Buffer, sandboxId: string, archiveId: string): Manifest => {
   const damaged = (what: string) => new ArchiveFailed('damaged', `The archive's table of contents ${what}.`)
   const found = parse(content)

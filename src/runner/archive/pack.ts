@@ -1,5 +1,5 @@
-// Packs a disk into the store. The caller may remove the local disk only after this resolves. An interrupted run can be repeated:
-// chunks that are stored already are only verified.
+// Packs a disk into the store. The caller may remove the local disk only after this resolves. If packing is interrupted, it can
+// be repeated: chunks that are stored already are only verified.
 import { createHash } from 'node:crypto'
 import type { ArchiveRef } from '#src/wire/runner-link.ts'
 import { cutIntoChunks } from './chunk-borders.ts'
@@ -19,7 +19,7 @@ import {
 import type { ObjectStore } from './store.ts'
 import { type DiskParts, readDisk } from './tar.ts'
 
-/** A complete archive. `bytes`: size of the tar stream. `storedBytes`: compressed size in the store. */
+/** A complete archive. `bytes`: size of the tar stream. `storedBytes`: size of the compressed chunks in the store. */
 export type Archive = Required<ArchiveRef> & { bytes: number; storedBytes: number }
 
 type PackParts = {
@@ -28,17 +28,17 @@ type PackParts = {
   archiveId: string
   /** The disk to pack. Its sandbox must be stopped or frozen, so that nothing writes to the disk. */
   disk: DiskParts
-  /** Called after each stored chunk, with how much of the disk is stored. */
+  /** Called after each stored chunk with the total so far: bytes of the disk, and bytes in the store. */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void
   signal?: AbortSignal
 }
 
-/** Number of chunks in memory at a time, each with its compressed form. */
+/** Maximum number of chunks in memory at a time. Each chunk is there twice, once compressed. */
 const chunksAtOnce = 3
 
 export const packDisk = async (parts: PackParts): Promise<Archive> => {
   const { store, sandboxId, archiveId, disk, onProgress, signal } = parts
-  // Throws before any work if an id cannot be part of a key.
+  // Throws, before any work is done, if one of the ids cannot be part of a key.
   manifestKey(sandboxId, archiveId)
   const whole = createHash('sha256')
   const chunks: Chunk[] = []
@@ -88,8 +88,8 @@ const describe = (content: Buffer, manifest: Manifest): Archive => ({
 })
 
 /**
- * Writes the manifest. If an earlier try wrote a manifest for the same stream, that manifest stays, because control may know its
- * hash already.
+ * Writes the manifest. If an earlier attempt has written a manifest for the same tar stream, that one stays, because control may
+ * have its hash.
  */
 const keepManifest = async (store: ObjectStore, manifest: Manifest, signal: AbortSignal | undefined) => {
   const key = manifestKey(manifest.sandboxId, manifest.archiveId)
@@ -112,10 +112,7 @@ const isOfSame = (content: Buffer, { sandboxId, archiveId, createdAt: _, ...rest
   }
 }
 
-/**
- * Finds a complete archive with this id. Only tests use this function. A runner that was killed before its report packs the
- * disk again.
- */
+/** Finds a complete archive with this id. Used only by tests: a runner does not look for archives but packs the disk again. */
 export const findArchive = async (
   store: ObjectStore,
   sandboxId: string,

@@ -1,5 +1,6 @@
-// Removes objects that no archive needs any more. A manifest is removed before its chunks, so that no manifest lacks chunks. Must
-// not run while the same sandbox is packed; the caller runs one verb per sandbox at a time.
+// Removes objects that no archive needs any more. A manifest is removed before its chunks, so that no manifest is without its
+// chunks. Must not run while the sandbox's disk is being packed; the runner guarantees that by running one verb per sandbox at a
+// time.
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunkKey, chunksOf, manifestKey, manifestsOf, prefixOf } from './keys.ts'
@@ -9,7 +10,7 @@ import type { ObjectStore } from './store.ts'
 type RemoveParts = {
   store: ObjectStore
   sandboxId: string
-  /** The id of the archive to keep. Absent: remove all. */
+  /** The id of the archive to keep. Absent: all archives are removed. */
   keep?: string
   signal?: AbortSignal
 }
@@ -17,10 +18,7 @@ type RemoveParts = {
 const atOnce = 8
 const batchSize = 256
 
-/**
- * Removes the archives of a sandbox, except `keep`. The call may be repeated at any time, for example after the runner was
- * killed during a removal.
- */
+/** Removes the archives of a sandbox, except `keep`. If the runner is killed during a removal, the call can be repeated. */
 export const removeArchives = async ({ store, sandboxId, keep, signal }: RemoveParts): Promise<void> => {
   const needed = keep === undefined ? new Set<string>() : await keysOf(store, sandboxId, keep, signal)
   const places =
@@ -29,8 +27,8 @@ export const removeArchives = async ({ store, sandboxId, keep, signal }: RemoveP
 }
 
 /**
- * Keys of the objects that the archive to keep needs. Throws if its manifest cannot be read, because then every object may be
- * needed.
+ * Returns the keys of all objects that the archive `keep` consists of. Throws if its manifest cannot be read: then every object
+ * might belong to it.
  */
 const keysOf = async (store: ObjectStore, sandboxId: string, keep: string, signal: AbortSignal | undefined) => {
   const key = manifestKey(sandboxId, keep)

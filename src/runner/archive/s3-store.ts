@@ -1,6 +1,5 @@
-// Stores objects in a bucket of any server that speaks S3, over HTTP with version 4 signatures. The server must support only four
-// requests: put, get, delete and list. Each request states the hash of its body, so the server rejects a body that was changed on
-// the way.
+// Stores objects in a bucket of an S3 server, over HTTP with version 4 signatures. Only four kinds of requests are used: put,
+// get, delete and list. Each request contains the hash of its body, so the server rejects a body that was changed on the way.
 import { createHash } from 'node:crypto'
 import { AwsV4Signer } from 'aws4fetch'
 import { Agent, request } from 'undici'
@@ -13,11 +12,11 @@ type Method = 'GET' | 'PUT' | 'DELETE'
 
 type Question = {
   method: Method
-  /** Key below the prefix. Absent: the bucket itself. */
+  /** Key of the object, without the store's prefix. Absent: the request is about the bucket itself. */
   key?: string
   query?: Record<string, string>
   body?: Uint8Array
-  /** Maximum size of the server's answer in bytes. */
+  /** Maximum size in bytes of the server's answer. */
   limit: number
   signal?: AbortSignal | undefined
 }
@@ -31,7 +30,8 @@ const errorLimit = 64 * 1024
 const listLimit = 8 * 1024 * 1024
 
 /**
- * Text of the first element with this tag. Keys are requested in URL encoding, so this function reads only names and tokens.
+ * Returns the text of the first element with this tag. Used only for names and tokens. Keys of objects need no decoding of
+ * entities, because they are requested in URL encoding.
  */
 const textIn = (xml: string, tag: string): string | undefined => {
   const found = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(xml)?.[1]
@@ -41,7 +41,7 @@ const textIn = (xml: string, tag: string): string | undefined => {
 
 const isList = (xml: string) => xml.includes('<ListBucketResult') && xml.trimEnd().endsWith('</ListBucketResult>')
 
-/** The server's error code such as `NoSuchBucket`, if it is safe to show. */
+/** Returns the server's error code, such as `NoSuchBucket`. Undefined if the code has characters that are not safe to show. */
 const codeIn = (xml: string) => /^\w{1,60}$/.exec(textIn(xml, 'Code') ?? '')?.[0]
 
 const tooLarge = () => new ArchiveFailed('damaged', 'An object of the archive is larger than it can be.')
@@ -55,7 +55,7 @@ export class S3Store implements ObjectStore {
     headersTimeout: waitMs,
     bodyTimeout: waitMs,
   })
-  /** Signing keys, which the signer derives once a day. */
+  /** Cache of derived keys for signing, which change once a day. */
   readonly #derived = new Map<string, ArrayBuffer>()
 
   constructor(at: S3Address, pageSize = 1000) {
@@ -90,7 +90,8 @@ export class S3Store implements ObjectStore {
       const xml = answer.body.toString()
       if (!isList(xml)) throw this.#noList()
       for (const [, item = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
-        // Alcove's keys have only the slash encoded. A key with other encoded characters is not from Alcove.
+        // In Alcove's keys only the slash is encoded. A key with other encoded characters does not belong to Alcove, and matches
+        // no prefix.
         const key = (textIn(item, 'Key') ?? '').replaceAll(/%2F/gi, '/')
         if (key.startsWith(whole)) yield { key: key.slice(this.#at.prefix.length), bytes: Number(textIn(item, 'Size')) }
       }
@@ -101,7 +102,10 @@ export class S3Store implements ObjectStore {
     }
   }
 
-  /** The error for an incomplete list. It is an error because objects that are missing from a list count as removed. */
+  /**
+   * The error for an incomplete list. Such a list must not be used, because an object that is missing from a list counts as
+   * removed.
+   */
   #noList() {
     return new ArchiveFailed('store down', `${this.#name} does not work: what it lists is no list.`)
   }
@@ -110,7 +114,7 @@ export class S3Store implements ObjectStore {
     return this.#agent.close()
   }
 
-  /** Sends a request and returns the answer. Undefined if the requested object does not exist. Throws for every other error. */
+  /** Sends a request and returns the answer. Undefined if the object does not exist. Throws for any other error. */
   async #ask(question: Question): Promise<Answer | undefined> {
     const answer = await this.#send(question)
     if (answer.status >= 200 && answer.status < 300) return answer

@@ -1,5 +1,4 @@
-// Runs the same tests on a directory and on a real S3 server, which checks signatures. Also tests the errors of a store that
-// fails.
+// Runs the same tests on a store in a directory and on a real S3 server, which checks signatures. Then tests stores that fail.
 import assert from 'node:assert/strict'
 import { readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -52,19 +51,19 @@ const promises = (open: () => ObjectStore) => {
     assert.equal(await store.get('a/chunks/one', limit), undefined)
   })
 
-  test('`get` of a missing object returns undefined, lists leave it out, and removing it succeeds', async () => {
+  test('for a missing object, `get` returns undefined, lists do not contain it, and `remove` succeeds', async () => {
     assert.equal(await store.get('never/was', limit), undefined)
     assert.deepEqual(await keysBelow(store, 'never/'), [])
     await store.remove('never/was')
   })
 
-  test('`get` refuses a stored object above the given maximum size without reading it', async () => {
+  test('`get` refuses an object that is larger than its argument `limit`, without reading the object', async () => {
     await store.put('large', Buffer.alloc(limit + 1))
     await assert.rejects(store.get('large', limit), fails('damaged', /larger than it can be/))
     await store.remove('large')
   })
 
-  test('a list of objects still returns every object if each is removed while the list is read', async () => {
+  test('a list returns every object even if the caller removes each object during the list', async () => {
     const keys = Array.from({ length: 30 }, (_, at) => `many/${at}`)
     await Promise.all(keys.map((key) => store.put(key, Buffer.from(key))))
     const seen: string[] = []
@@ -91,7 +90,7 @@ suite('a store in a directory', () => {
   after(() => scratch[Symbol.dispose]())
   promises(() => new DirectoryStore(scratch.at('store')))
 
-  test('only root can read a directory store; empty directories are removed together with the last object', async () => {
+  test('only root can read a directory store; after its last object its empty directories are removed', async () => {
     const root = scratch.at('modes')
     const store = new DirectoryStore(root)
     await store.put(`s/chunks/${hash}`, Buffer.from('x'))
@@ -102,7 +101,7 @@ suite('a store in a directory', () => {
     assert.deepEqual(readdirSync(`${root}/.incoming`), [])
   })
 
-  test('temporary files of killed writers are removed after a day; files that are being written stay', async () => {
+  test('temporary files of killed writers are removed after a day; newer temporary files stay', async () => {
     const incoming = scratch.make('left/.incoming')
     for (const name of ['old', 'new']) writeFileSync(`${incoming}/${name}`, 'x')
     utimesSync(`${incoming}/old`, 1, 1)
@@ -110,14 +109,14 @@ suite('a store in a directory', () => {
     assert.deepEqual(readdirSync(incoming), ['new'])
   })
 
-  test('a directory store leaves its file system the configured free space', { skip: needsRoot }, async () => {
+  test('a directory store refuses a write that would leave less free space than configured', { skip: needsRoot }, async () => {
     const store = new DirectoryStore(scratch.small('kept', 4), 3 * 1024 ** 2)
     await store.put('small', Buffer.alloc(100_000))
     await assert.rejects(store.put('large', Buffer.alloc(2 * 1024 ** 2)), fails('store full', /is full/))
     assert.deepEqual(await keysBelow(store, ''), ['small 100000'])
   })
 
-  test('a write to a full directory store fails with that reason and leaves nothing of the object', {
+  test('a write to a full directory store fails with that reason, and no part of the object is left', {
     skip: needsRoot,
   }, async () => {
     const store = patient(new DirectoryStore(scratch.small('full', 1)))
@@ -134,7 +133,7 @@ suite('a store in a directory', () => {
 })
 
 suite('a store in a directory, with power cuts at any moment', { skip: needsRoot }, () => {
-  test('after a power cut, a stored object is still there; one that was being stored is whole or missing', () => {
+  test('after a power cut, a stored object is complete; one that was being written is complete or missing', () => {
     const keys = ['one/manifest', `one/chunks/${hash}`]
     return cutEverywhere(
       async (directory, mark) => {
@@ -163,7 +162,7 @@ suite('a store in S3', { skip: withoutS3 }, () => {
     s3 = await startS3('archives')
   })
   after(() => s3.stop())
-  // Pages of seven objects, so that the lists of these tests have several pages.
+  // A page of a list has seven objects here, so that the lists of these tests have several pages.
   promises(() => new S3Store(s3.address, 7))
 
   const refusals: [string, Partial<S3Address>, RegExp][] = [
@@ -197,7 +196,7 @@ suite('an S3 store that fails', () => {
     accessKey: 'key',
     secret: 'secret',
   })
-  /** Starts a server with these answers in turn. The last answer repeats. */
+  /** Starts a server that sends these answers one after the other. The last answer is repeated. */
   const answering = async (answers: readonly [status: number, body: string][]) => {
     let asked = 0
     const server = createServer((_, reply) => {
@@ -214,7 +213,7 @@ suite('an S3 store that fails', () => {
     return { store, asked: () => asked, [Symbol.asyncDispose]: dispose }
   }
 
-  test('an S3 call that is answered 503 or 500 is retried until an answer succeeds', async () => {
+  test('a call to an S3 store that answers 503 or 500 is retried until it succeeds', async () => {
     await using s3 = await answering([
       [503, '<Error><Code>SlowDown</Code></Error>'],
       [500, 'x'],
@@ -254,7 +253,7 @@ suite('an S3 store that fails', () => {
     await assert.rejects(s3.store.get('k', limit), fails('store refused', /refuses: HTTP 400\.$/))
   })
 
-  test('an invalid or incomplete object list from an S3 store is an error: no object counts as removed', async () => {
+  test('an invalid or incomplete list from an S3 store is an error, so that no object counts as removed', async () => {
     const list = (rest: string) =>
       `<?xml version="1.0"?><ListBucketResult xmlns="x"><Contents><Key>k/a</Key><Size>1</Size></Contents>${rest}`
     const more = '<IsTruncated>true</IsTruncated>'
@@ -274,7 +273,7 @@ suite('an S3 store that fails', () => {
     assert.equal(s3.asked(), 3)
   })
 
-  test('an abort ends a call that is waiting for its retry immediately, with the abort’s reason', async () => {
+  test('an abort during the pause before a retry ends the call immediately, with the abort’s reason', async () => {
     const s3 = patient(new S3Store(addressOf(1)), [60_000])
     const abort = new AbortController()
     const asking = s3.get('k', limit, abort.signal)

@@ -1,9 +1,13 @@
-// Turns a disk into a stream and back, by GNU tar: content, modes, owners, nanoseconds, holes, hard links, whiteouts, access
-// lists, and the extended attributes that a sandbox or its overlay can set. The disk is hostile and tar is root, so:
+// Turns a disk into a tar stream and back, by GNU tar. The stream has contents, modes, owners, nanoseconds, holes, hard links,
+// whiteouts, access lists, and the extended attributes that a sandbox or its overlay can set. The disk is hostile and tar is
+// root, therefore:
 //
-// - tar gets two names that we chose, and reads below them without following links;
-// - tar unpacks into a directory that nothing else can reach, refuses a repeated name, and makes links that lead elsewhere last;
-// - a fault in tar harms only that disk (confined-tar.ts).
+// - tar gets only two names, which this runner chose, and reads below them without following links;
+//
+// - tar unpacks into a directory that no other program can reach, refuses a name that occurs twice, and makes links that lead
+// elsewhere last;
+//
+// - a fault in tar can harm only that disk (confined-tar.ts).
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { basename, dirname } from 'node:path'
@@ -13,21 +17,24 @@ import { runCommand } from '#src/kit/run-command.ts'
 import { confinedTar, type TarPlace } from './confined-tar.ts'
 import { ArchiveFailed } from './failed.ts'
 
-/** The two directories of a sandbox's disk that an archive stores. Both are in the same directory. */
+/** The two parts of a sandbox's disk that an archive contains. They must be in one directory. */
 export type DiskParts = { upper: string; etc: string }
 
 /**
- * Limit of tar's address space. tar remembers every file with two names, and a hostile disk may have millions; the limit then
- * ends tar.
+ * Limit of tar's address space. tar remembers each file that has several hard links, and a hostile disk may have millions of
+ * them. tar then fails at this limit.
  */
 const tarBytes = 1024 ** 3
-/** Records of 64 KiB in both directions. tar reads the last record to its end. */
+/** Options: tar reads and writes records of 64 KiB, and reads the last record to its end. */
 const records = ['--blocking-factor=128', '--read-full-records']
-/** Attributes that a sandbox or its overlay can set itself. tar is root and would restore others too, which only root may set. */
+/**
+ * Names of attributes that a sandbox or its overlay can set. tar is root and would otherwise also restore attributes that only
+ * root of the host may set.
+ */
 const attributes = ['user.*', 'security.capability', 'trusted.overlay.*'].map((names) => `--xattrs-include=${names}`)
 const everything = ['--numeric-owner', '--xattrs', ...attributes, '--acls', '--warning=none']
 const stderrLimit = 16 * 1024
-/** The longest path that tar can restore, because it names each file by its whole path. */
+/** Maximum length of a path that tar can restore, because tar opens each file by its whole path. */
 const maxPathBytes = 4095
 
 const names = ({ upper, etc }: DiskParts): [string, string] => {
@@ -37,7 +44,7 @@ const names = ({ upper, etc }: DiskParts): [string, string] => {
   return ['upper', 'etc']
 }
 
-/** The directory that contains both `upper` and `etc`. */
+/** Returns the directory that contains both parts of the disk. */
 export const holderOf = (disk: DiskParts): string => {
   names(disk)
   return dirname(disk.upper)
@@ -49,7 +56,7 @@ const startTar = (
   stdio: ['ignore', 'pipe', 'pipe'] | ['pipe', 'ignore', 'pipe'],
 ) => {
   const [program = '', ...words] = confinedTar({ ...place, mostBytes: tarBytes }, args)
-  // The C locale: names are bytes, which tar must not interpret or change.
+  // In the C locale, file names are plain bytes that tar neither interprets nor changes.
   const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' }
   const child = spawn(program, words, { env, stdio })
   let said = ''
@@ -60,8 +67,8 @@ const startTar = (
 }
 
 /**
- * Resolves when tar has succeeded. Otherwise throws with a line of tar's output, shortened and without unprintable characters,
- * because hostile file names appear in it.
+ * Resolves when tar has succeeded. Otherwise throws an error with a line of tar's output. The line is shortened and has no
+ * unprintable characters, because it may contain file names from a hostile disk.
  */
 const outcome = async (child: ChildProcess, said: () => string): Promise<void> => {
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
@@ -78,7 +85,7 @@ const outcome = async (child: ChildProcess, said: () => string): Promise<void> =
   )
 }
 
-/** Matches the line of tar's output that reports a full disk. The line may stand anywhere in the output. */
+/** Matches a line of tar's output that reports a full disk. Other lines may follow it. */
 const noRoom = /: (No space left on device|Disk quota exceeded)$/
 
 const look = (walk: string[]): Promise<string> =>
@@ -86,7 +93,7 @@ const look = (walk: string[]): Promise<string> =>
     throw new ArchiveFailed('disk', 'The disk cannot be read.', { cause })
   })
 
-/** Throws for paths that tar could read but never restore. */
+/** Throws if the disk contains paths that tar could pack but never restore. */
 const refuseWhatCannotReturn = async (holder: string, parts: readonly string[]) => {
   const tooLong = ['-regextype', 'posix-extended', '-regex', `.{${maxPathBytes + 1},}`, '-print', '-quit']
   const walk = ['env', `--chdir=${holder}`, 'find', ...parts, ...tooLong]
@@ -97,8 +104,8 @@ const refuseWhatCannotReturn = async (holder: string, parts: readonly string[]) 
 
 export type Extent = {
   /**
-   * Space of all files if each is stored separately. This is more than the disk uses if files share contents (as with `cp` on
-   * btrfs).
+   * Bytes of all files if each is stored separately. If files share contents, as after `cp` on btrfs, this is more than the disk
+   * uses.
    */
   bytesApart: number
   directories: number
@@ -114,8 +121,8 @@ export const extentOf = async (disk: DiskParts): Promise<Extent> => {
 }
 
 /**
- * Yields the disk as one tar stream. An unchanged disk gives the same bytes each time. Nothing may write to the disk during the
- * call.
+ * Yields the disk as a tar stream, which is the same each time if the disk has not changed. Nothing may write to the disk
+ * meanwhile.
  */
 export async function* readDisk(disk: DiskParts, signal?: AbortSignal): AsyncGenerator<Buffer> {
   const holder = holderOf(disk)
@@ -145,15 +152,15 @@ export async function* readDisk(disk: DiskParts, signal?: AbortSignal): AsyncGen
   }
 }
 
-/** Makes `upper` and `etc` in an empty directory from a tar stream. On failure the caller removes the leftovers. */
+/** Unpacks a tar stream into `upper` and `etc` in an empty directory. If that fails, the caller removes what was unpacked. */
 export const writeDisk = async (
   stream: AsyncIterable<Buffer>,
   directory: string,
   signal?: AbortSignal,
 ): Promise<void> => {
   const careful = ['--keep-old-files', '--same-owner', '--same-permissions', '--delay-directory-restore']
-  // Makes tar read to the end of the stream. If it ended at the archive's end mark, its input would close while the last chunk is
-  // still being verified.
+  // This option makes tar read to the end of the stream. Otherwise tar would close its input at the archive's end mark, while
+  // the last chunk is still being verified.
   const toTheEnd = '--ignore-zeros'
   const { child, ended } = startTar(
     { directory, isWritten: true },
@@ -168,7 +175,7 @@ export const writeDisk = async (
     await ended
   } catch (error) {
     signal?.throwIfAborted()
-    // Use the error of the stream, if there is one. Otherwise tar ended early, and its message is the reason.
+    // If the stream has failed, its error is thrown. Otherwise tar itself has failed, and its output says why.
     const why =
       error instanceof ArchiveFailed
         ? error

@@ -1,4 +1,4 @@
-// Restores a disk from the store, completely or not at all. Every chunk is verified by its hash before it is unpacked.
+// Restores a disk from an archive, completely or not at all. The hash of every chunk is checked before the chunk is unpacked.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freeBytes } from '#src/kit/file-system.ts'
@@ -22,8 +22,8 @@ type UnpackParts = {
   sandboxId: string
   archive: Required<ArchiveRef>
   /**
-   * The disk to restore to. `upper` and `etc` are absent or empty. The directory that contains both exists and has the disk
-   * limit.
+   * Where to restore the disk. `upper` and `etc` must not exist, or must be empty. The directory that contains both must exist
+   * and have the disk's size limit.
    */
   disk: DiskParts
   onProgress?: (done: { bytes: number; of: number }) => void
@@ -31,7 +31,10 @@ type UnpackParts = {
 }
 
 const chunksAhead = 3
-/** Name of the directory beside the disk into which the disk is unpacked. It is moved when it is complete. */
+/**
+ * Name of the directory into which the disk is unpacked. It is beside `upper` and `etc`, and its content is moved to them when
+ * it is complete.
+ */
 const unfinished = 'unpacking'
 
 export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
@@ -45,14 +48,15 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
   try {
     await mkdir(place, { mode: 0o700 })
     await writeDisk(stream(parts, manifest), place, signal)
-    // An archive of an older version may contain dangerous attributes, so the restored tree is cleaned.
+    // Remove dangerous attributes of files. Only an archive that an older version of the runner made may contain them.
     await runCommand([launcher, ...step.disarm(place, uidBase, mostIds)], { background: true, timeoutMs: 600_000 })
     signal?.throwIfAborted()
-    // The rename happens after a sync, so a disk with its final name is whole even after a power cut.
+    // The files are synced before they get their final names. A disk with its final name is therefore complete, even after a
+    // power cut.
     await sync(place)
     await rename(join(place, 'upper'), disk.upper)
     await rename(join(place, 'etc'), disk.etc)
-    // Sync before the return, because the caller may remove the archive after it.
+    // Sync before returning, because the caller may remove the archive then.
     await sync(holder)
   } catch (error) {
     signal?.throwIfAborted()
@@ -76,7 +80,8 @@ const refuseToOverwrite = async ({ upper, etc }: DiskParts) => {
 }
 
 /**
- * Throws if the pool has no room for the disk. Called before anything is written, because all disks share the pool's free space.
+ * Throws if the pool has too little space for the disk. Checked before anything is written, because all disks of this host share
+ * that space.
  */
 const refuseWithoutRoom = async (holder: string, { bytes }: Manifest) => {
   const free = await freeBytes(holder)
@@ -99,7 +104,7 @@ const openManifest = async (
   return readManifest(content, sandboxId, id)
 }
 
-/** Yields the stored chunks in order. The next chunks are fetched while the current one is unpacked. */
+/** Yields the stored chunks in order. While the caller unpacks one chunk, the next chunks are already being fetched. */
 async function* storedChunks({ store, sandboxId, signal }: UnpackParts, { chunks }: Manifest): AsyncGenerator<Buffer> {
   const waiting = chunks.values()
   const ahead: Promise<Buffer>[] = []
@@ -122,7 +127,7 @@ async function* storedChunks({ store, sandboxId, signal }: UnpackParts, { chunks
   }
 }
 
-/** Yields the tar stream. Each chunk matches its hash and the manifest is verified, so the stream is complete and unchanged. */
+/** Yields the tar stream. The manifest and the hash of each chunk were verified, so the stream is complete and unchanged. */
 async function* stream(parts: UnpackParts, manifest: Manifest) {
   let bytes = 0
   for await (const content of contentsOf(storedChunks(parts, manifest), manifest.chunks)) {

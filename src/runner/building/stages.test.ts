@@ -288,7 +288,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a definition may build on a snapshot’s disk and configuration; after the build it does not need it', async () => {
+  test('a definition may build on a snapshot’s disk and configuration, and the snapshot can then be removed', async () => {
     const below = await build([
       `FROM ${from}`,
       'ENV A=1',

@@ -1,4 +1,4 @@
-// Tests on this machine's real cgroups: on its own version, and on v2 too if that is mounted. Needs root.
+// Runs tests on real cgroups of this machine: on the version that it uses, and on v2 as well if that is mounted. Needs root.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -18,7 +18,7 @@ const layouts = (): CgroupLayout[] => {
   return unified === undefined ? [own] : [own, { version: 2, root: unified }]
 }
 
-/** A cgroup as the runtime makes it: in every hierarchy, and with a process in it. */
+/** A cgroup like those that the runtime makes: it exists in every hierarchy and contains a process. */
 class Occupied {
   readonly path = `/alcove-test-${randomBytes(3).toString('hex')}`
   readonly process: ChildProcess
@@ -53,7 +53,7 @@ class Occupied {
 
 for (const layout of needsRoot ? [] : layouts())
   suite(`a cgroup of version ${layout.version}`, () => {
-    test('`kill` ends all processes of a cgroup, also frozen ones; `kill` and `remove` may be repeated', async () => {
+    test('`kill` ends all processes of a cgroup, also frozen ones; both `kill` and `remove` may be repeated', async () => {
       await using occupied = new Occupied(layout, 'sleep', '1000')
       const { cgroup, process: child } = occupied
       const exited = once(child, 'exit')
@@ -119,8 +119,8 @@ suite('limits of a cgroup while its processes run', {
 })
 
 suite('memory on cgroup v2', () => {
-  test('a memory limit below the memory in use is refused without being written, and no other limit changes', async () => {
-    // The test kernel may have no memory controller for v2, so plain files stand in for it.
+  test('a memory limit below the memory in use is refused without being written; all other limits stay', async () => {
+    // The kernel of the test machine may have no memory controller for v2, so plain files play the part of the cgroup's files.
     const root = mkdtempSync(join(tmpdir(), 'alcove-cgroup-'))
     try {
       const files = { current: '2147483648', max: '4294967296', high: 'max' }
@@ -131,7 +131,7 @@ suite('memory on cgroup v2', () => {
         cgroup.limit({ cpu: 1, memoryGiB: 1 }),
         (error) => error instanceof MemoryInUse && error.usedBytes === 2 * 1024 ** 3,
       )
-      // A plain file keeps the end of longer earlier contents, unlike a kernel file.
+      // Unlike a cgroup file, a plain file keeps the end of a longer earlier content, which is removed here.
       const read = (name: string) => readFileSync(join(root, name), 'utf8').replace(/^max.*/, 'max')
       assert.deepEqual(['memory.max', 'memory.high', 'cpu.max', 'cpu.weight'].map(read), [
         '4294967296',
@@ -148,7 +148,7 @@ suite('memory on cgroup v2', () => {
 })
 
 suite('what cgroup files contain', () => {
-  test('a counter in a cgroup file is found by its name', () => {
+  test('`parseCounters` finds a counter in a cgroup file by its name', () => {
     assert.deepEqual(
       [...parseCounters('oom 1\noom_kill 22\n\n')],
       [
@@ -158,7 +158,7 @@ suite('what cgroup files contain', () => {
     )
   })
 
-  test('CPU shares of cgroup v1 are converted to the whole range of CPU weights of v2', () => {
+  test('CPU shares of cgroup v1 are converted to CPU weights of v2 over the whole range', () => {
     assert.deepEqual([2, 1024, 262144].map(weightOf), [1, 40, 10000])
   })
 })

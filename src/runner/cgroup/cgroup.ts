@@ -1,5 +1,5 @@
-// The cgroup of a sandbox, for cgroup v1 and v2. The runtime creates it with its first limits. Later changes are writes to its
-// files, because a write costs microseconds and a process costs milliseconds.
+// The cgroup of a sandbox, for cgroup v1 and v2. The runtime creates it with its first limits. Later limits are set by writing
+// to its files: that takes microseconds, while running a program would take milliseconds.
 import { existsSync } from 'node:fs'
 import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,25 +13,26 @@ type Usage = { cpuSeconds: number; memoryBytes: number; processes: number }
 
 export interface Cgroup {
   pids(): Promise<number[]>
-  /** Kills all processes in the cgroup. Resolves when none is left. */
+  /** Kills all processes in the cgroup. Resolves when all of them have ended. */
   kill(): Promise<void>
-  /** Resolves when nothing in the cgroup runs any more. */
+  /** Freezes all processes in the cgroup. Resolves when none of them runs any more. */
   freeze(): Promise<void>
   /** Lets frozen processes continue. No error if the cgroup does not exist. */
   thaw(): Promise<void>
-  /** Whether a freeze was requested, even if not all processes are frozen yet. */
+  /** Whether the cgroup is frozen, or a freeze was requested and is not complete yet. */
   isFrozen(): Promise<boolean>
   /**
-   * Applies limits while processes run. Throws `MemoryInUse` and leaves every limit as it was if the memory in use does not fit.
+   * Sets limits of a running sandbox. If the memory in use exceeds the new memory limit, throws `MemoryInUse` and changes no
+   * limit.
    */
   limit(compute: Compute): Promise<void>
-  /** The processors that the cgroup is bound to, as a kernel list; undefined if it is not bound. */
+  /** The processors on which the cgroup's processes may run, as a kernel list. Undefined if they may run on all. */
   cpus(): Promise<string | undefined>
-  /** Binds running processes to other processors. */
+  /** Sets the processors on which the cgroup's processes may run. */
   useCpus(list: string): Promise<void>
   /** How often the kernel has killed a process of the cgroup because its memory ran out. */
   outOfMemoryKills(): number
-  /** How often a new process or thread was refused because the limit of processes was reached. */
+  /** How often the kernel has refused a new process or thread because the limit of processes was reached. */
   refusedProcesses(): number
   /** Bytes of memory in use; undefined if the cgroup is gone. */
   memoryInUse(): number | undefined
@@ -40,7 +41,9 @@ export interface Cgroup {
   kernelMemory(): number | undefined
   /** Processor time of all processes of the cgroup so far; undefined if the cgroup is gone. */
   cpuSeconds(): number | undefined
-  /** Processor time that the kernel has worked for the cgroup's processes so far; undefined if the cgroup is gone. */
+  /**
+   * Processor time that the kernel has spent in system calls of the cgroup's processes so far. Undefined if the cgroup is gone.
+   */
   systemSeconds(): number | undefined
   /** Reads processor time, memory and number of processes together. Undefined if the cgroup is gone. */
   usage(): Promise<Usage | undefined>
@@ -48,7 +51,7 @@ export interface Cgroup {
   remove(): Promise<void>
 }
 
-/** A limit was not lowered because the sandbox uses more memory. */
+/** Thrown if a memory limit cannot be lowered because the sandbox uses more memory than that. */
 export class MemoryInUse extends Error {
   override readonly name = 'MemoryInUse'
   readonly usedBytes: number
@@ -60,8 +63,8 @@ export class MemoryInUse extends Error {
 }
 
 /**
- * Number of checks before a wait fails. The kernel needs some milliseconds to kill or release processes, or longer for a process
- * that is writing to a disk.
+ * Maximum number of checks while waiting for the kernel. It needs some milliseconds to kill or freeze processes, or longer if a
+ * process is writing to a disk.
  */
 const settleAttempts = 400
 const settleIntervalMs = 25
@@ -69,7 +72,7 @@ const settleIntervalMs = 25
 const until = async (isSo: () => Promise<boolean>, otherwise: string) => {
   for (let attempt = 0; attempt < settleAttempts; attempt++) {
     if (await isSo()) return
-    // The first ten checks follow each other without a pause, because most waits end within them.
+    // The first ten checks have no pause between them, because the kernel is usually ready by then.
     if (attempt >= 10) await delay(attempt < 20 ? 1 : settleIntervalMs)
   }
   throw new Error(otherwise)
@@ -83,7 +86,7 @@ const kill = (pid: number) => {
   }
 }
 
-/** Removes child directories first. A sandbox cannot make any, but the runtime may have. */
+/** Removes a cgroup after its children. A sandbox cannot make child cgroups, but the runtime may have made some. */
 const removeTree = async (directory: string) => {
   let children: string[]
   try {
@@ -107,7 +110,7 @@ const removeTree = async (directory: string) => {
   await until(isGone, `The cgroup ${directory} stays busy.`)
 }
 
-/** Values that `memory.stat` names equally in both versions. */
+/** Values from `memory.stat` that have the same names in v1 and v2. */
 const ofBothVersions = (of: (name: string) => number, used: number) => ({
   used,
   shared: of('shmem'),
@@ -140,7 +143,7 @@ class CgroupV2 implements Cgroup {
       try {
         await write(this.#file('cgroup.kill'), 1)
       } catch (error) {
-        // Linux before 5.14 has no `cgroup.kill`.
+        // Linux before 5.14 has no `cgroup.kill`, so the processes are killed one by one.
         if (!hasCode(error, 'ENOENT')) throw error
         for (const pid of await this.pids()) kill(pid)
       }
@@ -179,7 +182,8 @@ class CgroupV2 implements Cgroup {
   }
 
   /**
-   * A `memory.max` below the use would kill processes. So memory is first reclaimed by `memory.high`, and the result is checked.
+   * Frees memory until the use is at most `bytes`. A `memory.max` below the use would kill processes. Therefore `memory.high` is
+   * set first, which only reclaims memory, and then the use is checked.
    */
   async #makeFit(bytes: number) {
     const used = async () => Number((await readIfThere(this.#file('memory.current'))) ?? 0)
@@ -236,7 +240,7 @@ class CgroupV2 implements Cgroup {
     if (stat === undefined) return undefined
     const counters = parseCounters(stat)
     const of = (name: string) => counters.get(name) ?? 0
-    // Linux before 5.18 does not report `kernel`, the sum of all kernel memory.
+    // Linux before 5.18 does not report `kernel`, which is the sum of all kernel memory. Its parts are added instead.
     const kernel = counters.get('kernel') ?? of('slab') + of('kernel_stack') + of('pagetables') + of('percpu')
     return kernel + of('sock')
   }
@@ -266,7 +270,7 @@ class CgroupV2 implements Cgroup {
   }
 }
 
-/** Converts v1 shares 2…262144 to v2 weights 1…10000, as the runtimes do. */
+/** Converts CPU shares of v1 (2 to 262144) to weights of v2 (1 to 10000), as OCI runtimes do. */
 export const weightOf = (shares: number) => Math.round(1 + ((shares - 2) * 9999) / 262142)
 
 class CgroupV1 implements Cgroup {
@@ -287,8 +291,8 @@ class CgroupV1 implements Cgroup {
   }
 
   async kill() {
-    // Frozen processes take no signal. PID 1 is killed first: the kernel then ends its whole pid namespace, so processes cannot
-    // fork faster than they are killed here.
+    // A frozen process does not receive a signal, so the cgroup is thawed too. PID 1 is killed first, because the kernel then
+    // ends its whole pid namespace. Otherwise processes could fork faster than they are killed here.
     const isEmpty = async () => {
       const pids = await this.pids()
       for (const pid of pids) kill(pid)
@@ -313,7 +317,7 @@ class CgroupV1 implements Cgroup {
   }
 
   async isFrozen() {
-    // `FREEZING` means that the freeze is not complete yet.
+    // `FREEZING` means that a freeze was requested and is not complete yet.
     return /^F/.test((await readIfThere(this.#file('freezer', 'freezer.state'))) ?? '')
   }
 
@@ -332,7 +336,8 @@ class CgroupV1 implements Cgroup {
     const withSwap = this.#file('memory', 'memory.memsw.limit_in_bytes')
     const current = Number(await readIfThere(memory))
     const countsSwap = (await readIfThere(withSwap)) !== undefined
-    // The kernel requires memory ≤ memory+swap at all times. So raise memory+swap before memory, and lower memory first.
+    // At all times the kernel requires that the limit of memory is at most the limit of memory and swap together. Therefore the
+    // order of the two writes depends on whether the limits are raised or lowered.
     if (countsSwap && bytes > current) await write(withSwap, bytes)
     try {
       await write(memory, bytes)
@@ -349,7 +354,7 @@ class CgroupV1 implements Cgroup {
     try {
       await write(this.#file('memory', 'memory.kmem.tcp.limit_in_bytes'), bytes)
     } catch (error) {
-      // EBUSY: more memory is in use, and the earlier limit stays. ENOENT: the kernel has no such limit.
+      // EBUSY: more memory is in use, so the earlier limit stays. ENOENT: this kernel does not have such a limit.
       if (!hasCode(error, 'EBUSY', 'ENOENT')) throw error
     }
   }
@@ -394,7 +399,7 @@ class CgroupV1 implements Cgroup {
       mapped: of('mapped_file'),
       dirty: of('dirty'),
       writeback: of('writeback'),
-      // Cgroup v1 does not separate reclaimable slabs.
+      // Cgroup v1 does not say which part of the slabs can be reclaimed.
       slabReclaimable: 0,
       slabUnreclaimable: 0,
     }
@@ -403,7 +408,7 @@ class CgroupV1 implements Cgroup {
   kernelMemory() {
     const bytes = readNowIfThere(this.#file('memory', 'memory.kmem.usage_in_bytes'))
     if (bytes === undefined) return undefined
-    // Cgroup v1 counts socket buffers separately.
+    // Cgroup v1 counts socket buffers separately, so they are added.
     return Number(bytes) + Number(readNowIfThere(this.#file('memory', 'memory.kmem.tcp.usage_in_bytes')) ?? 0)
   }
 
@@ -432,11 +437,11 @@ class CgroupV1 implements Cgroup {
   }
 }
 
-/** `path` begins with a slash, like the runtime's `cgroupsPath`. */
+/** Returns the cgroup at `path`, which begins with a slash as in the runtime's `cgroupsPath`. */
 export const cgroupAt = (layout: CgroupLayout, path: string): Cgroup =>
   layout.version === 2 ? new CgroupV2(layout.root, path) : new CgroupV1(layout, path)
 
-/** The names directly below `path`, over all hierarchies. */
+/** Lists the names of all cgroups directly below `path`, in any hierarchy. */
 export const listCgroups = async (layout: CgroupLayout, path: string): Promise<string[]> => {
   const roots = layout.version === 2 ? [layout.root] : layout.allRoots
   const lists = await Promise.all(
@@ -460,7 +465,7 @@ export const limitsSockets = (layout: CgroupLayout): boolean =>
 export const limitsSwap = async (layout: CgroupLayout): Promise<boolean> => {
   if (layout.version === 1)
     return (await readIfThere(join(layout.roots.memory, 'memory.memsw.limit_in_bytes'))) !== undefined
-  // The root cgroup has no such file, but any child has it if swap is counted.
+  // The root cgroup has no such file. If the kernel counts swap, every other cgroup has it.
   const [any] = await listCgroups(layout, '/')
   return any !== undefined && (await readIfThere(join(layout.root, any, 'memory.swap.max'))) !== undefined
 }

@@ -3,19 +3,19 @@ import { suite, test } from 'node:test'
 import { CpuSpread, parseCpuList, writeCpuList } from './cpus.ts'
 
 suite('the processors that sandboxes are assigned', () => {
-  test('processor lists are parsed and written in the kernel’s format', () => {
+  test('lists of processors are parsed and written in the kernel’s format', () => {
     for (const list of ['0', '0-3', '0-3,8', '1,3,5-6', '']) assert.equal(writeCpuList(parseCpuList(`${list}\n`)), list)
     assert.equal(writeCpuList([3, 1, 2, 9]), '1-3,9')
   })
 
-  test('a sandbox is assigned its number of CPUs, rounded up: at least one processor, at most all', () => {
+  test('a sandbox gets as many processors as its CPUs, rounded up: at least one and at most all of the host', () => {
     const spread = new CpuSpread([0, 1, 2, 3])
     assert.equal(spread.take('a', 0.1).length, 1)
     assert.equal(spread.take('b', 1.5).length, 2)
     assert.equal(spread.take('c', 64).length, 4)
   })
 
-  test('a new sandbox gets the processors with the fewest assigned CPUs; released processors are free again', () => {
+  test('a new sandbox gets the processors with the fewest assigned CPUs; `release` ends an assignment', () => {
     const spread = new CpuSpread([0, 1, 2])
     assert.deepEqual(spread.take('a', 1), [0])
     assert.deepEqual(spread.take('b', 1), [1])
@@ -35,7 +35,7 @@ suite('the processors that sandboxes are assigned', () => {
     assert.deepEqual(spread.take('b', 4), [0, 1, 2, 3])
   })
 
-  test('processors that an earlier runner assigned stay assigned, even if the host has lost some of them', () => {
+  test('processors that an earlier runner assigned stay assigned, even if the host now has fewer processors', () => {
     const spread = new CpuSpread([0, 1])
     spread.adopt('a', 2, [0, 7])
     assert.deepEqual(spread.take('b', 1), [1])

@@ -1,6 +1,6 @@
-// Chooses the host's processors for each sandbox: as many as its cpus, rounded up. So a program that counts processors gets the
-// number that it may use. A new sandbox gets the processors with the fewest assigned cpus. A resized sandbox keeps its
-// processors.
+// Chooses on which processors of the host each sandbox runs: as many as its `cpu`, rounded up. A program in it that counts
+// processors therefore gets the number that it may use. A new sandbox gets the processors to which the least is assigned. A
+// resized sandbox keeps its processors as far as possible.
 import { readFileSync } from 'node:fs'
 
 /** Parses a kernel list such as `0-3,8` (cpuset(7), "List format"). */
@@ -24,7 +24,7 @@ export const writeCpuList = (cpus: readonly number[]): string => {
   return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',')
 }
 
-/** Processors that this process itself may use. */
+/** The processors that this process may use. */
 export const hostCpus = (): number[] => {
   const status = readFileSync('/proc/self/status', 'utf8')
   return parseCpuList(/^Cpus_allowed_list:\s*(.+)$/m.exec(status)?.[1] ?? '0')
@@ -33,7 +33,7 @@ export const hostCpus = (): number[] => {
 type CpuShare = { cpus: readonly number[]; each: number }
 
 export class CpuSpread {
-  /** For each processor, the sum of the cpus that are assigned to sandboxes. */
+  /** For each processor, how much of it is assigned to sandboxes in total. */
   readonly #promised: Map<number, number>
   readonly #held = new Map<string, CpuShare>()
 
@@ -41,7 +41,7 @@ export class CpuSpread {
     this.#promised = new Map(cpus.map((cpu) => [cpu, 0]))
   }
 
-  /** Chooses the processors for a sandbox that may use `cpu` processors. Chooses all if that is more than the host has. */
+  /** Chooses the processors for a sandbox with this `cpu`. If the host has fewer, returns all of them. */
   take(sandboxId: string, cpu: number): number[] {
     const before = this.#held.get(sandboxId)?.cpus ?? []
     this.release(sandboxId)
@@ -58,7 +58,7 @@ export class CpuSpread {
     return cpus
   }
 
-  /** Records the processors that a sandbox has already. */
+  /** Records on which processors a sandbox is already running, for a sandbox that an earlier runner started. */
   adopt(sandboxId: string, cpu: number, cpus: readonly number[]): void {
     this.release(sandboxId)
     const held = { cpus, each: cpu / Math.max(1, cpus.length) }
@@ -76,7 +76,7 @@ export class CpuSpread {
   #add({ cpus, each }: CpuShare, sign: 1 | -1) {
     for (const cpu of cpus) {
       const promised = this.#promised.get(cpu)
-      // A processor that the host has removed meanwhile is skipped.
+      // If the host no longer has this processor, nothing is counted for it.
       if (promised !== undefined) this.#promised.set(cpu, promised + sign * each)
     }
   }

@@ -1,5 +1,5 @@
-// Limits how fast a sandbox may read and write the pool's disk. The kernel limits by block device, so the device is determined
-// once. A limit is tried on this device once: if the OCI runtime could not set it, every start would fail.
+// Limits how fast a sandbox may read and write the disk of the pool. The kernel sets such limits per block device, so the runner
+// finds out the device once. It also tries to set a limit once: if the OCI runtime could not set it, every start would fail.
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { mkdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -8,14 +8,17 @@ import { runCommand } from '#src/kit/run-command.ts'
 import { write } from './files.ts'
 import type { CgroupLayout } from './layout.ts'
 
-/** The kernel's name of a block device: `major:minor`. */
+/** The numbers by which the kernel identifies a block device. */
 export type Device = { major: number; minor: number }
 export type DiskSpeed = Device & { bytesPerSecond: number }
 
-/** The device below a file system. For a partition this is the whole disk, because the kernel does not limit partitions. */
+/**
+ * Returns the block device of a file system. For a partition this is the whole disk, because the kernel cannot limit a
+ * partition.
+ */
 const deviceBelow = async (directory: string): Promise<Device> => {
   const source = await runCommand(['findmnt', '--noheadings', '--output', 'SOURCE', '--target', directory])
-  // The source may end in a subvolume in brackets.
+  // The source may have the name of a subvolume in brackets at its end.
   const name = basename(realpathSync(source.trim().replace(/\[.*\]$/, '')))
   const place = realpathSync(join('/sys/class/block', name))
   const disk = existsSync(join(place, 'partition')) ? dirname(place) : place
@@ -41,7 +44,10 @@ const tryLimit = async (layout: CgroupLayout, { major, minor }: Device) => {
 
 type DiskSpeedParts = { layout: CgroupLayout; directory: string; mebibytesPerSecond: number; log: Logger }
 
-/** Finds the device to limit and tries a limit on it. Undefined if no limit is configured, or if this host cannot set limits. */
+/**
+ * Finds the device of the pool, and tries to set a limit on it. Undefined if no limit is configured or this host cannot set
+ * limits.
+ */
 export const findDiskSpeed = async (wanted: DiskSpeedParts): Promise<DiskSpeed | undefined> => {
   const { layout, directory, mebibytesPerSecond, log } = wanted
   if (mebibytesPerSecond === 0) return undefined

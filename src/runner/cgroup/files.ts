@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 export const hasCode = (error: unknown, ...codes: string[]) =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code))
 
-/** Reads a file of a cgroup. Undefined if the cgroup, or this file of it, does not exist. */
+/** Reads a file of a cgroup. Undefined if the cgroup or the file does not exist. */
 export const readIfThere = async (path: string): Promise<string | undefined> => {
   try {
     return await readFile(path, 'utf8')
@@ -15,7 +15,10 @@ export const readIfThere = async (path: string): Promise<string | undefined> => 
   }
 }
 
-/** Reads synchronously: for files that are read often for every sandbox, a thread would cost more than the kernel's answer. */
+/**
+ * Reads a file of a cgroup synchronously. Some files are read often for every sandbox, and handing the read to a thread would
+ * take longer than the read.
+ */
 export const readNowIfThere = (path: string): string | undefined => {
   try {
     return readFileSync(path, 'utf8')
@@ -25,10 +28,10 @@ export const readNowIfThere = (path: string): string | undefined => {
   }
 }
 
-/** Writes without O_CREAT: a cgroup that is gone is an error, and no file is created. */
+/** Writes to an existing file. If the cgroup is gone, this is an error, and no plain file is created in its place. */
 export const write = (path: string, value: string | number) => writeFile(path, String(value), { flag: 'r+' })
 
-/** Parses `key value` lines, such as `memory.events` and `cpu.stat`. */
+/** Parses the lines `key value` of files such as `memory.events` and `cpu.stat`. */
 export const parseCounters = (text: string): ReadonlyMap<string, number> =>
   new Map(
     text

@@ -11,20 +11,20 @@ const v1 = ['cpu', 'cpuacct', 'cpuset', 'memory', 'pids', 'freezer'].map((name) 
 )
 
 suite('where the cgroup hierarchies of a host are mounted', () => {
-  test('the hierarchy of a host with only cgroup v2 is found', () => {
+  test('the cgroup hierarchy of a host that mounts only v2 is found', () => {
     const layout = parseLayout(`${line('/', 'ext4', 'x')}\n${line('/sys/fs/cgroup', 'cgroup2', 'nsdelegate')}\n`)
     assert.deepEqual(layout, { version: 2, root: '/sys/fs/cgroup' })
     assert.deepEqual(mountsToHide(layout), [])
   })
 
-  test('the file that moves a process into the runner’s own cgroup is found in v1 and v2, if it is visible', () => {
+  test('the file for moving a process into the runner’s own cgroup is found in v1 and v2, if it is visible', () => {
     assert.equal(ownProcsFile({ version: 2, root: '/sys/fs/cgroup' }, '0::/../no/such/place\n'), undefined)
     assert.equal(ownProcsFile(parseLayout(v1.join('\n')), '4:cpu:/a\n'), undefined)
     const actual = ownProcsFile(readLayout())
     assert.ok(actual === undefined || readFileSync(actual, 'utf8').split('\n').includes(String(process.pid)))
   })
 
-  test('the hierarchies of a host with only cgroup v1 are found, also if two controllers share one', () => {
+  test('the hierarchies of a host with only cgroup v1 are found, even if two controllers share one hierarchy', () => {
     const layout = parseLayout(
       [
         line('/cg/cpu,cpuacct', 'cgroup', 'cpu,cpuacct'),
@@ -39,17 +39,17 @@ suite('where the cgroup hierarchies of a host are mounted', () => {
     assert.deepEqual(mountsToHide(layout), [])
   })
 
-  test('on a host with cgroup v1 and v2, v1 is used and the v2 mount is hidden from the sandbox runtime', () => {
+  test('on a host with cgroup v1 and v2, v1 is used, and the mount of v2 is hidden from the OCI runtime', () => {
     const layout = parseLayout([...v1, line('/sys/fs/cgroup/unified', 'cgroup2', 'x')].join('\n'))
     assert.equal(layout.version, 1)
     assert.deepEqual(mountsToHide(layout), ['/sys/fs/cgroup/unified'])
   })
 
-  test('a cgroup mount whose path has a space is read correctly', () => {
+  test('the mount point of a cgroup hierarchy may contain a space', () => {
     assert.deepEqual(parseLayout(line('/a\\040b', 'cgroup2', 'x')), { version: 2, root: '/a b' })
   })
 
-  test('the error for a missing cgroup controller names it', () => {
+  test('if a cgroup controller is missing, the error names the controller', () => {
     assert.throws(() => parseLayout(''), /No cgroups are mounted/)
     assert.throws(() => parseLayout(v1.slice(0, 4).join('\n')), /lacks the cgroup controllers pids, freezer/)
   })

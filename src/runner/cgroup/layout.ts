@@ -1,8 +1,9 @@
-// Finds which cgroup versions the host mounts where: v2 alone, v1 alone, or both ("hybrid"). Read once.
+// Finds out which versions of cgroups this host uses (v2, v1, or both), and where they are mounted. Done once, when the runner
+// starts.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The v1 controllers that limit, measure or freeze a sandbox. */
+/** The controllers of v1 that a sandbox needs for its limits, its measurements and its freezer. */
 const neededV1 = ['cpu', 'cpuacct', 'memory', 'pids', 'freezer'] as const
 type V1Controller = (typeof neededV1)[number]
 
@@ -10,19 +11,24 @@ export type CgroupLayout =
   | { version: 2; root: string }
   | {
       version: 1
-      /** Mount point of each controller's hierarchy. */
+      /** Mount point of each controller. */
       roots: Readonly<Record<V1Controller, string>>
       /** Mount point of the cpuset controller, if it is mounted. */
       cpuset: string | undefined
-      /** All v1 hierarchies, named ones too: the runtime makes a directory in each. */
+      /**
+       * Mount points of all v1 hierarchies, including those without a controller. The runtime makes a directory in each of them.
+       */
       allRoots: readonly string[]
-      /** A v2 hierarchy mounted next to v1, if there is one. */
+      /** Mount point of v2 on a host that uses v1, if v2 is mounted as well. */
       unified: string | undefined
     }
 
 type Mount = { path: string; type: string; options: readonly string[] }
 
-/** Parses `/proc/self/mountinfo`: after the dash come type, source and options of the file system (proc(5)). */
+/**
+ * Parses `/proc/self/mountinfo`. In each line the type, the source and the options of the file system come after a dash
+ * (proc(5)).
+ */
 const parseMounts = (mountinfo: string): Mount[] =>
   mountinfo.split('\n').flatMap((line) => {
     const [before = '', after] = line.split(' - ')
@@ -62,7 +68,7 @@ export const parseLayout = (mountinfo: string): CgroupLayout => {
 
 export const readLayout = (): CgroupLayout => parseLayout(readFileSync('/proc/self/mountinfo', 'utf8'))
 
-/** Path of `cgroup.procs` of this process's own cgroup in one hierarchy; undefined if this process cannot see it. */
+/** Path of the file `cgroup.procs` of this process's own cgroup, in one hierarchy. Undefined if this process cannot see it. */
 export const ownProcsFile = (
   layout: CgroupLayout,
   own = readFileSync('/proc/self/cgroup', 'utf8'),
@@ -77,12 +83,12 @@ export const ownProcsFile = (
   return existsSync(file) ? file : undefined
 }
 
-/** Whether sandboxes can be bound to some of the processors. */
+/** Whether this host can restrict a sandbox to some of its processors. */
 export const hasCpusets = (layout: CgroupLayout): boolean =>
   layout.version === 1
     ? layout.cpuset !== undefined
     : /\bcpuset\b/.test(readFileSync(join(layout.root, 'cgroup.controllers'), 'utf8'))
 
-/** crun refuses a host that mounts both versions, so the v2 mount is hidden from it. */
+/** Mount points that must be hidden from crun. crun refuses a host that mounts both versions, so v2 is hidden. */
 export const mountsToHide = (layout: CgroupLayout): string[] =>
   layout.version === 1 && layout.unified !== undefined ? [layout.unified] : []

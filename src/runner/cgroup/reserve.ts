@@ -1,5 +1,5 @@
-// Limits the memory of all sandboxes together, so that a part of it remains for the host and Alcove's own programs. Beyond that
-// limit the kernel frees caches of sandboxes, and then kills processes in them.
+// Limits the memory of all sandboxes together, so that some memory remains for the host and Alcove's own programs. At that limit
+// the kernel frees caches of sandboxes and, if that is not enough, kills processes in them.
 import { mkdir } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -7,18 +7,19 @@ import type { Logger } from '#src/kit/log.ts'
 import { hasCode, write } from './files.ts'
 import type { CgroupLayout } from './layout.ts'
 
-/** The reserve is a tenth of the memory, and at most 2 GiB. */
+/** Bytes that sandboxes may not use: a tenth of the host's memory, but at most 2 GiB. */
 export const reserveBytes = (total = totalmem()): number => Math.min(2 * 1024 ** 3, Math.floor(total / 10))
 
 /**
- * `path` is the parent cgroup of all sandboxes, and is made if it does not exist. If the limit fails, sandboxes run without it.
+ * Sets the limit on `path`, the parent cgroup of all sandboxes, which is made if it does not exist. If that fails, sandboxes run
+ * without this limit.
  */
 export const keepReserve = async (layout: CgroupLayout, path: string, log: Logger): Promise<void> => {
   const root = layout.version === 2 ? layout.root : layout.roots.memory
   const file = join(root, path, layout.version === 2 ? 'memory.max' : 'memory.limit_in_bytes')
   try {
     await mkdir(join(root, path), { recursive: true })
-    // Without this, the controller would be enabled only when the runtime starts the first sandbox.
+    // Enable the memory controller now. The runtime would enable it only when it starts the first sandbox.
     if (layout.version === 2) await write(join(root, 'cgroup.subtree_control'), '+memory')
     await write(file, totalmem() - reserveBytes())
   } catch (error) {

@@ -8,9 +8,9 @@ const cpuPeriodMicroseconds = 100_000
 export type Compute = { cpu: number; memoryGiB: number }
 
 /**
- * Limit of processes and threads together. A thread takes about 30 KiB, so at the limit a sandbox still has most of its memory,
- * and a fork bomb ends before the host notices. The maximum is the default of an ordinary machine. The agent tells programs the
- * limit (agent/src/setup.c).
+ * Maximum number of processes and threads of a sandbox. A thread takes about 30 KiB, so at this limit most of the sandbox's
+ * memory is left, and a fork bomb fails before the host is affected. The highest value is Linux's default. The agent tells
+ * programs the limit (agent/src/setup.c).
  */
 export const pidsLimit = ({ memoryGiB }: Pick<Compute, 'memoryGiB'>) =>
   Math.min(32_768, Math.max(1024, Math.floor(memoryGiB * 4096)))
@@ -23,13 +23,13 @@ export const cpuLimit = ({ cpu }: Compute) => ({
 
 export const memoryLimitBytes = ({ memoryGiB }: Compute) => Math.round(memoryGiB * GiB)
 
-/** Limit of a sandbox's socket buffers, where the kernel counts them separately from memory: cgroup v1. */
+/** Limit of a sandbox's socket buffers. Used only with cgroup v1, which counts them separately from memory. */
 export const socketLimitBytes = (compute: Compute) => Math.round(memoryLimitBytes(compute) / 8)
 
-/** Maximum number of open files of each process in a sandbox. */
+/** Maximum number of open files of a process in a sandbox. */
 const openFilesWanted = 65_536
 
-/** Parses the hard limits in `/proc/{pid}/limits`. `Infinity`: no limit. */
+/** Parses the hard limits in `/proc/{pid}/limits`. `Infinity` means no limit. */
 export const parseHardLimits = (text: string): { openFiles: number; coreBytes: number } => {
   const hard = (name: string) => {
     const words = text.split('\n').find((line) => line.startsWith(name))
@@ -42,9 +42,9 @@ export const parseHardLimits = (text: string): { openFiles: number; coreBytes: n
 export type ResourceLimit = { type: string; soft: number; hard: number }
 
 /**
- * Limits of a sandbox's processes. They are never above the runner's own hard limits, because a runner in a virtual machine
- * may lack the right to raise them. A core limit of one byte is the only value that also prevents the host's crash handler
- * from running for a sandbox (core(5)).
+ * Limits of each process in a sandbox. They are not above the runner's own hard limits, because a runner in a container may lack
+ * the right to raise these. Core files are limited to one byte: this is the only value with which the host's crash handler does
+ * not run either (core(5)).
  */
 export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/limits', 'utf8'))): ResourceLimit[] => {
   const both = (type: string, value: number) => ({ type, soft: value, hard: value })
@@ -54,10 +54,14 @@ export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/li
   ]
 }
 
-/** Limit of files and directories on each in-memory file system: kernel data attached to a file may be charged to nobody. */
+/**
+ * Maximum number of files and directories on each in-memory file system. The limit exists because some kernel memory of a file
+ * may not count towards any sandbox.
+ */
 export const memoryFiles = { dev: 4096, shm: 16_384 } as const
 
 /**
- * Half of the memory, as on an ordinary machine. Browsers need much shared memory. Shared memory counts against the memory limit.
+ * Size of a sandbox's shared memory: half of its memory, as on an ordinary machine. Browsers need much of it. It counts towards
+ * the sandbox's memory limit.
  */
 export const sharedMemoryBytes = (memoryGiB: number) => Math.max(1, Math.floor(memoryGiB * 512)) * 1024 * 1024

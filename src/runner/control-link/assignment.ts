@@ -1,5 +1,5 @@
-// Validates control's messages before the runner acts on them, so that a faulty control cannot request anything outside the
-// protocol.
+// Checks control's messages before the runner acts on them, so that a faulty control cannot make the runner do anything outside
+// of the protocol.
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { TracePlace } from '#src/kit/telemetry/telemetry.ts'
@@ -20,12 +20,12 @@ const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBou
 const name = Type.String({ maxLength: nameCharacters })
 const amount = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })
 
-/** A valid id is safe to use as part of a path. */
+/** Shape of an id. An id of this shape is safe as a part of a path. */
 const id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength: 64 })
 
 /**
- * Maximum number of variables or labels. It is above the limit of every version of control, because sandboxes of older versions
- * still have theirs.
+ * Maximum number of variables or labels of a sandbox. It is above the limit of every version of control, because a sandbox keeps
+ * the variables that an older version accepted.
  */
 const mostValues = 100_000
 const value = Type.String({ maxLength: 1024 * 1024 })
@@ -176,10 +176,13 @@ const ContextsInUseShape = Compile(UsedContexts)
 
 export const isContextsInUse = (value: unknown): value is ContextsInUse => ContextsInUseShape.Check(value)
 
-/** A record of control's list: the assignment of a sandbox of this runner, and the state that control has for it. */
+/** An entry of control's list: the assignment of a sandbox to this runner, and the state that control has recorded for it. */
 export type ListedSandbox = { assignment: Assignment; state: SandboxState }
 
-/** A listed sandbox whose record cannot be read. The runner does nothing with it and does not treat it as a stranger. */
+/**
+ * An entry of control's list of which only the sandbox's id can be read. The runner leaves that sandbox as it is, and does not
+ * treat it as a stranger.
+ */
 export type UnreadableSandbox = { sandboxId: string }
 
 const IdShape = Compile(id)
@@ -201,16 +204,16 @@ const TracedShape = Compile(Traced)
 
 export const isWelcome = (message: unknown): boolean => WelcomeShape.Check(message)
 
-/** Returns the trace context that control sent. Empty if it cannot be read. */
+/** Returns the trace context of a message from control. Empty if it is missing or invalid. */
 export const placeIn = (message: TracePlace): TracePlace => {
   const { traceparent, tracestate } = message
   return TracedShape.Check(message) ? { traceparent, tracestate } : {}
 }
 
-/** Every message that control may send. */
+/** The shapes of all messages that control may send. */
 export const heard = [Assigned, AssignedImage, AssignedRemoval, ToldSecrets, UsedContexts, Welcome, Traced]
 
-/** Reads a record of control's list. Undefined if the record has no valid sandbox id. */
+/** Reads an entry of control's list. Undefined if it has no valid id of a sandbox. */
 export const readListed = (value: unknown): ListedSandbox | UnreadableSandbox | undefined => {
   const record = (value ?? {}) as { id?: unknown } & Partial<ListedSandbox>
   const { assignment, state } = record

@@ -1,4 +1,4 @@
-// The runner's HTTP calls to control: fetching the list of assignments, and sending reports.
+// The runner's HTTP requests to control, which fetch lists and send reports.
 import { type Dispatcher, Pool } from 'undici'
 import type { Logger } from '#src/kit/log.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
@@ -19,21 +19,25 @@ import {
 } from './assignment.ts'
 
 /**
- * Sandboxes per page. A page has a few hundred KiB, or about 25 MiB if every sandbox has as many variables and labels as allowed.
+ * Number of sandboxes on a page of the list. A page usually has a few hundred KiB. If every sandbox has as many variables and
+ * labels as allowed, it has about 25 MiB.
  */
 const pageSize = 200
 const listBytes = 256 * 1024 * 1024
 const answerBytes = 64 * 1024
 
-/** `refused`: control will never accept this report, so a retry is useless. */
+/** Result of sending a report. `refused`: control will never accept this report, so it must not be sent again. */
 export type Delivery = 'taken' | 'refused'
 
 const tooLarge = () => new Error('control answered more than the runner reads')
 
-/** A record of control's list before validation. */
+/** An entry of control's list that was not checked yet. */
 type UncheckedRecord = { id?: unknown; env?: unknown; assignment?: object }
 
-/** The current control sends `env` once, beside the assignment. An older control sends it inside the assignment too. */
+/**
+ * Adds `env` to the assignment. The current version of control sends it once, beside the assignment; an older version also sends
+ * it in the assignment.
+ */
 const withOwnEnv = (record: UncheckedRecord): UncheckedRecord =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record
 
@@ -41,7 +45,7 @@ type ControlClientParts = {
   controlUrl: URL
   runnerKey: string
   log: Logger
-  /** Called with the status of each answer; undefined if control could not be reached. */
+  /** Called with the status of each answer from control. Undefined if control could not be reached. */
   onAnswer?: (status: number | undefined) => void
 }
 
@@ -64,7 +68,8 @@ export class ControlClient implements AsyncDisposable {
   }
 
   /**
-   * Fetches all pages. Changes that control makes meanwhile may be missing; control also sends such changes over the link.
+   * Fetches all pages of the list. Changes during that time may be missing in the list, but control sends them over the link as
+   * well.
    */
   async list(): Promise<(ListedSandbox | UnreadableSandbox)[]> {
     const all: (ListedSandbox | UnreadableSandbox)[] = []
@@ -80,7 +85,7 @@ export class ControlClient implements AsyncDisposable {
     const told = await this.#read(`/api/sandbox/for-runner?envOnce=true&limit=${pageSize}${beyond}`)
     const page = told.map((record) => {
       const listed = readListed(withOwnEnv(record))
-      // Without a sandbox's id the whole list fails. The runner would treat a sandbox that a partial list lacks as a stranger.
+      // If an entry has no id, the whole list is refused. Without the entry, the runner would treat that sandbox as a stranger.
       if (listed === undefined) throw new Error('control answered a sandbox without a name')
       return listed
     })
@@ -90,8 +95,8 @@ export class ControlClient implements AsyncDisposable {
   }
 
   /**
-   * Lists the images that this host should have. Unreadable records are left out, which is safe: an image that is not listed
-   * stays.
+   * Lists the images that this host should have. Invalid entries are omitted. That does no harm, because an image that is not
+   * listed stays.
    */
   async listImages(): Promise<ImageAssignment[]> {
     const images: readonly unknown[] = await this.#read('/api/runners/images')
@@ -100,14 +105,14 @@ export class ControlClient implements AsyncDisposable {
     return usable
   }
 
-  /** Lists the volumes that this host should remove. Unreadable records are left out, and those volumes stay. */
+  /** Lists the volumes that this host should remove. Invalid entries are omitted, and their volumes stay. */
   async listVolumes(): Promise<VolumeAssignment[]> {
     const volumes: readonly unknown[] = await this.#read('/api/runners/volumes')
     return volumes.filter(isVolumeAssignment)
   }
 
   /**
-   * Reads the secrets that sandboxes of this host use. Throws if the answer is unreadable; the caller then keeps the secrets that
+   * Fetches the secrets that sandboxes of this host use. Throws if the answer is invalid. The caller then keeps the secrets that
    * it has.
    */
   async listSecrets(): Promise<SecretsOfRunner> {
@@ -117,7 +122,7 @@ export class ControlClient implements AsyncDisposable {
   }
 
   /**
-   * Lists the contexts in use. Throws if the answer is unreadable: an incomplete list would let contexts that are in use be
+   * Lists the contexts that are in use. Throws if the answer is invalid: with an incomplete list, contexts in use would be
    * removed.
    */
   async listContexts(): Promise<ContextsInUse> {
@@ -139,7 +144,7 @@ export class ControlClient implements AsyncDisposable {
     return JSON.parse(text)
   }
 
-  /** Sends a report to control. Throws if control could not be reached or could not answer. */
+  /** Sends a report to control. Throws if control could not be reached or answered that it could not process the report now. */
   async tell({ sandboxId, ...report }: Report): Promise<Delivery> {
     const { statusCode, body } = await this.#request({
       method: 'PUT',

@@ -8,7 +8,7 @@ import { cutEverywhere } from '#test/power-cut/cut-everywhere.ts'
 import { isOurDatabase } from './database-mark.ts'
 
 suite('the database that a runner belongs to', () => {
-  test('a runner accepts only the first database that it served, and rejects any other', () => {
+  test('a runner accepts the first database that control uses, and rejects any other database afterwards', () => {
     const scratch = mkdtempSync(join(tmpdir(), 'alcove-mark-'))
     try {
       assert.deepEqual(
@@ -20,7 +20,7 @@ suite('the database that a runner belongs to', () => {
     }
   })
 
-  test('after a power cut a runner still accepts only the database that it served before', { skip: needsRoot }, () =>
+  test('after a power cut a runner still accepts only the database that it accepted before', { skip: needsRoot }, () =>
     cutEverywhere(
       (directory, mark) => {
         assert.equal(isOurDatabase(directory, 'one'), true)

@@ -1,12 +1,12 @@
-// Records which database lists the sandboxes of this host. If control uses another or an empty database, it lists none of these
-// sandboxes, and the runner would remove their disks after a while.
+// Records which database of control this host belongs to. If control used an empty database or another one, it would list none
+// of this host's sandboxes. The runner would then remove their disks after a while.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { syncPathNow } from '#src/kit/sync-path.ts'
 
 const name = 'database'
 
-/** Records the first database that this host serves. Returns whether `databaseId` is that database. */
+/** Returns whether `databaseId` is the database of this host. The first call on a host records it. */
 export const isOurDatabase = (directory: string, databaseId: string): boolean => {
   const path = join(directory, name)
   const known = textOf(path)

@@ -7,7 +7,7 @@ import { silentLog } from '#src/kit/log.ts'
 import { ControlClient } from './control-client.ts'
 import { KeyRefusal, refusedAfterMs } from './key-refused.ts'
 
-/** Collects the calls of the listener. Only the test moves the clock. */
+/** Makes a listener and collects its calls. Its clock moves only when the test moves it. */
 const listen = () => {
   const told: boolean[] = []
   let now = 0
@@ -23,7 +23,7 @@ const listen = () => {
 }
 
 suite('a runner whose key control refuses', () => {
-  test('a runner’s key counts as refused after a minute of only 401 answers, which is reported once', () => {
+  test('a runner’s key counts as refused after a minute of only 401 answers; that is reported once', () => {
     const { told, hears } = listen()
     hears(200)
     hears(401)
@@ -34,7 +34,7 @@ suite('a runner whose key control refuses', () => {
     assert.deepEqual(told, [true])
   })
 
-  test('a runner’s key does not count as refused if another status, an error or a timeout comes in between', () => {
+  test('a runner’s key does not count as refused if within the minute there is another status or no answer', () => {
     for (const status of [200, 404, 429, 500, 503, undefined]) {
       const { told, hears } = listen()
       hears(401)
@@ -45,7 +45,7 @@ suite('a runner whose key control refuses', () => {
     }
   })
 
-  test('a runner’s key counts as accepted again after a 200 answer, but not after a 503 or a failed call', () => {
+  test('a refused key counts as accepted again after a 200 answer, but not after a 503 or a failed request', () => {
     const { told, hears } = listen()
     hears(401)
     hears(401, refusedAfterMs)
@@ -56,7 +56,7 @@ suite('a runner whose key control refuses', () => {
     assert.deepEqual(told, [true, false])
   })
 
-  test('`onAnswer` gets the status of lists and reports, and undefined if control cannot be reached', async () => {
+  test('`onAnswer` gets the status of each list and report, and undefined if control cannot be reached', async () => {
     const control = createServer((_request, response) => response.writeHead(401).end('{}'))
     await once(control.listen(0, '127.0.0.1'), 'listening')
     const controlUrl = new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`)

@@ -1,13 +1,16 @@
-// Detects that control no longer accepts the runner's key. A single 401 proves little: it may come from a control that is being
-// replaced, or from another server at the same address.
+// Detects that control no longer accepts this runner's key. A single 401 answer proves little, because it may come from a
+// control that is being replaced, or from another server at that address.
 
-/** After this time with only 401 answers, the key counts as refused: the runner was removed, or another control answers. */
+/**
+ * After this time with only 401 answers, the key counts as refused. The runner was then removed in control, or another control
+ * answers at the address.
+ */
 export const refusedAfterMs = 60_000
 
 export class KeyRefusal {
   readonly #onChange: (isRefused: boolean) => void
   readonly #now: () => number
-  /** Time of the first 401 since the last different answer. */
+  /** Time of the first of the latest 401 answers. Undefined if the last answer had another status. */
   #since: number | undefined
   #isRefused = false
 
@@ -16,7 +19,7 @@ export class KeyRefusal {
     this.#now = now
   }
 
-  /** Takes the status of each answer of control; undefined if control could not be reached. */
+  /** Takes the status of each answer from control. Undefined: control could not be reached. */
   heard(status: number | undefined): void {
     if (status === 401) {
       this.#since ??= this.#now()

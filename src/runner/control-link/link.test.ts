@@ -22,7 +22,7 @@ const hello = {
 
 const imageStorage = { bytes: { images: 3, layers: 2, lines: 1 }, givenBack: { layers: { pressure: 7 } } }
 
-/** A fake control. It accepts links and answers HTTP requests as the test decides. */
+/** Starts a fake control. It accepts links, and answers HTTP requests as the test decides. */
 const startControl = async () => {
   const linked: { socket: WebSocket; request: IncomingMessage; said: FromRunner[] }[] = []
   const calls: { method: string; url: string; key: string; body: string }[] = []
@@ -100,7 +100,7 @@ suite('the link to control', () => {
     assert.deepEqual(control.linked[0]?.said, [hello])
   })
 
-  test('reports go over the link; `say` returns false while the link is not connected', async () => {
+  test('reports are sent over the link; while it is not connected, `say` returns false', async () => {
     await using control = await startControl()
     using link = startLink(control.url)
     const report = { sandboxId: 'a', generation: 1, state: 'started' } as const
@@ -111,7 +111,7 @@ suite('the link to control', () => {
     assert.deepEqual(control.linked[0]?.said[1], { type: 'report', report })
   })
 
-  test('the link passes on assignments and list requests from control, and ignores unreadable messages', async () => {
+  test('the link passes on assignments and requests for lists, and ignores messages that it cannot read', async () => {
     await using control = await startControl()
     const heard: string[] = []
     const done = Promise.withResolvers<void>()
@@ -134,7 +134,7 @@ suite('the link to control', () => {
     assert.deepEqual(heard, ['database d', 'assign box 4', 'image tool present', 'list'])
   })
 
-  test('after control names an unknown database, the runner ignores all later messages of that link', async () => {
+  test('if control names an unknown database, the runner ignores all further messages of that link', async () => {
     await using control = await startControl()
     const heard: string[] = []
     using _link = startLink(control.url, heard)
@@ -159,7 +159,7 @@ suite('the link to control', () => {
     assert.deepEqual([heard, control.linked[1]?.said], [['lost'], [hello]])
   })
 
-  test('each heartbeat tells control that the runner lives and how much disk space its images use', async () => {
+  test('each heartbeat tells control that the runner is alive and how much disk space its images use', async () => {
     await using control = await startControl()
     using _link = startLink(control.url)
     await control.until(() => control.linked[0]?.said.length === 1)
@@ -170,7 +170,7 @@ suite('the link to control', () => {
 })
 
 suite('HTTP calls from the runner to control', () => {
-  test('`list` rejects an incomplete or damaged list; a record that is damaged after its id is still named', async () => {
+  test('`list` rejects an incomplete or damaged list; an entry of which only the id is valid is still listed', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const record = { id: 'box', state: 'started', assignment: assigned('box', 1) }
@@ -179,7 +179,7 @@ suite('HTTP calls from the runner to control', () => {
       (await client.list()).filter(isRead).map(({ assignment, state }) => [assignment.sandboxId, state]),
       [['box', 'started']],
     )
-    // A record of which only the id can be read still shows that the sandbox exists.
+    // An entry of which only the id can be read still shows that the sandbox exists.
     const unread = { id: 'other', state: 'started', assignment: { ...assigned('other', 1), target: 'somehow' } }
     control.answers.next = { status: 200, body: JSON.stringify([unread, record]) }
     assert.deepEqual((await client.list()).map(idOf), ['other', 'box'])
@@ -199,7 +199,7 @@ suite('HTTP calls from the runner to control', () => {
     )
   })
 
-  test('`list` takes a sandbox’s env from its record if its assignment has no env', async () => {
+  test('if an assignment has no `env`, `list` takes it from the entry of the sandbox', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const env = { HELLO: 'world' }
@@ -242,7 +242,7 @@ suite('HTTP calls from the runner to control', () => {
     await assert.rejects(client.list(), /500/)
   })
 
-  test('`tell` returns `taken` for 200, `refused` for 400, 404 and 409, and throws for 401, 500 and 503', async () => {
+  test('`tell` returns `taken` for 200 and `refused` for 400, 404 and 409, and throws for 401, 500 and 503', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const report = { sandboxId: 'box', generation: 3, state: 'error', errorReason: 'why' } as const
@@ -263,7 +263,7 @@ suite('HTTP calls from the runner to control', () => {
     }
   })
 
-  test('a list request that fails is repeated, and two list requests never run at the same time', async () => {
+  test('a failed request for a list is repeated, and two requests for lists never run at the same time', async () => {
     let reading = 0
     let asked = 0
     const taken = Promise.withResolvers<void>()

@@ -1,5 +1,5 @@
-// The runner's side of the link: one WebSocket to control. Without the link, the same information travels over HTTP, later:
-// assignments in control's lists, and reports as requests.
+// The runner's end of the link, which is a WebSocket to control. Without the link, the same information is exchanged over HTTP,
+// with a delay: control's lists contain the assignments, and reports are sent as requests.
 import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
@@ -18,19 +18,22 @@ import {
 type LinkParts = {
   controlUrl: URL
   runnerKey: string
-  /** Describes this runner. Sent first on every connection; `sayHello` sends it again. */
+  /** Returns the message that describes this runner. It is sent first on every connection; `sayHello` sends it again. */
   hello: () => Extract<FromRunner, { type: 'hello' }>
-  /** Disk space of images, which each heartbeat reports. */
+  /** Returns the disk space of images, which each heartbeat reports. */
   imageStorage?: () => ImageStorage
   onAssign: (assignment: Assignment) => void
   onImage: (assignment: ImageAssignment) => void
   onVolume?: (assignment: VolumeAssignment) => void
   onSecrets?: (secrets: SecretsOfRunner) => void
   /**
-   * Called on every connection before any other message, with the database that control serves. False: ignore all later messages.
+   * Called on every connection, before any other message, with the id of control's database. If it returns false, all further
+   * messages of the connection are ignored.
    */
   onDatabase?: (databaseId: string) => boolean
-  /** Called when control has received the first message, or asks the runner to fetch the list again. */
+  /**
+   * Called when the runner should fetch the lists: after control has received the first message, and when control requests it.
+   */
   onList: () => void
   onLost: () => void
   log: Logger
@@ -53,7 +56,7 @@ export class Link implements Disposable {
       onOpen: () => this.sayHello(),
       onText: (text) => this.#hear(text),
       onLost,
-      // Send a heartbeat, which shows control that this runner is alive.
+      // A heartbeat shows control that this runner is alive.
       onBeat: () => this.say({ type: 'alive', ...(imageStorage ? { imageStorage: imageStorage() } : {}) }),
       ...(reconnectMs === undefined ? {} : { reconnectMs }),
     })
@@ -67,7 +70,7 @@ export class Link implements Disposable {
     this.say(this.#parts.hello())
   }
 
-  /** Returns false if the link is down. The caller must then deliver the message in another way. */
+  /** Sends a message. Returns false if the link is not connected; the caller must then deliver the message in another way. */
   say(message: FromRunner): boolean {
     return this.#socket.say(JSON.stringify(message))
   }
@@ -78,8 +81,8 @@ export class Link implements Disposable {
     switch (message?.type) {
       case 'welcome':
         if (!isWelcome(message)) this.#parts.log.error('control sent a welcome that the runner cannot read')
-        // After a message that names another database, later messages of the packet are ignored. A runner that is about to
-        // end must not act on them.
+        // If control names another database, the messages after that are ignored. The runner is about to end, and must not act
+        // on them.
         else if (message.databaseId !== undefined && this.#parts.onDatabase?.(message.databaseId) === false)
           this.#isOver = true
         else if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))
@@ -105,7 +108,7 @@ export class Link implements Disposable {
         else this.#parts.log.error('control told secrets that the runner cannot read')
         return
       default:
-        // A newer control may send types of messages that this runner does not know.
+        // A newer version of control may send messages of types that this version of the runner does not know.
         this.#parts.log.warn('control sent a message that the runner does not know')
     }
   }

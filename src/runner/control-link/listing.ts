@@ -1,14 +1,14 @@
-// Fetches a list from control at intervals, and soon after a call of `readSoon`. Never runs two fetches at the same time.
+// Fetches a list from control at intervals, and shortly after a call of `readSoon`. Two fetches never run at the same time.
 import type { Logger } from '#src/kit/log.ts'
 
 type ListingParts<Item> = {
   list: () => Promise<Item[]>
-  /** `askedAt`: time of the request. The list cannot contain what control learned later. */
+  /** Called with each list. `askedAt`: when it was requested. The list may lack everything that control learned later. */
   take: (listed: Item[], askedAt: number) => void
   log: Logger
   now?: () => number
   everyMs?: number
-  /** Pause after a failure. It doubles with each further failure, up to a few seconds. */
+  /** Pause after a failure, in milliseconds. It doubles after each further failure, up to a few seconds. */
   retryMs?: number
 }
 
@@ -19,7 +19,7 @@ export class Listing<Item> implements Disposable {
   #timer: NodeJS.Timeout | undefined
   #isReading = false
   #isWanted = false
-  /** Number of failures in a row. */
+  /** Number of failures since the last success. */
   #failures = 0
   #isClosed = false
 

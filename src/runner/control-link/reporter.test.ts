@@ -43,7 +43,7 @@ const startReporter = () => {
 }
 
 suite('reports from the runner to control', () => {
-  test('reports go over the link while it is connected, and over HTTP while it is not', async () => {
+  test('reports are sent over the link while it is connected, otherwise over HTTP', async () => {
     using parts = startReporter()
     const { reporter, sent, told, side } = parts
     reporter.say(started('a', 1))
@@ -52,7 +52,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual([sent, told], [['a 1 started'], ['b 1 started']])
   })
 
-  test('the newest report that was sent over a link before the link was lost is sent again over HTTP', async () => {
+  test('if the link is lost, the newest report of each sandbox is sent again over HTTP', async () => {
     using parts = startReporter()
     const { reporter, told } = parts
     reporter.say(started('a', 1))
@@ -61,7 +61,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 2 stopped'])
   })
 
-  test('a report is not sent again if control’s list shows its state or a newer generation', async () => {
+  test('a report is not sent again if control’s list contains its state or a newer generation', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('same', 1))
@@ -74,7 +74,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, [])
   })
 
-  test('a report is sent over HTTP once if control’s list does not show it', async () => {
+  test('if control’s list does not contain a report’s state, the report is sent over HTTP once', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))
@@ -86,7 +86,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('a report is sent over HTTP if control’s list has an unreadable record for its sandbox', async () => {
+  test('if control’s list has an unreadable entry for a sandbox, the sandbox’s report is sent over HTTP', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))
@@ -96,7 +96,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('a list that was requested before a report was sent does not count as missing the report', async () => {
+  test('a list that was requested before a report was sent does not cause that report to be sent again', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     reporter.say(started('a', 1))
@@ -106,7 +106,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('a report that fails is sent again until control accepts it', async () => {
+  test('if sending a report fails, it is repeated until control accepts the report', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     side.isLinked = false
@@ -134,7 +134,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('a later report about a sandbox waits until the earlier report has arrived', async () => {
+  test('a report about a sandbox is sent only after the report before it about that sandbox has arrived', async () => {
     using parts = startReporter()
     const { reporter, told, sent, side, pass } = parts
     const arrived = Promise.withResolvers<Delivery>()

@@ -1,5 +1,5 @@
-// Delivers every report to control: immediately over the link. HTTP is used if the link is down, or if control's list shows
-// that a report was not received. Only the last report of each sandbox is kept.
+// Delivers reports to control. A report is sent over the link immediately. It is sent over HTTP if the link is not connected, or
+// if control's list shows that it was not received. Only the last report about each sandbox is kept.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Report } from '#src/wire/runner-link.ts'
@@ -7,7 +7,7 @@ import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from './assi
 import type { Delivery } from './control-client.ts'
 
 type ReporterParts = {
-  /** Returns whether the report was sent. Whether it arrived is unknown. */
+  /** Sends a report over the link. Returns whether it was sent; whether it has arrived is unknown. */
   send: (report: Report) => boolean
   tell: (report: Report) => Promise<Delivery>
   log: Logger
@@ -43,16 +43,22 @@ export class Reporter implements Disposable {
       failures: 0,
     }
     this.#waiting.set(report.sandboxId, waiting)
-    // If an HTTP report of this sandbox is under way, wait for it: control believes the report that arrives last.
+    // If an earlier report about this sandbox is being sent over HTTP, this one waits, because control believes the report that
+    // arrives last.
     if (!waiting.isTelling && !this.#parts.send(report)) this.#tell(waiting)
   }
 
-  /** After a lost link nobody knows which of the last reports arrived, so all are sent again over HTTP. */
+  /**
+   * When the link is lost, it is unknown which of the last reports have arrived. Therefore all of them are sent again over HTTP.
+   */
   linkLost(): void {
     for (const waiting of this.#waiting.values()) this.#tell(waiting)
   }
 
-  /** Drops reports that control's list, requested at `askedAt`, shows as received, and sends all other reports again. */
+  /**
+   * Compares reports with control's list, which was requested at `askedAt`. Reports that it shows as received are dropped. All
+   * others are sent again.
+   */
   confirm(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
     const known = new Map(listed.map((one) => [idOf(one), one]))
     for (const [sandboxId, waiting] of this.#waiting) {

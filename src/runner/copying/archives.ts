@@ -1,4 +1,4 @@
-// Archives that ADD unpacks: a tar file, plain or compressed by gzip, zstd, bzip2 or xz.
+// Unpacks the archives that ADD copies: tar files, plain or compressed by gzip, zstd, bzip2 or xz.
 import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { unpackRecord } from '#src/toolbox/agent/agent.ts'
 import { ImageFailed } from '../images/image-failed.ts'
@@ -18,10 +18,10 @@ const magics: readonly [ArchiveKind, number, string][] = [
   ['tar', 257, 'ustar'],
 ]
 
-/** How many bytes of a file are needed to recognize an archive. */
+/** Number of bytes at the beginning of a file that are needed to recognize an archive. */
 export const headBytes = 262
 
-/** Recognizes an archive by its first bytes, not by its name. */
+/** Recognizes an archive by its first bytes. The file's name does not matter. */
 export const archiveKind = (head: Buffer): ArchiveKind | undefined =>
   magics.find(([, at, magic]) => head.toString('latin1', at, at + magic.length) === magic)?.[0]
 
@@ -42,7 +42,10 @@ async function* bounded(pieces: AsyncIterable<Buffer>, mostBytes: number): Async
   }
 }
 
-/** Yields the records from which the agent creates the archive's files below `directory` (see `unpackRecord`). */
+/**
+ * Yields records about the files in the archive, from which the agent creates these files below `directory` (see
+ * `unpackRecord`).
+ */
 export async function* unpackedFrom(
   contents: AsyncIterable<Buffer>,
   kind: ArchiveKind,

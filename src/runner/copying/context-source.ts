@@ -1,5 +1,5 @@
-// The files that came with a definition, read from the object store. They pass through this process without touching a disk of
-// this host.
+// Reads the files that a caller sent with a definition from the object store. They pass through this process, and are never
+// written to a disk of this host.
 
 import { createHash } from 'node:crypto'
 import { EventLoopTurns } from '#src/kit/yield.ts'
@@ -29,7 +29,7 @@ export class ContextSource implements CopySource {
     this.#parts = parts
   }
 
-  /** Opens the contexts of a definition. Throws, before the build begins, if a context is not in the store. */
+  /** Opens the files that came with a definition. Throws before the build begins if one of them is not in the store. */
   static async open(parts: Parts): Promise<ContextSource> {
     const source = new ContextSource(parts)
     const { contexts, of } = parts
@@ -97,7 +97,8 @@ export class ContextSource implements CopySource {
     wanted.add(node.content, { path: '', mode: 0, modifiedSeconds: 0 })
     const read: Buffer[] = []
     for await (const { pieces } of this.contents(wanted)) for await (const piece of pieces) read.push(piece)
-    // Decode as Latin-1, because names from a tar have one character per byte, and patterns are compared with them.
+    // Decoded as Latin-1: the names in a tar are kept with one character per byte, and these patterns are compared with such
+    // names.
     return Buffer.concat(read).toString('latin1')
   }
 }
@@ -117,7 +118,10 @@ const removeIgnored = async (root: DirectoryNode, patterns: Patterns, turns: Eve
   await visit(root, '')
 }
 
-/** Distinguishes two errors: damaged files, which the caller can upload again, and a store that the operator has to repair. */
+/**
+ * Explains an error of the store to the caller. If the uploaded files are damaged, the caller can upload them again. In any
+ * other case the operator has to repair the store.
+ */
 const asSaid = (error: unknown): unknown => {
   if (!(error instanceof ArchiveFailed)) return error
   const isDamaged = error.why === 'missing' || error.why === 'damaged'

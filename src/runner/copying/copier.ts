@@ -1,4 +1,5 @@
-// Carries out one COPY or ADD: sends the selected files to the agent of the build's sandbox, which writes them as its root.
+// Carries out a COPY or ADD: sends the selected files to the agent in the build's sandbox, which writes them as root of the
+// sandbox.
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { AgentRefused, type Files, unpackRecord } from '#src/toolbox/agent/agent.ts'
 import type { CopyStep } from '../images/definition/plan.ts'
@@ -10,12 +11,12 @@ import type { CopySource } from './source.ts'
 import { Tree } from './tree.ts'
 
 export type Copying = {
-  /** Undefined if the line takes only here-documents. */
+  /** Where the files come from. Undefined if the line has only here-documents. */
   source: CopySource | undefined
   files: Files
-  /** The files that were fetched from the addresses of the line, in the order of the addresses. */
+  /** The files that were downloaded from the URLs of the line, in the order of the URLs. */
   fetched?: readonly Fetched[]
-  /** Maximum number of bytes that ADD unpacks. */
+  /** Maximum number of bytes that the files of unpacked archives may have. */
   mostBytes: number
   signal: AbortSignal
 }
@@ -83,7 +84,7 @@ const withoutTarget = (each: { mode?: number; uid?: number; gid?: number; target
   return rest
 }
 
-/** Mode of a fetched file: only its owner may read it, as in Docker. */
+/** Mode of a downloaded file: only its owner may read it, as in Docker. */
 const modeOfFetched = 0o600
 const modeOfDocument = 0o644
 
@@ -112,7 +113,7 @@ async function* fileRecords(source: CopySource, files: WantedFiles): AsyncGenera
   }
 }
 
-/** Unpacks an archive; anything else is copied as a file. */
+/** Yields records about the files of an archive. A file that is not an archive is copied unchanged. */
 async function* archiveRecords(
   source: CopySource,
   files: WantedFiles,
@@ -137,7 +138,7 @@ async function* archiveRecords(
   }
 }
 
-/** Reads the first bytes of a stream, as many as are needed to recognize the format. The pieces may be of any size. */
+/** Reads the first bytes of a stream, which are needed to recognize an archive. The pieces of the stream may have any size. */
 const headOf = async (pieces: AsyncIterator<Buffer>): Promise<Buffer> => {
   let head: Buffer = Buffer.alloc(0)
   while (head.length < headBytes) {

@@ -1,4 +1,4 @@
-// COPY and ADD from tars that callers packed: ordinary ones and hostile ones.
+// Tests COPY and ADD of files from ordinary and hostile tar files, which callers have packed.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -45,7 +45,7 @@ const unhurried = () => new EventLoopTurns(new AbortController().signal)
 
 const file = (path: string, content = path): Entry => ({ path, content })
 
-/** An extended header: it describes the next entry (x, L, K) or all later entries (g). */
+/** Makes an extended header, which describes the next entry (x, L, K) or all entries after it (g). */
 const extension = (flag: string, content = ''): Buffer => {
   const blocks = tarOf([file('extension', content)]).subarray(0, -1024)
   const sum = (block: Buffer) => block.reduce((total, byte) => total + byte, 0)
@@ -54,12 +54,12 @@ const extension = (flag: string, content = ''): Buffer => {
   blocks.write(`${sum(blocks.subarray(0, 512)).toString(8).padStart(6, '0')}\0 `, 148)
   return blocks
 }
-/** A line of a pax header, of 10 to 99 characters. */
+/** Makes a field of a pax header, with a length of 10 to 99 characters. */
 const pax = (text: string): string => `${text.length + 4} ${text}\n`
 const failing = (failure: string) => ({ name: 'ImageFailed', failure })
 
 suite('reading a tar', () => {
-  test('`readTar` yields what GNU tar packed in its gnu, pax and ustar formats, with long names and links', async () => {
+  test('`readTar` reads what GNU tar packs in its formats gnu, pax and ustar, with long names and links', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-tar-'))
     try {
       const long = `${'d'.repeat(120)}/${'e'.repeat(120)}`
@@ -90,7 +90,7 @@ suite('reading a tar', () => {
     }
   })
 
-  test('`readTar` refuses a tar that is truncated, damaged or has devices, and throws no other kind of error', async () => {
+  test('`readTar` refuses a tar that is cut off, damaged or has devices, and throws only errors of one kind', async () => {
     const tar = tarOf([file('a', 'a'.repeat(2000)), { path: 'd', type: '5' }])
     for (const [bytes, message] of [
       [tar.subarray(0, 300), /cut off/],
@@ -116,7 +116,7 @@ suite('reading a tar', () => {
 suite('extension headers (pax) in a tar', () => {
   const entries = (...blocks: Buffer[]) => readAll(Buffer.concat([...blocks, tarOf([file('short', 'content')])]))
 
-  test('a pax header describes the tar entry after it; unknown fields are skipped, holes are refused', async () => {
+  test('a pax header describes the tar entry after it; unknown fields are ignored, sparse files are refused', async () => {
     const first = extension('x', pax('path=a name') + pax('mtime=12.5') + pax('comment=none') + pax('path=another'))
     const [entry] = await entries(extension('g', pax('path=of all')), first, extension('x', pax('uid=70000')))
     assert.deepEqual([entry?.path, entry?.modifiedSeconds, entry?.uid], ['another', 12, 70_000])
@@ -129,12 +129,12 @@ suite('extension headers (pax) in a tar', () => {
 })
 
 suite('the files that were sent with a definition', () => {
-  test('tar entries with a path out of the tree are refused; absolute paths begin at the tree’s root', async () => {
+  test('a tar entry whose path leads out of the tree is refused; an absolute path begins at the tree’s root', async () => {
     for (const path of ['../x', 'a/../../x', 'a/..', '/..', 'a/b/..'])
       await assert.rejects(treeOf(tarOf([file(path)])), failing('corrupted'), path)
     await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: '../../etc/passwd' }])), failing('corrupted'))
     await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: 'none' }])), failing('corrupted'))
-    // A few entries whose long paths would create many directories.
+    // These few entries have such long paths that they would create very many directories.
     const deep = new Tree()
     const entry = { type: 'file', target: '', mode: 0, uid: 0, gid: 0, modifiedSeconds: 0, size: 0 } as const
     assert.throws(() => {
@@ -144,7 +144,7 @@ suite('the files that were sent with a definition', () => {
     assert.deepEqual([tree.find('/etc/shadow')?.kind, tree.find('b')?.kind], ['file', 'file'])
   })
 
-  test('files are found through symbolic links, which never lead out of the tree', async () => {
+  test('files are found through symbolic links, but no link leads out of the tree', async () => {
     const link = (path: string, target: string): Entry => ({ path, type: '2', target })
     const entries = [file('d/f'), link('to-f', 'd/f'), link('to-d', '/d'), link('out', '../../../d'), link('a', 'b')]
     const tree = await treeOf(tarOf([...entries, link('b', 'a'), link('gone', '/etc/passwd'), link('d/up', '..')]))
@@ -153,7 +153,7 @@ suite('the files that were sent with a definition', () => {
     for (const path of ['a', 'gone', 'd/f/x', 'd/f/..', 'none', 'to-f/']) {
       assert.equal(path === 'to-f/' ? 'file' : tree.find(path)?.kind, path === 'to-f/' ? 'file' : undefined, path)
     }
-    // An entry below a link replaces the link by a directory. It does not follow the link.
+    // If an entry's path leads through a link, the link is replaced by a directory and is not followed.
     const behind = await treeOf(tarOf([link('l', '/etc'), file('l/passwd')]))
     assert.deepEqual([behind.find('l')?.kind, behind.find('etc')], ['directory', undefined])
   })
@@ -197,7 +197,7 @@ suite('the files that COPY makes', () => {
     return [...others, ...files].sort()
   }
 
-  test('COPY renames a file or puts it into a directory, and copies only the contents of a directory', async () => {
+  test('COPY renames a file or puts it into a directory; of a directory it copies the contents', async () => {
     assert.deepEqual(await made({ sources: ['one.txt'] }), ['/to'])
     assert.deepEqual(await made({ sources: ['one.txt'], destination: '/to/' }), ['/to/one.txt'])
     assert.deepEqual(await made({ sources: ['one.txt'] }, true), ['/to/one.txt'])
@@ -231,7 +231,7 @@ suite('COPY of input that would take unlimited time', () => {
     clearInterval(timer)
   })
 
-  test('a tar with more empty extension headers than an entry can need is refused', async () => {
+  test('a tar with more empty extension headers than any entry needs is refused', async () => {
     for (const flag of ['x', 'g', 'L', 'K']) {
       let given = 0
       const headers = async function* () {
@@ -267,7 +267,7 @@ suite('COPY of input that would take unlimited time', () => {
     }
   })
 
-  test('COPY that names the same files many times is refused with `too-many-files` before all are counted', async () => {
+  test('COPY that selects the same files many times is refused with `too-many-files` before all are counted', async () => {
     const wanted = { sources: Array(1000).fill('*'), destination: '/to/', mode: undefined, unpacks: false }
     const tree = many(String)
     await assert.rejects(select(tree, wanted, true, new AbortController().signal), failing('too-many-files'))
@@ -299,7 +299,7 @@ suite('the files that ADD unpacks', () => {
     return Buffer.concat(parts).toString('latin1')
   }
 
-  test('ADD detects archives by their first bytes and refuses escaping paths, bombs and damaged archives', async () => {
+  test('ADD recognizes archives by their first bytes; it refuses escaping paths, bombs and damaged archives', async () => {
     const tar = tarOf([{ path: 'd', type: '5' }, file('d/inside', 'contents')])
     const packed = ['bzip2', 'xz', 'zstd'].map((program) => execFileSync(program, ['-c'], { input: tar }))
     for (const archive of [tar, gzipSync(tar), ...packed])
@@ -316,14 +316,14 @@ suite('the files that ADD unpacks', () => {
       assert.ok(bomb.length < 10_000, program)
       await assert.rejects(unpack(bomb), failing('too-large'), program)
     }
-    // A dictionary larger than the memory limit of the decompressor.
+    // This archive has a dictionary that is larger than the memory limit of the program that decompresses.
     const greedy = execFileSync('xz', ['-c', '--lzma2=dict=512MiB'], { input: tar })
     await assert.rejects(unpack(greedy), failing('corrupted'))
     const wide = execFileSync('zstd', ['-c', '--ultra', '--long=31', '-22'], { input: tar })
     await assert.rejects(unpack(wide), failing('corrupted'))
   })
 
-  test('ADD unpacks an archive that a source or pattern names, but not an archive inside a named directory', async () => {
+  test('ADD unpacks an archive that a source names or matches, but no archive in a directory that it names', async () => {
     const inner = tarOf([file('inside')])
     const packed = { path: 'app/packed.tar', content: inner }
     const tar = tarOf([file('app/x'), packed, { path: 'empty', content: '' }])
@@ -338,12 +338,13 @@ suite('the files that ADD unpacks', () => {
     ])
     assert.deepEqual(await added('app/packed.tar'), ['file /to/inside'])
     assert.deepEqual(await added('app/*', 'empty'), ['file /to/x', 'file /to/inside', 'file /to/empty'])
-    // The archive is copied unchanged as a part of the directory. The archive that the line names itself is unpacked too.
+    // The archive is copied unchanged as a part of the directory. Because the line also names the archive itself, it is unpacked
+    // too.
     const both = ['directory /to', 'file /to/x', 'file /to/packed.tar', 'file /to/inside']
     assert.deepEqual(await added('app/packed.tar', 'app'), both)
     const copied = { sources: ['app/packed.tar'], destination: '/to/', unpacks: false }
     assert.deepEqual(await recordsOf([tar], copied), ['file /to/packed.tar'])
-    // The first block of an archive may arrive in two pieces.
+    // The first block of an archive may arrive in two pieces, and must be recognized anyway.
     const early = { ...packed, path: 'p.tar' }
     assert.deepEqual(
       await recordsOf([tarOf([early])], { sources: ['p.tar'], destination: '/to/', unpacks: true }, 700),
@@ -353,14 +354,16 @@ suite('the files that ADD unpacks', () => {
 })
 
 suite('files that COPY --exclude names', () => {
-  test('`--exclude` also leaves out a file that COPY names directly, but never a directory named directly', async () => {
+  test('`--exclude` omits even a file that COPY names, but never a directory that COPY names', async () => {
     const tar = tarOf([file('a'), file('b'), { path: 'd', type: '5' }, file('d/c')])
     const asked = { sources: ['a', 'b', 'd'], destination: '/to/', unpacks: false, excludes: ['a', 'd'] }
     assert.deepEqual((await recordsOf([tar], asked)).sort(), ['directory /to', 'file /to/b', 'file /to/c'])
   })
 })
 
-/** The records that the agent gets for these tars. `cutAt`: read the tars in pieces of this size. */
+/**
+ * Returns the records that the agent gets when files of these tars are copied. `cutAt`: the tars arrive in pieces of this size.
+ */
 const recordsOf = async (
   tars: Buffer[],
   asked: { sources: string[]; destination: string; unpacks: boolean; excludes?: string[] },

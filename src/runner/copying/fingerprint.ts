@@ -1,12 +1,12 @@
-// A hash of what a COPY line makes: its files and their bytes. Times do not count, as in Docker.
+// Computes a hash of the files that a COPY line makes, with their contents. The times of the files do not count, as in Docker.
 import { createHash } from 'node:crypto'
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { type CopyRequest, type Selection, select, type WantedFiles } from './selection.ts'
 import type { Tree } from './tree.ts'
 
 /**
- * Two lines with the same destination and the same fingerprint make the same files. The fingerprint ignores whether the
- * destination is a directory, because that depends on earlier lines. Throws as `select` does.
+ * Returns the hash. Two lines with equal destinations and equal hashes make the same files. The hash ignores whether the
+ * destination exists as a directory, because that depends on earlier lines. Throws the errors of `select`.
  */
 export const fingerprintOf = async (tree: Tree, wanted: CopyRequest, signal: AbortSignal): Promise<string> => {
   const selection = await select(tree, wanted, true, signal)

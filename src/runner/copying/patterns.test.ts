@@ -8,7 +8,7 @@ const leftOut = (lines: string, ...paths: string[]) => {
 }
 
 suite('the patterns of .dockerignore and --exclude', () => {
-  test('the last exclude pattern that matches decides; a pattern for a directory covers everything in it', () => {
+  test('the last exclude pattern that matches decides; a pattern that matches a directory covers all of it', () => {
     assert.deepEqual(leftOut('*.md\n!README.md', 'a.md', 'README.md', 'sub/a.md'), ['a.md'])
     assert.deepEqual(leftOut('/node_modules/', 'node_modules', 'node_modules/a/b', 'x/node_modules'), [
       'node_modules',
@@ -24,7 +24,7 @@ suite('the patterns of .dockerignore and --exclude', () => {
     assert.deepEqual(leftOut('a/**', 'a/b', 'b'), ['a/b'])
   })
 
-  test('too many exclude patterns are refused, and none takes unlimited time', () => {
+  test('too many exclude patterns are refused, and no pattern takes unlimited time', () => {
     assert.throws(() => new Patterns(Array.from({ length: 1001 }, () => 'a')), /more than 1000 patterns/)
     assert.throws(() => new Patterns(['a/'.repeat(101)]), /too long a pattern/)
     assert.throws(() => new Patterns(['[b-a]']), /is not a usable pattern/)

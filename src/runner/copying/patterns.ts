@@ -1,5 +1,6 @@
-// The patterns of `.dockerignore` and `--exclude`: `*`, `?` and `[a-z]` within one name, `**` for any directories, and a leading
-// `!` for an exception. A pattern that matches a directory also matches everything below it.
+// Patterns of `.dockerignore` and `--exclude`. `*`, `?` and `[a-z]` match within one name, and `**` matches any directories. A
+// pattern that begins with `!` is an exception: it includes what earlier patterns exclude. A pattern that matches a directory
+// also covers everything below it.
 import { ImageFailed } from '../images/image-failed.ts'
 import { isMatch, type Token, tokensOf } from './tree.ts'
 
@@ -7,7 +8,7 @@ type Part = Token[] | 'any directories'
 type Pattern = { parts: readonly Part[]; isException: boolean }
 
 const mostPatterns = 1000
-/** Maximum number of names (between slashes) in one pattern. */
+/** Maximum number of names between slashes in a pattern. */
 const mostParts = 100
 
 const patternOf = (line: string): Pattern => {
@@ -20,7 +21,7 @@ const patternOf = (line: string): Pattern => {
   return { parts: names.map((name) => (name === '**' ? 'any directories' : tokensOf(name))), isException }
 }
 
-/** Whether the pattern matches a path or a directory above it. */
+/** Whether the pattern matches a path or one of the directories above it. `names`: the names in the path. */
 const matches = (parts: readonly Part[], names: readonly string[]): boolean => {
   let places = new Set([0])
   for (const name of names) {
@@ -29,7 +30,7 @@ const matches = (parts: readonly Part[], names: readonly string[]): boolean => {
       const part = parts[place]
       if (part === 'any directories') {
         next.add(place)
-        // `**` may match no directory at all.
+        // `**` may also match no directory.
         places.add(place + 1)
       } else if (part !== undefined && isMatch(name, part)) next.add(place + 1)
     }
@@ -43,10 +44,10 @@ const matches = (parts: readonly Part[], names: readonly string[]): boolean => {
 
 export class Patterns {
   readonly #patterns: readonly Pattern[]
-  /** Whether a pattern begins with `!`, so that something below an excluded directory may be included again. */
+  /** Whether a pattern begins with `!`. In that case something below an excluded directory may be included. */
   readonly hasExceptions: boolean
 
-  /** `lines` in their order: the last pattern that matches decides. */
+  /** `lines`: the patterns in their order. The last one that matches a path decides. */
   constructor(lines: readonly string[]) {
     if (lines.length > mostPatterns)
       throw new ImageFailed('unsupported', `There are more than ${mostPatterns} patterns of what is left out.`)
@@ -54,19 +55,19 @@ export class Patterns {
     this.hasExceptions = this.#patterns.some(({ isException }) => isException)
   }
 
-  /** Whether to leave out the file or directory at `path`, which is relative. */
+  /** Whether the file or directory at `path`, which is a relative path, is excluded. */
   leaveOut(path: string): boolean {
     if (this.#patterns.length === 0) return false
     const names = path.split('/')
     let isLeftOut = false
-    // Only a pattern that would change the result so far needs a match.
+    // If a match would not change the result so far, the pattern need not be compared.
     for (const { parts, isException } of this.#patterns)
       if (isLeftOut === isException && matches(parts, names)) isLeftOut = !isException
     return isLeftOut
   }
 }
 
-/** The patterns of a `.dockerignore`. */
+/** Returns the patterns in a `.dockerignore` file. */
 export const ignoredIn = (text: string): string[] =>
   text
     .replace(/^\uFEFF/, '')

@@ -1,5 +1,6 @@
-// Files of another sandbox of a build: a stage, or an image that only files are copied from. The sandbox's agent reads them,
-// so no link leads out of the sandbox. The agent's answers are checked like those of any sandbox.
+// Reads files from another sandbox of a build: that of an earlier stage, or that of an image from which only files are copied.
+// The agent in that sandbox reads them, so no link can lead out of it. The agent's answers are checked like those of any
+// sandbox.
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { agentPathInside } from '#src/runner/oci/config.ts'
 import { AgentRefused, type Entry, type FileContents, type Files } from '#src/toolbox/agent/agent.ts'
@@ -8,16 +9,16 @@ import type { Contents, CopySource } from './source.ts'
 import type { TarEntry } from './tar-reader.ts'
 import { isPattern, Tree } from './tree.ts'
 
-/** Directory in which a build keeps its own files in its sandbox. It is not part of the image. */
+/** Directory of a sandbox in which a build keeps its own files. The image does not contain it. */
 export const ownDirectory = '/.alcove-build'
-/** Paths that every sandbox has and no image contains. */
+/** Paths that exist in every sandbox but in no image. They are not copied. */
 const notOfTheImage = new Set([
   ...['/proc', '/sys', '/dev', '/etc/hosts', '/etc/hostname', '/etc/resolv.conf', ownDirectory],
 ])
 const mostLinks = 40
-/** Maximum number of directory levels that the agent lists in one call. */
+/** Maximum number of directory levels that one call of the agent lists. */
 const deepest = 64
-/** Number of files that are opened ahead, so that copying many small files does not wait for each of them. */
+/** Number of files that are opened before their turn. Without that, copying many small files would wait for each of them. */
 const ahead = 16
 
 type SandboxSourceParts = { files: Files; place: string; signal: AbortSignal }
@@ -26,7 +27,7 @@ export class SandboxSource implements CopySource {
   readonly place: string
   readonly #files: Files
   readonly #signal: AbortSignal
-  /** Paths of the files, indexed by the number of the file in the tree. */
+  /** Paths of the files in the sandbox, by the number that each file has in the tree. */
   readonly #paths: string[] = []
 
   constructor({ files, place, signal }: SandboxSourceParts) {
@@ -65,7 +66,7 @@ export class SandboxSource implements CopySource {
     }
   }
 
-  /** Adds to `tree` every entry on the way to `source` (links included) and everything below it. */
+  /** Adds to `tree` everything below `source`, and each directory or link on the way to it. */
   async #load(tree: Tree, source: string): Promise<void> {
     const todo = source.split('/')
     let at: string[] = []
@@ -98,7 +99,8 @@ export class SandboxSource implements CopySource {
     const turns = new EventLoopTurns(this.#signal)
     const todo = [start.length === 0 ? '' : `/${start.join('/')}`]
     for (let directory = todo.pop(); directory !== undefined; directory = todo.pop()) {
-      // The paths to skip are all in `/` and `/etc`: these two are listed one level at a time, other directories as a whole.
+      // All paths that must not be copied are in `/` and `/etc`. These two directories are therefore listed one level at a time,
+      // and others as a whole.
       const depth = directory === '' || directory === '/etc' ? 1 : deepest
       for await (const entry of this.#files.list(Buffer.from(directory || '/', 'latin1'), depth)) {
         await turns.next()
@@ -113,9 +115,9 @@ export class SandboxSource implements CopySource {
 
   #add(tree: Tree, path: string, { type, mode, uid, gid, modifiedAt, size, target }: Entry): void {
     const kind = type === 'symlink' ? 'link' : type
-    // Skip the links to Alcove's sudo: every sandbox has them, and no image contains them (oci/sudo.ts).
+    // These links to Alcove's sudo exist in every sandbox, but in no image (oci/sudo.ts), so they are not copied.
     if (kind === 'link' && target?.toString('latin1') === agentPathInside) return
-    // An image needs no sockets, fifos or devices.
+    // Sockets, fifos and devices are not copied, because an image does not need them.
     if (kind !== 'file' && kind !== 'directory' && kind !== 'link') return
     const modifiedSeconds = Math.floor(modifiedAt.getTime() / 1000)
     const file = this.#paths.length

@@ -1,4 +1,4 @@
-// Selects the files that one COPY or ADD writes into the image (docs.docker.com/reference/dockerfile/#copy).
+// Selects the files that a COPY or ADD line writes into the image (docs.docker.com/reference/dockerfile/#copy).
 import { posix } from 'node:path'
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
@@ -16,16 +16,19 @@ import {
 
 export type CopyRequest = {
   sources: readonly string[]
-  /** Absolute path. It is a directory if it ends with a slash or if there are several sources. */
+  /** Absolute path in the image. It means a directory if it ends with a slash or if there are several sources. */
   destination: string
   mode?: number | undefined
-  /** True: unpack an archive that a source names itself. An archive inside a copied directory stays a file. */
+  /** Whether an archive that a source names is unpacked. An archive inside a copied directory is never unpacked. */
   unpacks: boolean
-  /** Patterns, as in `.dockerignore`, of files to leave out below each source. */
+  /** Patterns of files below the sources that are not copied, as in `.dockerignore`. */
   excludes?: readonly string[]
-  /** True: create the directories above a source too, beginning after `/./` if the source contains that. */
+  /**
+   * Whether the directories of a source's path are created at the destination too. If the path contains `/./`, only those after
+   * it are created.
+   */
   keepsParents?: boolean
-  /** True: the line names an owner, which replaces the files' own owners. */
+  /** Whether the line names an owner. That owner replaces the owners of the files. */
   isOwned?: boolean
 }
 
@@ -37,7 +40,10 @@ export type WantedFile = { path: string; mode: number; modifiedSeconds: number; 
 
 const keyOf = ({ tar, file }: Pick<Content, 'tar' | 'file'>): string => `${tar}:${file}`
 
-/** Wanted files by tar and number in the tar. A file that is wanted twice is written once and hard-linked. */
+/**
+ * The files to copy, by the number of their tar and their number in the tar. If a file is needed at several paths, it is written
+ * once and linked.
+ */
 export class WantedFiles {
   readonly #wanted = new Map<string, [WantedFile, ...WantedFile[]]>()
   readonly #contents = new Map<string, Content>()
@@ -65,10 +71,10 @@ export class WantedFiles {
 }
 
 export type Selection = {
-  /** Directories and links, in an order in which they can be created. */
+  /** Directories and links to create, in an order in which that is possible. */
   made: readonly CreatedEntry[]
   files: WantedFiles
-  /** Files to unpack if they are archives. A file may also be in `files`, if its directory is copied too. */
+  /** Files that are unpacked if they are archives. If the directory of such a file is copied too, the file is also in `files`. */
   unpacked: WantedFiles
   fileCount: number
   bytes: number
@@ -83,13 +89,16 @@ export class NothingThere extends Error {
   }
 }
 
-/** Converts text of a definition into the form of names in a tar: one character per byte. */
+/** Converts text of a definition for comparison with names in a tar, which have one character per byte. */
 export const asBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
 
-/** `below`: the directories that `--parents` keeps, with a slash at the end. Empty without `--parents`. */
+/**
+ * A file or directory that a source matches. `below`: the directories that `--parents` creates, with a slash at the end; empty
+ * without `--parents`.
+ */
 type SourceMatch = { node: TreeNode; name: string; below: string }
 
-/** The part of a source that `--parents` does not keep: everything before `/./`. */
+/** Returns the part of a source's path before `/./`, whose directories `--parents` does not create. */
 const pivotOf = (source: string): string => {
   const at = source.indexOf('/./')
   return posix.resolve('/', at < 0 ? '' : asBytes(source.slice(0, at)))
@@ -101,7 +110,7 @@ const findAll = async (
   keepsParents: boolean,
   turns: EventLoopTurns,
 ): Promise<SourceMatch[]> => {
-  // `..` in a source never leads above the root of the tree.
+  // `..` in a source cannot lead out of the tree: at its root, `..` has no effect.
   const path = posix.resolve('/', asBytes(source))
   if (path.length > longestPath) throw new NothingThere(source.slice(0, 100))
   const paths = isPattern(path) && tree.find(path) === undefined ? await tree.match(path, turns) : [path]
@@ -120,7 +129,7 @@ const findAll = async (
 export const select = async (
   tree: Tree,
   { sources, destination, mode, unpacks, excludes = [], keepsParents = false, isOwned = false }: CopyRequest,
-  /** Whether the image has a directory at the destination. */
+  /** Whether the destination exists in the image as a directory. */
   isDirectory: boolean,
   signal: AbortSignal,
 ): Promise<Selection> => {
@@ -131,7 +140,7 @@ export const select = async (
   const to = asBytes(destination).replace(/\/+$/, '') || '/'
   const below = (directory: string, name: string) => (directory === '/' ? `/${name}` : `${directory}/${name}`)
 
-  /** Bounds the number of matches, because patterns may match one file many times. */
+  /** Throws if there are too many files. Checked during the search, because several patterns may match one file. */
   const checkCount = (count = made.length + links.length + fileCount) => {
     if (count > 2 * mostEntries) throw new ImageFailed('too-many-files', 'it means too many files')
   }
@@ -157,7 +166,8 @@ export const select = async (
         const at = below(path, name)
         const own = inside === '' ? name : `${inside}/${name}`
         const isLeftOut = leftOut.leaveOut(own)
-        // A directory that is left out is entered if a pattern begins with `!`, because that pattern may include something below.
+        // An excluded directory is examined anyway if a pattern begins with `!`, because that pattern may include something in
+        // it.
         if (isLeftOut && !(child.kind === 'directory' && leftOut.hasExceptions)) continue
         if (child.kind === 'directory') todo.push([child, at, own])
         else if (child.kind === 'link') links.push({ type: 'link', path: at, target: child.target, ...ownerOf(child) })

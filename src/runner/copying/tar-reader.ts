@@ -1,7 +1,7 @@
-// Reads a tar stream (POSIX pax, and what GNU tar adds) as entries, without touching the file system, because a caller packed it.
-// Refuses entries other than files, directories and links, and names them.
+// Reads the entries of a tar stream (POSIX pax, and GNU tar's additions). A caller has packed it, so nothing is written to the
+// file system. An entry that is not a file, a directory or a link is refused, and the error names it.
 //
-// Names are byte strings, kept with one character per byte.
+// Names are sequences of bytes, represented by one character per byte.
 import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 
@@ -16,12 +16,13 @@ export type TarEntry = {
   size: number
 }
 
-/** Read the contents before asking for the next entry: contents that were not read are skipped. */
+/** An entry and its contents. Contents that are not read before the next entry is requested are skipped. */
 type Unpacking = { entry: TarEntry; contents: AsyncIterable<Buffer> }
 
 const blockBytes = 512
 /**
- * Maximum size of all extended headers before one entry, in bytes. Empty headers count too, because reading them takes time.
+ * Maximum size in bytes of all extended headers before an entry. A header without content counts too, because reading it takes
+ * time.
  */
 const largestExtension = 1024 * 1024
 
@@ -48,7 +49,7 @@ class Source {
     return taken
   }
 
-  /** Reads exactly `size` bytes. Undefined at the end of the stream; throws if the stream ends within them. */
+  /** Reads exactly `size` bytes. Undefined if the stream has ended before them. Throws if it ends within them. */
   async whole(size: number): Promise<Buffer | undefined> {
     const parts: Buffer[] = []
     for (let left = size; left > 0; ) {
@@ -74,7 +75,7 @@ const textIn = (block: Buffer, at: number, length: number): string => {
   return field.toString('latin1', 0, end < 0 ? length : end)
 }
 
-/** Reads a number: octal text, or GNU's binary form (first byte 0x80) for numbers that need more digits. */
+/** Reads a number from a header. It is octal text or, if its first byte is 0x80, in GNU's binary form for large numbers. */
 const numberIn = (block: Buffer, at: number, length: number): number => {
   if (block[at] === 0x80) {
     const value = block.subarray(at + 1, at + length).reduce((sum, byte) => sum * 256 + byte, 0)
@@ -90,10 +91,13 @@ const checksumOf = (block: Buffer): number =>
   block.reduce((sum, byte, at) => sum + (at >= 148 && at < 156 ? 0x20 : byte), 0)
 
 const fieldsRead = new Set(['path', 'linkpath', 'size', 'uid', 'gid', 'mtime'])
-/** Prefix of the pax fields of a sparse file. One such field is enough to refuse the file. */
+/** Prefix of the pax fields that describe a sparse file. A file with such a field is refused. */
 const sparseFields = 'GNU.sparse.'
 
-/** Reads lines of `length name=value`. The uploader decides how many there are. */
+/**
+ * Reads the fields of a pax header, which have the form `length name=value`. Other work can run in between, because the caller
+ * who packed the tar decides how many fields there are.
+ */
 const readPax = async (content: Buffer, into: Map<string, string>, turns: EventLoopTurns): Promise<void> => {
   for (let at = 0; at < content.length; ) {
     await turns.next()
@@ -161,7 +165,7 @@ export async function* readTar(pieces: AsyncIterable<Buffer>, turns: EventLoopTu
     }
   }
   const paddingOf = (bytes: number) => (blockBytes - (bytes % blockBytes)) % blockBytes
-  /** Fields from the extended headers before an entry. */
+  /** Fields of the extended headers that describe the next entry. */
   const more = new Map<string, string>()
   let moreBytes = 0
   try {
@@ -172,7 +176,7 @@ export async function* readTar(pieces: AsyncIterable<Buffer>, turns: EventLoopTu
         if (more.size > 0) throw damagedTar('the tar is cut off')
         return
       }
-      // A block of zeros ends the tar. The rest is read and ignored, so that the sender can finish.
+      // A block of zeros ends the tar. Everything after it is read and ignored, so that the sender can finish.
       if (block.every((byte) => byte === 0)) {
         while ((await source.some(largestExtension)) !== undefined);
         return
@@ -183,7 +187,7 @@ export async function* readTar(pieces: AsyncIterable<Buffer>, turns: EventLoopTu
         const size = numberIn(block, 124, 12)
         moreBytes += blockBytes + size
         if (moreBytes > largestExtension) throw damagedTar('a header is too long')
-        // A header for all later entries is skipped.
+        // A header that describes all entries after it is skipped.
         if (flag === 'g') {
           await pass(size + paddingOf(size))
           continue

@@ -1,4 +1,4 @@
-// A source of files for ADD: a complete tar file on this host, such as that of a repository.
+// Gives ADD the files of a tar file on this host, such as the tar file of a git repository.
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import type { WantedFiles } from './selection.ts'
 import type { Contents, CopySource } from './source.ts'

@@ -1,15 +1,16 @@
-// The files that came with a definition as one tree: names and metadata, without contents. The tree exists only in memory, so no
-// path that a caller chose is ever opened on this host.
+// The files that came with a definition, as a tree of names and metadata without contents. The tree exists only in memory, so no
+// path that a caller has chosen is ever opened on this host.
 import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { damagedTar, type TarEntry } from './tar-reader.ts'
 
 /**
- * Where the contents of a file are: index of the tar, and index of the file in that tar. `digest`: hash of the bytes, if known.
+ * Where the contents of a file are. `tar`: number of the tar. `file`: number of the file in that tar. `digest`: hash of the
+ * contents, if known.
  */
 export type Content = { tar: number; file: number; size: number; digest?: string }
 
-/** Numeric owner. Absent: the owner that the COPY line names, or root. */
+/** Owner of a file, as numbers. Absent: the owner that the COPY line names, or root. */
 export type Owner = { uid: number; gid: number }
 
 export type FileNode = { kind: 'file'; mode: number; modifiedSeconds: number; content: Content; owner?: Owner }
@@ -28,7 +29,7 @@ const directory = (mode = 0o755, owned: { owner?: Owner } = {}): DirectoryNode =
   ...owned,
 })
 
-/** Splits a path within the tree; a leading slash means the tree's root. Throws for a path with `..`. */
+/** Splits a path in the tree into names. A slash at the beginning has no effect. Throws if the path contains `..`. */
 export const partsOf = (path: string): string[] => {
   const parts = path.split('/').filter((part) => part !== '' && part !== '.')
   if (
@@ -46,7 +47,7 @@ export class Tree {
   readonly #keepsOwners: boolean
   #entries = 0
 
-  /** `keepsOwners`: keep the owner that the entry states. */
+  /** `keepsOwners`: files keep the owners in their entries. */
   constructor({ keepsOwners = false } = {}) {
     this.#keepsOwners = keepsOwners
   }
@@ -80,14 +81,17 @@ export class Tree {
     }
   }
 
-  /** Counts an entry and throws if there are too many. Directories that no entry names, but paths of entries need, count too. */
+  /**
+   * Counts an entry. Throws if there are too many. A directory that exists only because it is in the path of an entry counts
+   * too.
+   */
   #count() {
     this.#entries += 1
     if (this.#entries > mostEntries)
       throw new ImageFailed('too-many-files', `There are more than ${mostEntries} files and directories.`)
   }
 
-  /** Makes a directory; a file in its place is removed. */
+  /** Returns the directory at this path, and makes it if necessary. A file in its place is replaced. */
   #directoryAt(parts: readonly string[]): DirectoryNode {
     let node = this.root
     for (const part of parts) {
@@ -108,7 +112,7 @@ export class Tree {
     return node
   }
 
-  /** Finds the node at a path. Links are followed within this tree and never lead out of it. */
+  /** Finds a file or directory. Links are followed, but none leads out of this tree. */
   find(path: string): TreeNode | undefined {
     const todo = path.split('/')
     const above: DirectoryNode[] = []
@@ -140,7 +144,10 @@ export class Tree {
     return node
   }
 
-  /** Returns the paths that match, sorted. `*`, `?` and `[a-z]` match within one name; `\` escapes the next character. */
+  /**
+   * Returns all paths that match the pattern, sorted. `*`, `?` and `[a-z]` match within one name. `\` escapes the character
+   * after it.
+   */
   async match(pattern: string, turns: EventLoopTurns): Promise<string[]> {
     let found: string[] = ['']
     for (const part of pattern.split('/').filter((each) => each !== '' && each !== '.')) {
@@ -184,7 +191,7 @@ const setOf = (text: string, bad: () => Error): Token => {
   return { set: (code) => ranges.some(([from, to]) => code >= from && code <= to) !== isNot }
 }
 
-/** Parses the pattern of one name, as Go's filepath.Match does. */
+/** Parses the part of a pattern that matches one name, by the rules of Go's filepath.Match. */
 export const tokensOf = (pattern: string): Token[] => {
   const bad = () => new ImageFailed('unsupported', `"${pattern.slice(0, 100)}" is not a usable pattern.`)
   const tokens: Token[] = []
@@ -208,8 +215,8 @@ export const tokensOf = (pattern: string): Token[] => {
 }
 
 /**
- * Matches a name. Backtracks only to the last star, so even for hostile patterns the time is at most the product of the two
- * lengths.
+ * Whether a name matches. If a comparison fails, it continues at the last star only. Therefore even a hostile pattern takes at
+ * most as many steps as the product of both lengths.
  */
 export const isMatch = (name: string, tokens: readonly Token[]): boolean => {
   let [at, token, star, starAt] = [0, 0, -1, 0]

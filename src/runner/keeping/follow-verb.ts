@@ -1,4 +1,4 @@
-// Records each verb for telemetry: as a span in the trace of control's request, and as a duration.
+// Measures each verb for telemetry: as a span in the trace of the request to control, and as a duration.
 import { duration, span } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 

@@ -7,7 +7,7 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 const minutes = 60_000
 
 suite('keeper: assignments are carried out', () => {
-  test('a sandbox that another host archived is reported as archived, even if `stopped` is assigned', async () => {
+  test('a sandbox that another host has archived is reported as archived, even if `stopped` is assigned', async () => {
     using kept = startKeeper()
     const archive = { id: 'first', sha256: 'a'.repeat(64) }
     kept.keeper.take(assigned('box', 1, { target: 'archived', archive }))
@@ -44,7 +44,7 @@ suite('keeper: assignments are carried out', () => {
     assert.equal(kept.said().at(-1), 'box 4 stopped')
   })
 
-  test('the report of an archived sandbox has its archive; progress is reported at most once a second', async () => {
+  test('the report about an archived sandbox has its archive; progress is reported at most once a second', async () => {
     const progress: string[] = []
     using kept = startKeeper({
       onProgress: (sandboxId, generation, { step, percent }) =>
@@ -68,7 +68,7 @@ suite('keeper: assignments are carried out', () => {
     })
   })
 
-  test('an archived sandbox of which this host has nothing stays archived; a destroy removes its archives', async () => {
+  test('an archived sandbox that has nothing on this host stays archived; a destroy removes its archives', async () => {
     using kept = startKeeper()
     const archive = { id: 'a', sha256: 'f'.repeat(64) }
     kept.keeper.take(assigned('box', 4, { target: 'archived', archive }))
@@ -78,10 +78,10 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.host.asked, ['destroy box with archives'])
   })
 
-  test('a sandbox deleted during its first start is reported as destroyed only after it is removed', async () => {
+  test('a sandbox that is deleted during its first start is reported as destroyed only when it is removed', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
-    // A real host runs one verb per sandbox at a time, and lists a new sandbox once it has started.
+    // Like a real host: it runs one verb per sandbox at a time, and lists a new sandbox only when it has started.
     kept.host.before = async (verb) => {
       await passed
       while (verb === 'destroy' && kept.host.get('box') === undefined) await new Promise(setImmediate)
@@ -97,7 +97,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual([kept.host.asked, kept.host.list()], [['start box 1', 'destroy box'], []])
   })
 
-  test('the report of a refused assignment has the refusal and the sandbox’s real state', async () => {
+  test('the report about a refused assignment contains the reason and the real state of the sandbox', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -134,7 +134,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.host.asked, ['start box 5'])
   })
 
-  test('an assignment with a newer generation is carried out even if its target state is the same', async () => {
+  test('an assignment with a newer generation is carried out even if its target state has not changed', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 1), 'started')
     kept.keeper.take(assigned('box', 2, { network: { blockAll: true, allowList: null } }))
@@ -143,7 +143,7 @@ suite('keeper: assignments are carried out', () => {
     assert.equal(kept.host.get('box')?.assignment.network.blockAll, true)
   })
 
-  test('a sandbox has one verb at a time; if several assignments wait, only the last is carried out', async () => {
+  test('one verb per sandbox runs at a time; if several assignments wait, only the last one is carried out', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'start' && kept.host.asked.length === 1 ? passed : undefined)
@@ -175,7 +175,7 @@ suite('keeper: assignments are carried out', () => {
     }
   })
 
-  test('an assignment that waits for a lane is dropped when a newer one for its sandbox arrives', async () => {
+  test('an assignment in the queue of a lane is dropped when a newer one for its sandbox arrives', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     const { passed, open } = gate()
     kept.host.before = () => passed
@@ -190,13 +190,13 @@ suite('keeper: assignments are carried out', () => {
     assert.equal(kept.host.get('box')?.status, 'stopped')
   })
 
-  test('a destroy of a sandbox that this host does not have is reported as done immediately', async () => {
+  test('a destroy of a sandbox that this host does not have is immediately reported as done', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 7, { target: 'destroyed' }))
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('a stop of a lost sandbox is reported as destroyed; a stop before the first start as stopped', async () => {
+  test('a stop of a lost sandbox is reported as destroyed; a stop before the first start, as stopped', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])
@@ -214,7 +214,7 @@ suite('keeper: assignments are carried out', () => {
 })
 
 suite('keeper: failed verbs', () => {
-  test('a failed verb is tried again, and is reported only after it has succeeded', async () => {
+  test('a failed verb is tried again, and is reported only when it has succeeded', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       if (kept.host.asked.length < 3) throw new Error('The disk is full.')
@@ -224,7 +224,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [3, ['box 1 started']])
   })
 
-  test('after three failures a verb is reported as an error; only a new generation tries it again', async () => {
+  test('after three failures a verb is reported as an error; it is tried again only for a newer generation', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       throw new Error('The disk is full.')
@@ -243,7 +243,7 @@ suite('keeper: failed verbs', () => {
     assert.equal(kept.said().at(-1), 'box 2 started')
   })
 
-  test('a start that fails because of the sandbox’s own files is reported as recoverable, without a retry', async () => {
+  test('a start that fails because of files in the sandbox is reported as recoverable, and is not retried', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       throw new FaultInside('There is a symbolic link.')
@@ -296,7 +296,7 @@ suite('keeper: failed verbs', () => {
     )
   })
 
-  test('a newer assignment is carried out immediately, even if a failed verb is waiting for its retry', async () => {
+  test('a newer assignment is carried out immediately, even if an older verb is waiting for its retry', async () => {
     using kept = startKeeper({ retryMs: [1e9] })
     kept.host.before = (verb) => {
       if (verb === 'start') throw new Error('no')
@@ -308,7 +308,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual(kept.said(), ['box 2 destroyed'])
   })
 
-  test('a restarted runner does not retry a verb if control’s list already has its error', async () => {
+  test('a restarted runner does not retry a verb if control’s list already contains the verb’s error', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 3), 'error')
     kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'error' }], kept.time.now)
@@ -337,7 +337,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.equal(kept.said().at(-1), 'box 2 started')
   })
 
-  test('a resize does not start a sandbox that has ended, unless it is warm', async () => {
+  test('a resize does not start a sandbox that has ended, unless the sandbox is warm', async () => {
     using kept = startKeeper()
     for (const [id, isWarm] of [
       ['box', undefined],
@@ -359,7 +359,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'It ran out of memory.', true])
   })
 
-  test('a sandbox that has ended is not started again by a newer generation in control’s list', async () => {
+  test('a sandbox that has ended is not started again because control’s list has a newer generation', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
     kept.keeper.takeAll([{ assignment: assigned('box', 6), state: 'started' }], kept.time.now)
@@ -395,7 +395,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], []])
   })
 
-  test('a report that control’s list does not show is sent again', async () => {
+  test('a report whose state control’s list does not contain is sent again', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 3))
     await kept.reported(1)
@@ -415,7 +415,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 2 destroyed']])
   })
 
-  test('a sandbox that is missing in control’s list is removed only after several minutes', async () => {
+  test('a sandbox that is missing in control’s lists is removed only after several minutes', async () => {
     using kept = startKeeper({ strangerGraceMs: 10 * minutes })
     kept.host.hold(assigned('stranger', 1), 'started')
     for (const later of [0, 1, 4, 4]) {
@@ -430,7 +430,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [['destroy stranger'], []])
   })
 
-  test('after control lists a missing sandbox again, its minutes until removal begin anew', async () => {
+  test('each time that control lists a missing sandbox again, the minutes until its removal begin anew', async () => {
     using kept = startKeeper({ strangerGraceMs: 10 * minutes })
     kept.host.hold(assigned('box', 1), 'started')
     const listed = [{ assignment: assigned('box', 1), state: 'started' as const }]
@@ -453,7 +453,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], []])
   })
 
-  test('a sandbox assigned after control’s list was requested is not removed because the list lacks it', async () => {
+  test('a sandbox that was assigned after a list was requested is not removed because that list lacks it', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     const askedAt = kept.time.now - 1
     kept.keeper.take(assigned('box', 1))

@@ -1,7 +1,8 @@
-// Makes the sandboxes of this host what control assigns, and reports the results.
+// Brings the sandboxes of this host to the state that control assigns, and reports the results.
 //
-// The keeper is level-triggered. It compares each assignment with the host and acts on the difference, so an assignment may be
-// repeated. For each sandbox only the newest generation counts, one verb runs at a time, and failed verbs are retried.
+// Each assignment describes the wanted state. The keeper compares it with the host and acts on the difference, so repeated
+// assignments do no harm. For each sandbox, only the newest generation counts and only one verb runs at a time. Failed verbs are
+// retried.
 import type { Logger } from '#src/kit/log.ts'
 import { isBuildId } from '#src/runner/building/image-builder.ts'
 import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from '#src/runner/control-link/assignment.ts'
@@ -21,13 +22,16 @@ export type KeptHost = Pick<
 export type KeeperParts = {
   host: KeptHost
   report: (report: Report) => void
-  /** Called with the progress of slow verbs, at most once a second for each sandbox. */
+  /** Called with the progress of slow verbs, at most once a second per sandbox. */
   onProgress?: (sandboxId: string, generation: number, progress: Progress) => void
   log: Logger
   now?: () => number
-  /** Pauses in ms before the second, third and later tries of a verb. A destroy is never given up and repeats the last pause. */
+  /**
+   * Pauses in milliseconds before the second, third and later attempts of a verb. A destroy is retried until it succeeds, with
+   * the last pause.
+   */
   retryMs?: readonly number[]
-  /** How long a sandbox that control does not list is left alone. */
+  /** Milliseconds for which a sandbox stays although control does not list it. */
   strangerGraceMs?: number
   atOnce?: AtOnce
 }
@@ -36,20 +40,22 @@ const progressEveryMs = 1000
 
 type Entry = {
   assignment: Assignment
-  /** The report for the assignment's generation. If it is set, the keeper does nothing until a newer generation arrives. */
+  /** The report about the assignment. If it is set, the keeper does nothing more until a newer generation arrives. */
   settled?: Report
   settledAt: number
   takenAt: number
-  /** The verb that is under way or queued for a lane. */
+  /** The verb that is running, or queued for a lane. */
   verb?: Verb
   progressAt: number
   attempts: number
   retry?: NodeJS.Timeout
-  /** True if control gave the sandbox to another runner, or no longer wants it, while this runner was starting it. */
+  /** True if, during a start of the sandbox here, control gave it to another runner or did not want it any more. */
   isLeft: boolean
-  /** True if the host may have a copy of the parent's disk for this fork, although it does not list the fork yet. */
+  /** True for a fork if this host may have a copy of the parent's disk for it, although the host does not list the fork yet. */
   mayHaveCopy: boolean
-  /** True if a newer assignment replaced a start that had not begun yet. The host may then have nothing of the sandbox. */
+  /**
+   * True if a newer assignment came before the sandbox's first start had begun. This host may then have nothing of the sandbox.
+   */
   mayBeUnborn: boolean
 }
 
@@ -83,19 +89,16 @@ export class Keeper implements Disposable {
     host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
   }
 
-  /**
-   * Takes an assignment. An assignment with an older generation than the newest known is ignored; an equal generation is
-   * accepted.
-   */
+  /** Takes an assignment from control. An assignment is ignored if its generation is older than the newest that is known. */
   take(assignment: Assignment): void {
     const entry = this.#entryFor(assignment)
     if (entry.settled) this.#report(entry.settled)
     else this.#reconcile(entry)
   }
 
-  /** Takes control's whole list of sandboxes, as it was at the time `askedAt`. */
+  /** Takes control's whole list of sandboxes, which was requested at the time `askedAt`. */
   takeAll(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
-    // Forks come first: they must be copied before a newer verb of their parent runs.
+    // Forks come first, because each fork must be copied before a newer verb of its parent runs.
     const read = listed.filter(isRead).sort((a, b) => Number(isFork(b.assignment)) - Number(isFork(a.assignment)))
     for (const { assignment, state } of read) this.#takeListed(assignment, state)
     const names = new Set(listed.map(idOf))
@@ -110,7 +113,7 @@ export class Keeper implements Disposable {
     for (const id of this.#strangers.due(new Set(unlisted.map(({ id }) => id)), this.#now())) this.#remove(id)
   }
 
-  /** Stops the work on a sandbox that another runner is now restoring, so that it does not start on both runners. */
+  /** Aborts the work on a sandbox that another runner is restoring now, so that the sandbox does not start on both runners. */
   #leave(sandboxId: string, entry: Entry) {
     entry.isLeft = true
     this.#host.cutShort(sandboxId)
@@ -151,7 +154,10 @@ export class Keeper implements Disposable {
     return known
   }
 
-  /** Compares the assignment with the host and acts. `known`: the state that control already has, which need not be reported. */
+  /**
+   * Compares the assignment with the host, and acts. `known`: the state that control's list already contains, which need not be
+   * reported.
+   */
   #reconcile(entry: Entry, known?: SandboxState): void {
     if (this.#isClosed || entry.settled || entry.retry) return
     if (entry.verb !== undefined && !overtakes(entry)) return
@@ -168,12 +174,12 @@ export class Keeper implements Disposable {
     this.#turns.take(verb, assignment, isWanted, () => this.#perform(entry, verb))
   }
 
-  /** The outcome to report if no verb is needed; undefined if the host has to do something first. */
+  /** Returns what to report if the assignment needs no verb. Undefined if the host has to do something first. */
   #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
-    // Parts of a sandbox may exist even if the host does not list it: an archive, an unfinished copy, or leftovers of a failed
-    // removal.
+    // If the host does not list a sandbox, parts of it may exist anyway: an archive, an unfinished copy, or what a failed
+    // removal left.
     const mayHaveParts = assignment.archive !== undefined || verb !== undefined || attempts > 0 || mayHaveCopy
     if (target === 'destroyed') return held || mayHaveParts ? undefined : { state: 'destroyed' }
     if (!held) {
@@ -184,15 +190,14 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // The sandbox ended by itself, perhaps while no runner ran, and stays stopped until a start is requested. The journal may
-    // lack the newest generation; the end then counts if control has seen the target reached. An ended warm sandbox may be
+    // The sandbox ended by itself, perhaps while no runner ran. It stays stopped until somebody requests a start. The journal
+    // may lack the newest generation. The end then counts if control has seen that the target was reached. A warm sandbox may be
     // started again, because nobody has used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     const wasReached = isThisGeneration || known === target || isChanged
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
     if (!isThisGeneration) return undefined
-    // The verb failed and control knows of the failure, perhaps from an earlier runner. Only a request of a person causes a
-    // retry.
+    // The verb has failed, and control knows that, perhaps from an earlier runner. It is retried only if somebody requests that.
     if (status === 'error') return known === 'error' ? { state: 'error' } : undefined
     if (refused !== undefined) return { state: status, refused }
     if (status !== target) return undefined
@@ -202,7 +207,7 @@ export class Keeper implements Disposable {
   async #perform(entry: Entry, verb: Verb): Promise<void> {
     const { assignment } = entry
     const isCurrent = () => entry.assignment.generation === assignment.generation
-    // While the verb was queued, the assignment may have changed or may have been carried out already.
+    // While the verb was in the queue, the assignment may have been replaced or carried out.
     const isWanted = verbTo[assignment.target] === verb && !entry.isLeft
     let failure: { error: unknown } | undefined
     if (!this.#isClosed && isWanted) {
@@ -240,7 +245,7 @@ export class Keeper implements Disposable {
     const isFaultInside = error instanceof FaultInside
     const said = { err: error, sandboxId, generation, verb, attempts: entry.attempts }
     this.#log[isFaultInside ? 'info' : 'warn'](said, 'a verb failed')
-    // A failed verb is tried two more times. A failed destroy is retried until it succeeds.
+    // A failed verb is tried two more times. A failed destroy is tried until it succeeds.
     const isOwed = verb === 'destroy'
     if (!isOwed && (entry.attempts > 2 || isFaultInside || error instanceof NotRecoverable)) {
       this.#settle(entry, this.#givenUp(entry, verb, error))
@@ -260,7 +265,8 @@ export class Keeper implements Disposable {
     const reason = sentenceOf(error)
     const status = this.#host.get(assignment.sandboxId)?.status
     const recoverable = !(error instanceof NotRecoverable)
-    // A sandbox that could not be paused still runs. A sandbox that could not be archived still has its disk.
+    // A sandbox that could not be paused is still running, and one that could not be archived still has its disk. Then the verb
+    // counts as refused, not as an error of the sandbox.
     const isWell = (verb === 'pause' && status === 'started') || (verb === 'archive' && status === 'stopped')
     if (recoverable && isWell) return { state: status, refused: reason }
     return { state: 'error', errorReason: reason, recoverable }
@@ -276,13 +282,13 @@ export class Keeper implements Disposable {
 
   #onExit(sandboxId: string, cause: Cause) {
     const entry = this.#entries.get(sandboxId)
-    // Do nothing if a verb runs or is queued: its result will be reported. Do nothing if the sandbox should be stopped: the end
-    // is expected.
+    // If a verb is running or queued, its result will be reported. If the sandbox should be stopped, its end is expected. In
+    // both cases nothing needs to be done here.
     if (!entry || entry.verb !== undefined || !runs(entry.assignment.target)) return
     this.#settle(entry, ended(cause))
   }
 
-  /** Removes a sandbox that control has not listed for the whole grace period. */
+  /** Removes a sandbox that control has omitted from its lists for the whole grace period. */
   #remove(sandboxId: string) {
     this.#log.warn({ sandboxId }, 'control does not know this sandbox: it is removed')
     void this.#turns.remove(async () => {
@@ -299,18 +305,21 @@ export class Keeper implements Disposable {
   }
 }
 
-/** Whether a sandbox with this target has processes. A paused sandbox has frozen ones. */
+/** Whether a sandbox with this target has processes. In a paused sandbox they are frozen. */
 const runs = (target: Target) => target === 'started' || target === 'paused'
 
-/** Running out of memory, or a signal, is a failure. Any other end may be what the programs in the sandbox intended. */
+/**
+ * If the sandbox ended because of a signal or because memory ran out, its state is `error`. Any other end may be intended by the
+ * programs in it, so its state is `stopped`.
+ */
 const ended = (cause: Cause): Outcome =>
   cause.oomKilled || cause.signal !== undefined
     ? { state: 'error', errorReason: cause.detail ?? 'It was killed.', recoverable: true, cause }
     : { state: 'stopped', cause }
 
 /**
- * Whether a new assignment may interrupt the verb under way. A stop waits until processes have ended, and archive and restore
- * wait for the object store. A newer assignment need not wait for such verbs. A destroy interrupts everything.
+ * Whether the assignment may interrupt the running verb. A destroy interrupts every other verb. A newer target interrupts an
+ * archive, which may wait long for the store. A forced stop interrupts a stop that waits for processes.
  */
 const overtakes = ({ verb, assignment: { target, signal } }: Entry) => {
   if (target === 'destroyed') return verb !== 'destroy'

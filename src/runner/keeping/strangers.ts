@@ -1,6 +1,6 @@
-// Sandboxes on this host that control does not list ("strangers"). If control's database was restored from a backup, its list
-// lacks sandboxes, and the operator needs time to notice. So a stranger is removed only after it was missing from every list for
-// a long time.
+// Finds sandboxes on this host that control does not list ("strangers"). If control's database was restored from a backup, its
+// lists lack sandboxes, and the operator needs time to notice that. A stranger is therefore removed only after it was missing
+// from every list for a long time.
 import type { Logger } from '#src/kit/log.ts'
 
 export class Strangers {
@@ -13,7 +13,10 @@ export class Strangers {
     this.#log = log
   }
 
-  /** Returns the strangers whose grace period is over. `missing`: ids of all sandboxes that the current list lacks. */
+  /**
+   * Returns the strangers whose grace period is over. `missing`: ids of all sandboxes of this host that are missing in the
+   * current list.
+   */
   due(missing: ReadonlySet<string>, now: number): string[] {
     for (const id of this.#since.keys()) if (!missing.has(id)) this.#since.delete(id)
     const due: string[] = []

@@ -6,7 +6,7 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 const oneLane = { atOnce: { work: 1, stops: 1, transfers: 1 } }
 
 suite('the lanes of verbs on a runner', () => {
-  test('a delete does not wait for other sandboxes’ starts and archives; its own waiting verb is dropped', async () => {
+  test('a delete waits for no other sandbox’s start or archive, and its own sandbox’s queued verb is dropped', async () => {
     for (const first of [{}, { target: 'archived', archive: { id: 'a' } }] as const) {
       using kept = startKeeper({ atOnce: { work: 2, stops: 1, transfers: 1 } })
       kept.host.hold(assigned('other', 1), 'stopped')
@@ -55,7 +55,7 @@ suite('the lanes of verbs on a runner', () => {
     assert.equal(kept.host.mostRunning, 8)
   })
 
-  test('a sandbox to be archived is stopped before its archive waits for a lane', async () => {
+  test('a sandbox to be archived is stopped first; only then does its archive wait for a lane', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
@@ -76,7 +76,7 @@ suite('the lanes of verbs on a runner', () => {
     assert.ok(kept.host.list().every(({ status }) => status === 'archived'))
   })
 
-  test('a destroy that waits for a lane already aborts the running verb of its sandbox', async () => {
+  test('a destroy that waits for a lane has already aborted the running verb of its sandbox', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     for (const id of ['first', 'second']) kept.host.hold(assigned(id, 1), 'started')
@@ -87,7 +87,7 @@ suite('the lanes of verbs on a runner', () => {
     await kept.reported(2)
   })
 
-  test('a sandbox that moved to another runner while its start waited is neither started nor reported', async () => {
+  test('a queued start is neither carried out nor reported if its sandbox has moved to another runner', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     kept.host.before = () => passed
@@ -99,7 +99,7 @@ suite('the lanes of verbs on a runner', () => {
     await kept.reported(1)
     await kept.settled()
     assert.deepEqual([kept.said(), kept.host.asked], [['third 2 started'], ['start first 2', 'start third 2']])
-    // If control later assigns the sandbox to this runner again, it is started as usual.
+    // If control assigns the sandbox to this runner again later, the sandbox is started as usual.
     kept.keeper.take(assigned('second', 3, { archive }))
     await kept.reported(2)
     assert.equal(kept.said().at(-1), 'second 3 started')
@@ -109,7 +109,7 @@ suite('the lanes of verbs on a runner', () => {
 suite('lanes of forks', () => {
   const fork = (id: string, generation = 1) => assigned(id, generation, { isNew: true, forkOf: 'parent' })
 
-  test('30 forks that wait for one parent hold no lane, so another sandbox can start', async () => {
+  test('30 forks that wait for one parent do not fill a lane, so another sandbox can start', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     kept.host.hold(assigned('parent', 1), 'started')
@@ -123,7 +123,7 @@ suite('lanes of forks', () => {
     assert.ok(kept.said().every((line) => line.endsWith(' 1 started')))
   })
 
-  test('a fork gets its copy of the disk before any verb assigned to its parent later', async () => {
+  test('a fork’s disk is copied before any verb that is assigned to its parent later', async () => {
     for (const target of ['archived', 'destroyed', 'stopped', 'paused'] as const) {
       using kept = startKeeper()
       const { passed, open } = gate()
@@ -139,7 +139,7 @@ suite('lanes of forks', () => {
     }
   })
 
-  test('a fork gets its copy of the disk before its parent is destroyed, even if a list has the parent first', async () => {
+  test('a fork’s disk is copied before its parent is destroyed, even if a list names the parent first', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('parent', 1), 'stopped')
     kept.keeper.takeAll(

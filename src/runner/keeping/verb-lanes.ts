@@ -1,5 +1,5 @@
-// Decides when verbs run: how many run at a time, and what must happen before a verb. A verb that waits for another sandbox does
-// not count towards the limit of its lane.
+// Decides when verbs run: how many run at the same time, and what has to happen before a verb. A verb that waits for another
+// sandbox does not count towards the limit of its lane.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Assignment, Target } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
@@ -15,17 +15,19 @@ export const verbTo = {
 export type Verb = (typeof verbTo)[Target]
 
 /**
- * Limits of verbs that run at the same time. Stops mostly wait, so there may be more of them. Archives and restores have a
- * limit of their own each, because they move whole disks. An archive must not delay a restore, and neither may delay other
- * verbs.
+ * Limits of verbs that run at the same time. `stops` is high because a stop mostly waits. `transfers` is separate for archives
+ * and for restores, because both move whole disks. An archive must not delay a restore, and neither may delay other verbs.
  */
 export type AtOnce = { work: number; stops: number; transfers: number }
 
-/** True for a fork whose disk must still be copied from its parent's disk. */
+/** Whether this is a fork whose disk has to be copied from its parent's disk first. */
 export const isFork = (assignment: Assignment): assignment is Assignment & { forkOf: string } =>
   assignment.target === 'started' && assignment.isNew === true && assignment.forkOf !== undefined
 
-/** Makes a lane of which one organization may use only a share, so that its slow verbs do not delay other organizations. */
+/**
+ * Makes a lane of which one organization may fill only a share, so that its slow verbs do not delay those of other
+ * organizations.
+ */
 const shared = (atOnce: number, share: number) => new FairQueue({ atOnce, ofOne: Math.ceil(atOnce * share) })
 
 type TurnsHost = Pick<Host, 'get' | 'copyParent' | 'stop' | 'cutShort'>
@@ -38,10 +40,11 @@ export class VerbLanes {
   readonly #archives: FairQueue
   readonly #restores: FairQueue
   /**
-   * Lane for copies of disks. Each parent is copied for one fork at a time, because a copy waits for the parent's verb under way.
+   * The lane for copies of disks. A copy waits for its parent's running verb. Therefore copies of one parent are made one after
+   * the other, and only the first of them is in the lane.
    */
   readonly #forks: FairQueue
-  /** Copies under way or queued, by the parent's id. */
+  /** Copies that are running or queued, by the id of the parent. */
   readonly #copies = new Map<string, Set<Promise<void>>>()
 
   constructor(host: TurnsHost, { work, stops, transfers }: AtOnce = { work: 8, stops: 64, transfers: 4 }) {
@@ -55,19 +58,19 @@ export class VerbLanes {
   }
 
   /**
-   * Queues `work`, which must not reject. First, without a lane, the preparation of the verb runs, as long as `isWanted` is true.
-   * Then `work` waits for its lane. `work` itself has to check whether it is still wanted.
+   * Queues `work`, which must not reject. First runs the preparation of the verb, outside of the lane, if `isWanted` returns
+   * true. Then `work` waits for the lane. `work` has to check by itself whether it is still wanted.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
-    // A destroy does not wait for the sandbox's verb under way but interrupts it: that verb may occupy the lane that the destroy
-    // needs.
+    // A destroy interrupts the running verb of its sandbox instead of waiting for it, because that verb may fill the lane that
+    // the destroy needs.
     if (verb === 'destroy') this.#host.cutShort(assignment.sandboxId)
     const begin = () => this.#lanesOf(verb, assignment).run(work, { owner: assignment.organizationId })
     const first = this.#comesFirst(verb, assignment, isWanted)
     void (first === undefined ? begin() : first.then(begin))
   }
 
-  /** Runs the removal of a sandbox that control does not list. */
+  /** Runs `work`, which removes a sandbox that control does not list. */
   async remove(work: () => Promise<void>): Promise<void> {
     await this.#work.run(work)
   }
@@ -82,8 +85,8 @@ export class VerbLanes {
   }
 
   /**
-   * Starts the preparation of a verb, such as the copy of a parent's disk; undefined if the verb needs none. Never rejects:
-   * an error of the preparation occurs again in the verb itself, which reports it.
+   * Starts the preparation of a verb, such as the copy of a parent's disk. Undefined if the verb needs none. Never rejects:
+   * after an error of the preparation, the verb fails in the same way and reports it.
    */
   #comesFirst(verb: Verb, assignment: Assignment, isWanted: () => boolean): Promise<unknown> | undefined {
     const { sandboxId } = assignment
@@ -96,7 +99,7 @@ export class VerbLanes {
     return (copied ?? Promise.resolve()).then(() => this.#stop(assignment, isWanted))
   }
 
-  /** Stops a sandbox that is to be archived, so that nothing in it runs while it waits for a lane. */
+  /** Stops a sandbox that has to be archived, so that nothing in it runs while its archive waits for a lane. */
   async #stop(assignment: Assignment, isWanted: () => boolean): Promise<void> {
     const stop = async () => {
       if (isWanted()) await this.#host.stop(assignment)
@@ -104,7 +107,7 @@ export class VerbLanes {
     await this.#stops.run(stop, { owner: assignment.organizationId }).catch(() => undefined)
   }
 
-  /** Copies the parent's disk. Verbs that are assigned to the parent from now on run after the copy. */
+  /** Copies the parent's disk for a fork. Verbs that are assigned to the parent from now on run after the copy. */
   #copy(assignment: Assignment & { forkOf: string }, isWanted: () => boolean): Promise<void> {
     const { forkOf } = assignment
     const copy = async () => {

@@ -6,7 +6,7 @@ import { VolumeKeeper } from './volume-keeper.ts'
 
 const removalOf = (volumeId: string): VolumeAssignment => ({ volumeId, driver: 'disk', target: 'absent' })
 
-/** A keeper whose removals end when the test says so. */
+/** Makes a keeper of volumes. The test decides when each removal ends. */
 const openKeeper = () => {
   const asked: string[] = []
   const told: string[] = []
@@ -28,7 +28,7 @@ const openKeeper = () => {
 }
 
 suite('the removal of volumes', () => {
-  test('a volume removal is not started twice, and is reported once it is done', async () => {
+  test('a volume’s removal is not started twice, and is reported when it is done', async () => {
     const { keeper, asked, told, ends, settle } = openKeeper()
     keeper.takeAll([removalOf('one')])
     keeper.takeAll([removalOf('one')])
@@ -37,13 +37,13 @@ suite('the removal of volumes', () => {
     ends.get('one')?.resolve()
     await settle()
     assert.deepEqual([asked, told], [['one'], ['one']])
-    // Control repeats a removal of which it has received no report.
+    // Control requests a removal again if it has received no report about it.
     keeper.takeAll([removalOf('one')])
     await settle()
     assert.deepEqual(asked, ['one', 'one'])
   })
 
-  test('a failed volume removal is not reported, delays no other removal, and is retried with the next list', async () => {
+  test('a failed volume removal is not reported, delays no other one, and is retried with the next list', async () => {
     const { keeper, asked, told, ends, settle } = openKeeper()
     keeper.takeAll([removalOf('bad'), removalOf('good')])
     await settle()
@@ -58,7 +58,7 @@ suite('the removal of volumes', () => {
     assert.deepEqual(told, ['good', 'bad'])
   })
 
-  test('volumes in a shared directory that does not answer do not delay removals of volumes on the disk', async () => {
+  test('a shared directory that does not answer does not delay removals of volumes on the host’s disk', async () => {
     const { keeper, asked, settle } = openKeeper()
     keeper.takeAll(['a', 'b', 'c'].map((volumeId) => ({ ...removalOf(volumeId), driver: 'directory' })))
     keeper.takeAll([removalOf('disk')])
@@ -66,7 +66,7 @@ suite('the removal of volumes', () => {
     assert.deepEqual(asked, ['a', 'b', 'disk'])
   })
 
-  test('at most two volumes are removed at a time, and no removal begins after the keeper is disposed of', async () => {
+  test('at most two volumes are removed at a time, and no removal begins after the keeper is closed', async () => {
     const { keeper, asked, ends, settle } = openKeeper()
     keeper.takeAll(['a', 'b', 'c'].map(removalOf))
     await settle()

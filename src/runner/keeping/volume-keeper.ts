@@ -1,4 +1,4 @@
-// Removes the volumes that control no longer wants, and reports that they are gone. Control repeats a removal until it is
+// Removes the volumes that control no longer wants, and reports each removal. Control repeats a request until the removal is
 // reported.
 import type { Logger } from '#src/kit/log.ts'
 import type { Host } from '#src/runner/host.ts'
@@ -11,14 +11,15 @@ type VolumeKeeperParts = {
 }
 
 /**
- * Number of parallel removals per driver. Removing many files slows down the disk that sandboxes use, so few removals run at the
- * same time. It is per driver, so that a shared directory whose server is down does not delay removals on the disk.
+ * Maximum number of removals at the same time, for each driver. It is small because removing many files slows down the disk that
+ * sandboxes use. It is separate for each driver, so that a shared directory whose server is down does not delay removals on the
+ * disk.
  */
 const atOnce = 2
 
 export class VolumeKeeper implements Disposable {
   readonly #parts: VolumeKeeperParts
-  /** Volumes whose removal is under way or waits. Control's list bounds their number. */
+  /** Volumes whose removal is running or queued. There are at most as many as control's list contains. */
   readonly #known = new Set<string>()
   readonly #waiting: Record<VolumeDriver, VolumeAssignment[]> = { disk: [], directory: [] }
   readonly #running: Record<VolumeDriver, number> = { disk: 0, directory: 0 }
@@ -61,7 +62,10 @@ export class VolumeKeeper implements Disposable {
     }
   }
 
-  /** Stops new removals. A removal that runs continues; if the runner ends first, the next runner repeats the removal. */
+  /**
+   * Stops starting removals. A running removal continues. If the runner ends before it, control requests the removal again from
+   * the next runner.
+   */
   [Symbol.dispose]() {
     for (const waiting of Object.values(this.#waiting)) waiting.length = 0
   }

@@ -6,8 +6,8 @@ import { Ledger } from './ledger.ts'
 const MiB = 1024 ** 2
 
 /**
- * A fake host. Each sandbox in `rates` makes memory grow by this many MiB a second while it runs; `host` MiB a second grow all
- * the time.
+ * A fake host. While a sandbox in `rates` runs, it makes kernel memory grow by this many MiB per second. The host itself adds
+ * `host` MiB per second all the time.
  */
 const hostWith = (rates: Record<string, number>, host = 0) => {
   const held = new Set<string>()
@@ -17,7 +17,7 @@ const hostWith = (rates: Record<string, number>, host = 0) => {
   return {
     held,
     everHeld,
-    /** Number of sandboxes that are frozen and were never released. */
+    /** Number of sandboxes that `findGrower` has frozen and not released. */
     unreleased: () => unreleased,
     parts: {
       uncharged: () => bytes,
@@ -41,7 +41,7 @@ const hostWith = (rates: Record<string, number>, host = 0) => {
 }
 
 suite('the experiment that finds the sandbox whose kernel memory grows', () => {
-  test('`findGrower` finds the sandbox that causes the growth, even if others are suspected more', async () => {
+  test('`findGrower` finds the sandbox that causes the growth, even if other suspects come first in the list', async () => {
     const { parts, held } = hostWith({ busy: 0, attacker: 200, other: 0 })
     assert.equal(await findGrower(parts, ['busy', 'other', 'attacker']), 'attacker')
     assert.equal(held.size, 0, 'all go on')
@@ -52,33 +52,33 @@ suite('the experiment that finds the sandbox whose kernel memory grows', () => {
     assert.equal(await findGrower(parts, ['busy', 'attacker']), 'attacker')
   })
 
-  test('`findGrower` finds one of two sandboxes that cause growth; its next call finds the other', async () => {
+  test('if two sandboxes cause growth, `findGrower` finds one of them and its next call finds the other', async () => {
     const { parts } = hostWith({ one: 100, two: 100 })
     assert.equal(await findGrower(parts, ['one', 'two']), 'one')
     const after = hostWith({ two: 100 })
     assert.equal(await findGrower(after.parts, ['two']), 'two')
   })
 
-  test('`findGrower` finds no sandbox if the host itself causes the growth, and all sandboxes continue', async () => {
+  test('if the host itself causes the growth, `findGrower` finds no sandbox and releases all of them', async () => {
     const { parts, held, everHeld } = hostWith({ busy: 0, other: 0 }, 200)
     assert.equal(await findGrower(parts, ['busy', 'other']), undefined)
     assert.equal(everHeld.size, 2)
     assert.equal(held.size, 0)
   })
 
-  test('`findGrower` freezes no sandbox once the growth has stopped', async () => {
+  test('`findGrower` freezes no sandbox if the growth has stopped', async () => {
     const { parts, everHeld } = hostWith({ busy: 0 })
     assert.equal(await findGrower(parts, ['busy']), undefined)
     assert.equal(everHeld.size, 0)
   })
 
-  test('`findGrower` does not blame a sandbox that only ran while the host itself grew', async () => {
+  test('`findGrower` does not blame a sandbox that was only running while the host’s own memory grew', async () => {
     const { parts, held } = hostWith({ busy: 0 })
     let bytes = 0
     let growths = 0
     let wasHeld = false
     const uncharged = () => bytes
-    // Memory grows without a sandbox as the cause: once before any sandbox is frozen, and once while the suspect runs alone.
+    // Memory grows twice without a sandbox as the cause: before any sandbox is frozen, and while the suspect runs alone.
     const wait = async () => {
       wasHeld ||= held.size > 0
       if (held.size === 0 && (!wasHeld || growths++ < 1)) bytes += 16 * MiB
@@ -96,7 +96,7 @@ suite('the experiment that finds the sandbox whose kernel memory grows', () => {
     assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy', 'attacker']), undefined)
   })
 
-  test('`findGrower` does not blame a sandbox whose memory is freed when it is frozen, and lets it continue', async () => {
+  test('`findGrower` does not blame a sandbox whose memory is freed when it is frozen, and releases it', async () => {
     const { parts, held, unreleased } = hostWith({ busy: 0 })
     let bytes = 0
     const wait = async () => {
@@ -113,7 +113,7 @@ suite('the experiment that finds the sandbox whose kernel memory grows', () => {
 })
 
 suite('how growth of kernel memory is divided among sandboxes', () => {
-  test('`Ledger` blames sandboxes for each growth by their kernel time in that period, most blamed first', () => {
+  test('`Ledger` divides each growth among sandboxes by their kernel time, and lists the most blamed first', () => {
     const ledger = new Ledger()
     ledger.note(
       0,

@@ -1,35 +1,37 @@
-// Finds the sandbox that makes the kernel's uncharged memory grow. First all suspects are frozen. Then each suspect runs alone
-// for a moment. Growth while all suspects are frozen has another cause. Growth while a single suspect runs is caused by that
-// suspect.
+// Finds the sandbox that makes the kernel's uncharged memory grow. First all suspects are frozen; if memory grows meanwhile, it
+// has another cause. Then each suspect runs alone for a moment; if memory grows meanwhile, that suspect is the cause.
 //
-// There are few suspects, and each is frozen for some hundred milliseconds. The experiment runs only while memory grows that no
-// limit counts, and ordinary programs do not cause that.
+// There are few suspects, and each is frozen for some hundred milliseconds. The experiment runs only if memory grows that no
+// limit counts. Ordinary programs do not cause such growth.
 const MiB = 1024 ** 2
 
 export type ExperimentParts = {
-  /** Bytes of kernel memory that no limit counts, at this moment. */
+  /** Returns the bytes of kernel memory that no limit counts, at this moment. */
   uncharged: () => number
   /**
-   * Freezes the sandbox until `release` aborts. Resolves with true once the sandbox is frozen, or with false if it cannot be
+   * Freezes a sandbox until `release` aborts. Resolves with true when the sandbox is frozen, or with false if it cannot be
    * frozen now.
    */
   holdStill: (sandboxId: string, release: AbortSignal) => Promise<boolean>
   delay: (ms: number) => Promise<unknown>
 }
 
-/** Growth in bytes that is large enough to be distinguished from other changes of the host's memory. */
+/** Growth in bytes that can be distinguished from other changes of the host's memory. */
 const tellingBytes = 8 * MiB
 const stepMs = 50
 const longestWindowMs = 2000
 /**
- * How often memory must grow while one sandbox runs alone. Growth with another cause may coincide with its run once, but hardly
+ * How often memory must grow while one sandbox runs alone. Another cause may make memory grow at that moment once, but hardly
  * three times.
  */
 const timesToGrow = 3
-/** Maximum time in ms during which suspects run alone, for all suspects together. */
+/** Maximum time in milliseconds for which suspects run alone, for all suspects together. */
 const longestMs = 4000
 
-/** Waits until memory has grown by `tellingBytes`. Returns how long that took; undefined if memory does not grow enough. */
+/**
+ * Waits until memory has grown by `tellingBytes`. Returns how many milliseconds that took. Undefined if memory does not grow
+ * that much within `windowMs`.
+ */
 const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: number): Promise<number | undefined> => {
   const before = uncharged()
   for (let ms = stepMs; ms <= windowMs; ms += stepMs) {
@@ -39,7 +41,7 @@ const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: numb
   return undefined
 }
 
-/** Waits while all suspects are frozen, and returns the uncharged bytes after that; undefined if memory grows nevertheless. */
+/** Waits while all suspects are frozen. Returns the uncharged bytes after that. Undefined if memory grows even then. */
 const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promise<number | undefined> => {
   const before = uncharged()
   await delay(ms)
@@ -48,8 +50,8 @@ const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promis
 }
 
 /**
- * Returns the sandbox that makes memory grow. `suspects` is ordered, most suspected first. Sandboxes that cannot be frozen now
- * are left out.
+ * Returns the sandbox that makes memory grow. `suspects`: the most suspected sandbox comes first. A suspect that cannot be
+ * frozen now is left out.
  */
 export const findGrower = async (parts: ExperimentParts, suspects: readonly string[]): Promise<string | undefined> => {
   const growsInMs = await awaitGrowth(parts, longestWindowMs)
@@ -72,15 +74,14 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
       for (; timesGrown < timesToGrow; timesGrown++) {
         holds.get(sandboxId)?.abort()
         const hasGrown = (await awaitGrowth(parts, 2 * windowMs)) !== undefined
-        // Freezes this sandbox again, so that the next suspect runs alone. The sandbox was released above, because each sandbox
-        // may be frozen by this function only once at a time.
+        // Freeze this sandbox again, so that the next suspect runs alone.
         if (!(await hold(sandboxId))) return undefined
         if (!hasGrown) break
         const before = settled
         settled = await settle(parts, windowMs)
         if (settled === undefined) return undefined
-        // The growth is no evidence if most of it is freed again once the sandbox is frozen. Busy programs allocate and free
-        // memory all the time.
+        // If most of the growth is freed when the sandbox is frozen, it proves nothing. Busy programs allocate and free memory
+        // all the time.
         if (settled - before < tellingBytes / 2) break
       }
       if (timesGrown === timesToGrow) return sandboxId

@@ -1,24 +1,25 @@
-// How much memory the kernel itself uses on this host, and how much of that is charged to control groups.
+// Reads how much memory the kernel itself uses on this host, and how much of it is charged to control groups.
 import { readFileSync } from 'node:fs'
 import { cgroupAt } from '../cgroup/cgroup.ts'
 import type { CgroupLayout } from '../cgroup/layout.ts'
 
 export type KernelMemory = {
-  /** Bytes that the kernel cannot free when memory is short. */
+  /** Bytes of the kernel that it cannot free when memory is short. */
   unreclaimable: number
-  /** Bytes of caches that the kernel can free. */
+  /** Bytes of caches that the kernel can free when memory is short. */
   reclaimable: number
-  /** Bytes that the host could still give to programs. */
+  /** Bytes that programs of this host could still get. */
   available: number
   total: number
 }
 
 /**
- * Parses `/proc/meminfo` (proc(5)). Unreclaimable is all memory that is neither free, nor on a list of pages (processes, files,
- * shared memory), nor a cache. Adding up the named lines (`SUnreclaim`, `KernelStack`, `PageTables` …) would miss pages that no
- * line counts, such as tables of poll(2) and socket buffers. Compressed swap is not counted: it belongs to programs, whose swap
- * is limited. A balloon is not counted: it belongs to the hypervisor. `MemFree` leaves out the free pages that each processor
- * keeps at hand, up to a GiB, so they are added.
+ * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is all memory that is not free, not on a list of pages (processes, files,
+ * shared memory) and not a cache. Adding up lines such as `SUnreclaim` and `PageTables` would miss pages that no line counts,
+ * for example tables of poll(2) and socket buffers.
+ *
+ * Two kinds of memory are not counted. Compressed swap belongs to programs, whose swap is limited. A balloon belongs to the
+ * hypervisor. `MemFree` lacks the free pages that each processor keeps, up to a GiB in total, so they are added.
  */
 export const parseKernelMemory = (
   meminfo: string,
@@ -39,10 +40,10 @@ export const parseKernelMemory = (
   }
 }
 
-/** Pages of compressed swap (zram, zswap), from `/proc/vmstat`. */
+/** Parses the number of pages of compressed swap (zram, zswap) from `/proc/vmstat`. */
 export const parseCompressedPages = (vmstat: string): number => Number(/^nr_zspages (\d+)$/m.exec(vmstat)?.[1] ?? 0)
 
-/** Free pages that each processor keeps for itself, from `/proc/zoneinfo`. */
+/** Parses the number of free pages that processors keep for themselves from `/proc/zoneinfo`. */
 export const parsePagesAtHand = (zoneinfo: string): number =>
   [...zoneinfo.matchAll(/^ +count: +(\d+)$/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
 
@@ -50,7 +51,7 @@ const pageBytes = Number(/^KernelPageSize: +(\d+) kB$/m.exec(readFileSync('/proc
 
 export const readKernelMemory = (): KernelMemory => {
   const meminfo = readFileSync('/proc/meminfo', 'utf8')
-  // `/proc/vmstat` is read only where there is swap: it is long, and most hosts have no swap.
+  // `/proc/vmstat` is long, so it is read only if the host has swap. Most hosts have none.
   const hasSwap = !/^SwapTotal:\s+0 kB$/m.test(meminfo)
   return parseKernelMemory(meminfo, {
     compressedBytes: hasSwap ? parseCompressedPages(readFileSync('/proc/vmstat', 'utf8')) * pageBytes : 0,
@@ -58,13 +59,13 @@ export const readKernelMemory = (): KernelMemory => {
   })
 }
 
-/** Pages that hold data waiting in TCP and UDP sockets, in all network namespaces, from `/proc/net/sockstat`. */
+/** Parses the number of pages with data in TCP and UDP sockets, of all network namespaces, from `/proc/net/sockstat`. */
 export const parseSocketPages = (sockstat: string): number =>
   [...sockstat.matchAll(/^(?:TCP|UDP): .*\bmem (\d+)$/gm)].reduce((sum, [, pages]) => sum + Number(pages), 0)
 
-/** Bytes that wait in the sockets of this host. Most of them belong to the host's own programs, for slow readers. */
+/** Bytes of data in the sockets of this host. Most of it belongs to the host's own programs, which wait for slow readers. */
 export const socketBytes = (): number => parseSocketPages(readFileSync('/proc/net/sockstat', 'utf8')) * pageBytes
 
-/** Memory that no limit counts: unreclaimable memory minus what is charged to control groups. */
+/** Bytes of kernel memory that no limit counts: unreclaimable memory, minus what is charged to control groups. */
 export const unchargedBytes = (layout: CgroupLayout, { unreclaimable }: KernelMemory): number =>
   unreclaimable - (cgroupAt(layout, '/').kernelMemory() ?? 0)

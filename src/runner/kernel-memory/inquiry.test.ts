@@ -5,10 +5,7 @@ import { type Finding, Inquiry } from './inquiry.ts'
 const MiB = 1024 ** 2
 const pauseMs = 30_000
 
-/**
- * Makes a fake host with two innocent sandboxes and an attacker. The attacker makes kernel memory grow by a number of MiB per
- * second.
- */
+/** Makes a fake host with two innocent sandboxes and an attacker, which makes kernel memory grow by `rate` MiB per second. */
 const hostWith = ({
   rate,
   isInSlabs = true,
@@ -67,7 +64,7 @@ suite('the inquiry into slow growth of kernel memory', () => {
     assert.deepEqual(await hostWith({ rate: () => 1, isInSlabs: false }).inquire(30), { grower: 'attacker' })
   })
 
-  test('`inquire` ends without freezing a sandbox if the growth does not continue', async () => {
+  test('`inquire` ends without freezing a sandbox if the growth that was noticed does not continue', async () => {
     const { inquire, holds } = hostWith({ rate: () => 0 })
     assert.equal(await inquire(2), 'over')
     assert.equal(holds(), 0)

@@ -1,18 +1,18 @@
-// Follows growth of uncharged memory that neither the socket tables nor an experiment could explain. While the growth continues,
-// a bout (trial.ts) runs from time to time. The inquiry ends when a sandbox is found, when growth stops, or when no sandbox is
-// the cause.
+// Investigates growth of uncharged memory for which neither the socket tables nor an experiment have found the sandbox. While
+// memory grows, it runs one bout (trial.ts) from time to time. It ends when a sandbox is found, when the growth stops, or when
+// no sandbox is the cause.
 import { findGrownSlabs, sumSlabs } from './slabs.ts'
 import { Trial, type TrialParts } from './trial.ts'
 
 export type InquiryParts = TrialParts & {
   slabs: () => ReadonlyMap<string, number>
-  /** Milliseconds of a monotonic clock. */
+  /** Returns the milliseconds of a clock that never goes back. */
   now: () => number
 }
 
-/** If memory grows more slowly than this part of the first growth rate, the growth counts as stopped. */
+/** If memory grows more slowly than this part of the speed at the beginning, the growth counts as stopped. */
 const leastPart = 1 / 4
-/** Maximum number of bouts of an inquiry. At the usual pace they take an hour and a half. */
+/** Maximum number of bouts of an inquiry. With the usual pauses they take an hour and a half. */
 const mostBouts = 200
 
 export type Finding = 'nothing yet' | 'over' | { grower: string }
@@ -24,14 +24,17 @@ export class Inquiry {
   #measured: { trial: Trial; bytes: () => number; before: number } | undefined
   #bouts = 0
 
-  /** `bytesPerSecond`: how fast memory grew when the growth was noticed. */
+  /** `bytesPerSecond`: how fast memory was growing when the growth was noticed. */
   constructor(parts: InquiryParts, bytesPerSecond: number) {
     this.#parts = parts
     this.#noticedBytesPerSecond = bytesPerSecond
     this.#begun = { at: parts.now(), whole: parts.uncharged(), slabs: parts.slabs() }
   }
 
-  /** Call this some time after the constructor and after each step, so that there is growth to measure. */
+  /**
+   * Runs the next bout if memory has grown. Call this some time after the constructor and after each step, so that there is
+   * growth to measure.
+   */
   async step(suspects: readonly string[]): Promise<Finding> {
     const seconds = (this.#parts.now() - this.#begun.at) / 1000
     this.#measured ??= this.#measure(seconds)
@@ -48,8 +51,8 @@ export class Inquiry {
   }
 
   /**
-   * Measures the kernel caches that grow, if there are any: their growth is measured more exactly than that of the whole
-   * memory.
+   * Chooses what is measured: if certain kernel caches grow, only those, because their growth can be measured more exactly than
+   * that of all memory.
    */
   #measure(seconds: number) {
     const { uncharged, slabs } = this.#parts

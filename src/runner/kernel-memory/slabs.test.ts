@@ -12,7 +12,7 @@ kmalloc-rnd-07-64  50  60     64   64    1 : tunables    0    0    0 : slabdata 
 `
 
 suite('slab caches of the kernel that are charged to no sandbox', () => {
-  test('`parseUnchargedSlabs` returns the kmalloc caches that no cgroup pays for, with their bytes in use', () => {
+  test('`parseUnchargedSlabs` returns the kmalloc caches that no cgroup is charged for, with their bytes', () => {
     const expected = [
       ['kmalloc-1k', 30 * 1024],
       ['kmalloc-rnd-07-64', 50 * 64],
@@ -20,7 +20,7 @@ suite('slab caches of the kernel that are charged to no sandbox', () => {
     assert.deepEqual([...parseUnchargedSlabs(slabinfo)], expected)
   })
 
-  test('`parseUnchargedSlabs` returns nothing if the kernel does not keep charged objects apart', () => {
+  test('`parseUnchargedSlabs` returns nothing if the kernel has no separate caches for charged objects', () => {
     assert.equal(parseUnchargedSlabs(slabinfo.replaceAll('kmalloc-cg', 'other')).size, 0)
   })
 
@@ -28,7 +28,7 @@ suite('slab caches of the kernel that are charged to no sandbox', () => {
     for (const [name, bytes] of readUnchargedSlabs()) assert.ok(bytes >= 0, name)
   })
 
-  test('`findGrownSlabs` names the fewest caches that make up at least half of the growth, or none', () => {
+  test('`findGrownSlabs` returns the fewest caches that explain at least half of the growth, or none', () => {
     const before = new Map([
       ['a', 100],
       ['b', 100],

@@ -1,8 +1,12 @@
-// The kernel's caches of plain kmalloc(9), which are never charged to a control group. Since Linux 5.14, charged objects have
-// separate caches (`kmalloc-cg-…`). These caches show slow growth much more exactly than the host's total memory.
+// Reads the kernel's caches for plain kmalloc(9), which no control group is charged for. Since Linux 5.14, charged objects have
+// caches of their own (`kmalloc-cg-…`). Slow growth can be measured in these caches much more exactly than in the host's total
+// memory.
 import { readFileSync } from 'node:fs'
 
-/** Bytes in use by cache, from `/proc/slabinfo` (slabinfo(5)). Empty if charged objects share the caches. */
+/**
+ * Parses the bytes in use of each cache from `/proc/slabinfo` (slabinfo(5)). Empty if the kernel has no separate caches for
+ * charged objects.
+ */
 export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
   if (!/^kmalloc-cg-/m.test(slabinfo)) return new Map()
   const caches = slabinfo.matchAll(/^(kmalloc-(?:rnd-\d+-)?\d+k?) +(\d+) +\d+ +(\d+) /gm)
@@ -11,10 +15,10 @@ export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
 
 export const readUnchargedSlabs = (): Map<string, number> => parseUnchargedSlabs(readFileSync('/proc/slabinfo', 'utf8'))
 
-/** A cache with a smaller part of the growth is ignored: such a cache would make the measurement less exact. */
+/** A cache with a smaller part of the growth than this is ignored, because it would make the measurement less exact. */
 const leastPart = 1 / 8
 
-/** The caches that together grew by at least half of `expectedBytes`. Empty if they grew less. */
+/** Returns the caches that together have grown by at least half of `expectedBytes`. Empty if there are none. */
 export const findGrownSlabs = (
   before: ReadonlyMap<string, number>,
   after: ReadonlyMap<string, number>,

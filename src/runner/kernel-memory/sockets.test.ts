@@ -10,7 +10,7 @@ import {
 } from './sockets.ts'
 
 suite('sockets whose memory is charged to no sandbox', () => {
-  test('`parseNetlinkBytes` counts unread netlink messages, and requests whose answer is unread', () => {
+  test('`parseNetlinkBytes` counts unread netlink messages, and requests whose answers nobody has read', () => {
     const [names = '', line = ''] = [
       'sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode',
       '0000000000000000 0   4711       00000000 157696   212992   1     2        0        28',
@@ -29,7 +29,7 @@ suite('sockets whose memory is charged to no sandbox', () => {
     )
   })
 
-  test('`parseUnsentBytes` counts unsent UDP data, and not received UDP data', () => {
+  test('`parseUnsentBytes` counts UDP data that was not sent yet, but not UDP data that was received', () => {
     const names = '   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode'
     const line =
       '13771: 00000000:BA73 00000000:0000 07 0000EDA0:0002C8C8 00:00000000 00000000     0        0 7657429 2 0 0'

@@ -1,24 +1,27 @@
-// Reads from the kernel's socket tables how much uncharged memory a sandbox's sockets hold: messages in netlink sockets, TCP
-// connections that were not accepted, and datagrams that were begun but not sent (`MSG_MORE`).
+// Reads from the kernel's socket tables how much memory a sandbox's sockets take that no limit counts. Such memory is in netlink
+// sockets with unread messages, in TCP connections that were not accepted, and in datagrams that were begun but not sent
+// (`MSG_MORE`).
 import { open, readFile } from 'node:fs/promises'
 
 export type FullSockets = 'netlink sockets' | 'unaccepted connections' | 'unsent datagrams'
 
-/** The limit of uncharged bytes in a sandbox's sockets. Ordinary programs have far less. */
+/** Maximum number of bytes that a sandbox's sockets may take uncounted. Ordinary programs need far less. */
 export const mostSocketBytes = 64 * 1024 ** 2
 
-/** Bytes of a connection that waits to be accepted: the socket and its request, which the kernel charges to nobody. */
+/** Bytes of a connection that was not accepted yet: its socket and its request, which no control group is charged for. */
 const connectionBytes = 3 * 1024
 
 /**
- * A sandbox with fewer sockets than this is not examined, because reading its table walks the table of the whole host. About half
- * of these few sockets can be waiting connections of at most 8 MiB each: twice `net.core.rmem_max`.
+ * If a sandbox has fewer sockets than this, its tables are not read, because reading them takes as long as reading those of the
+ * whole host. About half of these few sockets can be waiting connections, which take at most 8 MiB each: twice
+ * `net.core.rmem_max`.
  */
 const fewSockets = 16
 
 /**
- * Bytes of one line of `net/netlink`: unread messages (`Rmem`), and sent data that is still kept (`Wmem`), such as a long request
- * whose answer nobody reads. The first line has column names and counts as 0.
+ * Parses the bytes in a line of `net/netlink`: messages that were not read (`Rmem`), and data that was sent and is still kept
+ * (`Wmem`). An example of the latter is a long request whose answer nobody reads. The first line has the names of the columns
+ * and counts as 0.
  */
 export const parseNetlinkBytes = (line: string): number => {
   const [, , , , received, sent] = line.trim().split(/\s+/)
@@ -26,14 +29,18 @@ export const parseNetlinkBytes = (line: string): number => {
 }
 
 /**
- * Number of TCP and UDP sockets of one network namespace, from `net/sockstat` or `net/sockstat6`. These files are cheap to read.
+ * Parses the number of TCP and UDP sockets of a network namespace from `net/sockstat` or `net/sockstat6`. Reading these files
+ * takes little time.
  */
 export const parseSocketCount = (sockstat: string): number =>
   [...sockstat.matchAll(/^(?:TCP|UDP)6?: inuse (\d+)/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
 
 type Queues = { state: string; inode: string; sent: number; received: number }
 
-/** Parses a line of `net/tcp`, `net/udp` or `net/tcp6`, `net/udp6`. Undefined for the first line, which has column names. */
+/**
+ * Parses a line of `net/tcp`, `net/udp`, `net/tcp6` or `net/udp6`. Undefined for the first line, which has the names of the
+ * columns.
+ */
 const parseQueues = (line: string): Queues | undefined => {
   const [, , , state = '', queues = '', , , , , inode = ''] = line.trim().split(/\s+/)
   const [, sent, received] = /^([0-9A-F]+):([0-9A-F]+)$/.exec(queues) ?? []
@@ -42,8 +49,8 @@ const parseQueues = (line: string): Queues | undefined => {
 }
 
 /**
- * Bytes of a connection (established, or closed by its peer) that no process has: its inode is 0. Received data is charged to
- * nobody until the connection is accepted.
+ * Parses the received bytes of a connection that no process has accepted: its inode is 0, and it is established or closed by the
+ * other side. No control group is charged for these bytes until a process accepts the connection.
  */
 export const parseUnacceptedBytes = (line: string): number => {
   const socket = parseQueues(line)
@@ -51,10 +58,12 @@ export const parseUnacceptedBytes = (line: string): number => {
   return connectionBytes + socket.sent + socket.received
 }
 
-/** Data that a UDP socket has received is charged to its sandbox; data that is yet to be sent is not. */
+/**
+ * Parses the bytes that a UDP socket has not sent yet. Data that it has received is charged to its sandbox and does not count.
+ */
 export const parseUnsentBytes = (line: string): number => parseQueues(line)?.sent ?? 0
 
-/** Adds up the bytes of the lines. Stops once the sum exceeds `most`, because the table may be long. */
+/** Adds up the bytes of all lines of a file. Stops when the sum exceeds `most`, because the file may be long. */
 const sumLines = async (path: string, most: number, bytesOf: (line: string) => number): Promise<number> => {
   await using file = await open(path)
   let bytes = 0
@@ -65,14 +74,17 @@ const sumLines = async (path: string, most: number, bytesOf: (line: string) => n
   return bytes
 }
 
-/** Returns `none` on a kernel without IPv6, because such a kernel has no IPv6 tables. */
+/** Returns `none` if the file does not exist, because a kernel without IPv6 has no tables for it. */
 const ofIPv6 = async <T>(read: Promise<T>, none: T): Promise<T> =>
   read.catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return none
     throw error
   })
 
-/** Returns which kind of socket holds too much, in the sandbox whose first process is `pid`. Throws if the sandbox has ended. */
+/**
+ * Finds out which kind of socket takes too much memory in a sandbox. `pid`: the sandbox's first process. Throws if the sandbox
+ * has ended.
+ */
 export const findFullSockets = async (pid: number, most = mostSocketBytes): Promise<FullSockets | undefined> => {
   const table = (name: string) => `/proc/${pid}/net/${name}`
   const isMore = async (name: string, bytesOf: (line: string) => number) => {

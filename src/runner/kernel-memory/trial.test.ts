@@ -4,7 +4,7 @@ import { Trial } from './trial.ts'
 
 const MiB = 1024 ** 2
 
-/** A random generator that returns the same numbers in each run. */
+/** Returns a random generator that yields the same numbers in each run of the test. */
 const chance = () => {
   let state = 42
   return () => {
@@ -14,9 +14,9 @@ const chance = () => {
 }
 
 /**
- * A fake host. Each sandbox in `rates` leaves this many MiB in the kernel for each second that it runs; `host` MiB per second
- * grow all the time. Each running sandbox uses another `comesAndGoes` MiB for a while, and each measurement is wrong by at most
- * `noise` MiB.
+ * A fake host. Each sandbox in `rates` leaves this many MiB in the kernel per second for which it runs. The host itself adds
+ * `host` MiB per second. Each running sandbox uses a further `comesAndGoes` MiB for a while. Each measurement is wrong by at
+ * most `noise` MiB.
  */
 const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, noise = 0.1, canHold = true } = {}) => {
   const held = new Set<string>()
@@ -38,7 +38,7 @@ const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, n
   }
   const trial = new Trial(parts)
   const total = Object.values(rates).reduce((sum, rate) => sum + rate, host) * MiB
-  /** Runs at most `bouts` bouts. Returns the sandbox that is found, and after how many bouts. */
+  /** Runs at most `bouts` bouts. Returns the sandbox that was found, and the number of bouts that this took. */
   const findIn = async (bouts: number): Promise<{ grower?: string; after: number }> => {
     for (let after = 1; after <= bouts; after++) {
       await trial.bout(Object.keys(rates), total)
@@ -74,7 +74,7 @@ suite('the trial that finds a sandbox whose kernel memory grows slowly', () => {
     assert.equal((await hostWith({ ...innocents(6), [other]: 1 }).findIn(60)).grower, other)
   })
 
-  test('if the host itself causes the growth, a trial finds no sandbox, and says so after 12 rounds', async () => {
+  test('if the host itself causes the growth, a trial finds no sandbox, and says so after 12 bouts', async () => {
     const { trial, findIn } = hostWith(innocents(5), { host: 2, comesAndGoes: 5 })
     assert.equal((await findIn(11)).grower, undefined)
     assert.equal(trial.isNobodys, false)
@@ -82,12 +82,12 @@ suite('the trial that finds a sandbox whose kernel memory grows slowly', () => {
     assert.equal(trial.isNobodys, true)
   })
 
-  test('a trial does not blame a sandbox with a small share of the growth', async () => {
+  test('a trial does not blame a sandbox that causes only a small part of the growth', async () => {
     const { findIn } = hostWith({ ...innocents(3), little: 0.3 }, { host: 4, noise: 0.05 })
     assert.equal((await findIn(60)).grower, undefined)
   })
 
-  test('a trial finds no sandbox if nothing grows, however long it takes', async () => {
+  test('if nothing grows, a trial finds no sandbox, however long it runs', async () => {
     const { findIn } = hostWith(innocents(10), { comesAndGoes: 20, noise: 2 })
     assert.equal((await findIn(100)).grower, undefined)
   })

@@ -1,35 +1,42 @@
-// Finds the sandbox that causes growth too slow for the experiment (experiment.ts), by many short bouts over minutes.
+// Finds the sandbox that makes memory grow too slowly for the experiment (experiment.ts), by many short bouts over several
+// minutes.
 //
-// In a bout all suspects are frozen; then one group runs for a moment, and then another group. Only memory that is still kept
-// after all are frozen again counts, because busy programs allocate and free memory all the time. Three questions follow each
-// other:
-// 1. Does memory grow more while all run than while none runs? If not, no sandbox is the cause.
-// 2. The suspects are split into random halves, anew in each bout. Which suspect's halves grow more than the others?
-// 3. Does memory grow more while that suspect runs alone than while none runs? This decides.
+// In a bout all suspects are frozen; then one group of them runs for a moment, and then another group. Only growth that remains
+// after all are frozen again counts, because busy programs allocate and free memory all the time. The bouts answer three
+// questions:
+//
+// 1. Does memory grow more while all suspects run than while none runs? If not, no sandbox is the cause.
+//
+// 2. In each bout the suspects are split into two random halves. Which suspect is most often in the half that grows more?
+//
+// 3. Does memory grow more while that suspect runs alone than while none runs? If so, it is the cause.
 import type { ExperimentParts } from './experiment.ts'
 
 export type TrialParts = ExperimentParts & {
-  /** How long a group runs, in milliseconds. */
+  /** How long each group runs in a bout, in milliseconds. */
   runMs: number
   random?: () => number
 }
 
-/** Pause after which the kernel has freed, and counted, memory that it frees late. */
+/** Pause in milliseconds before a measurement, in which the kernel frees and counts memory that it frees late. */
 const settleMs = 150
-/** Maximum number of suspects that are frozen at the same time. If there are more, each bout picks a random selection. */
+/**
+ * Maximum number of suspects that are frozen at the same time. If there are more suspects, each bout chooses some of them at
+ * random.
+ */
 const mostHeld = 64
-/** The least error that a measurement is assumed to have, even if a few measurements agree. */
+/** Minimum error in bytes that a measurement is assumed to have, even if the measurements so far agree. */
 const leastError = 32 * 1024
-/** After this many bouts, growth that does not depend on any sandbox is attributed to the host. */
+/** If after this many bouts the growth does not depend on the sandboxes, it is attributed to the host. */
 const boutsForAll = 12
-/** A suspect is dropped after it ran alone in this many bouts and was not proven guilty. */
+/** A suspect that has run alone in this many bouts without proof is dropped. */
 const boutsAlone = 30
-/** A sandbox is guilty if it causes at least this part of the growth. */
+/** A sandbox is the cause only if it makes at least this part of the growth. */
 const leastShare = 1 / 3
-/** A measurement with more than this many times the expected growth is ignored, because it must have another cause. */
+/** A measurement of more than the expected growth times this factor is ignored, because it must have another cause. */
 const mostTimesExpected = 8
 
-/** Measured differences in bytes: how much more memory grew with the suspects running than without. */
+/** Differences in bytes between measurements: how much more memory has grown while one group ran than while the other ran. */
 class Differences {
   count = 0
   #sum = 0
@@ -53,7 +60,7 @@ class Differences {
 
 export class Trial {
   readonly #parts: TrialParts
-  /** Expected growth in bytes while all suspects run once. */
+  /** Growth in bytes that is expected while all suspects run once. */
   #expected = Number.POSITIVE_INFINITY
   readonly #all = new Differences()
   readonly #halves = new Map<string, Differences>()
@@ -63,14 +70,14 @@ export class Trial {
     this.#parts = parts
   }
 
-  /** Whether memory grows independently of the sandboxes. */
+  /** Whether the growth does not depend on the sandboxes. */
   get isNobodys(): boolean {
     return this.#all.count >= boutsForAll && this.#certaintyOf(this.#all) < 3
   }
 
   /**
-   * Returns how many standard errors the mean is above 0. The error is estimated from all differences together, because a few
-   * differences of one sandbox may agree by chance.
+   * Returns by how many standard errors the mean is above 0. The error is computed from the differences of all sandboxes,
+   * because a few differences of one sandbox may agree by chance.
    */
   #certaintyOf(differences: Differences): number {
     const { count, mean, scatter } = differences
@@ -81,7 +88,7 @@ export class Trial {
     return mean / Math.sqrt(Math.max(leastError ** 2, common, scatter / (count - 1)) / count)
   }
 
-  /** The sandbox that causes the growth, once that is proven. */
+  /** The sandbox that makes memory grow. Undefined until that is proven. */
   get grower(): string | undefined {
     const isGuilty = (one: Differences) =>
       one.count >= 5 && one.mean >= this.#expected * leastShare && this.#certaintyOf(one) >= 6
@@ -93,7 +100,7 @@ export class Trial {
     this.#alone.delete(sandboxId)
   }
 
-  /** Runs one bout with the suspects. `bytesPerSecond`: how fast memory has grown since the first bout. */
+  /** Runs one bout. `bytesPerSecond`: how fast memory has been growing since the first bout. */
   async bout(suspects: readonly string[], bytesPerSecond: number): Promise<void> {
     this.#expected = (bytesPerSecond * this.#parts.runMs) / 1000
     const chosen = this.#shuffled(suspects).slice(0, mostHeld)
@@ -114,7 +121,7 @@ export class Trial {
     })
   }
 
-  /** The most suspected sandbox, once there are enough bouts that its suspicion is unlikely to be chance. */
+  /** Returns the most suspected sandbox. Undefined while there are so few bouts that the suspicion may be chance. */
   #leader(suspects: readonly string[]): string | undefined {
     if (suspects.length === 1) return suspects[0]
     const leastCount = Math.ceil(Math.log2(suspects.length)) + 2
@@ -142,8 +149,8 @@ export class Trial {
   }
 
   /**
-   * Measures how much more memory is kept after group `one` ran than after group `other` ran. Sandboxes that cannot be frozen
-   * now are left out. If no sandbox of a group can be frozen, the bout has no result.
+   * Measures how much more memory remains in use after the group `one` has run than after the group `other` has run. Sandboxes
+   * that cannot be frozen now are left out. If that leaves a group empty, the bout has no result.
    */
   async #compare(
     all: readonly string[],
@@ -153,7 +160,7 @@ export class Trial {
   ): Promise<void> {
     const { holdStill, uncharged, delay, runMs, random = Math.random } = this.#parts
     const holds = new Map<string, AbortController>()
-    /** Returns the sandboxes that could be frozen. */
+    /** Freezes these sandboxes. Returns those that could be frozen. */
     const hold = async (sandboxIds: readonly string[]): Promise<string[]> => {
       const areStill = sandboxIds.map(async (sandboxId) => {
         const release = new AbortController()
@@ -164,8 +171,8 @@ export class Trial {
       return sandboxIds.filter((_, index) => answers[index])
     }
     /**
-     * Lets sandboxes run for a while. Returns how much more memory is in use after they were frozen again; undefined if not all
-     * of them could be frozen.
+     * Lets these sandboxes run for a while and freezes them again. Returns how much more memory is in use than before. Undefined
+     * if not all of them could be frozen again.
      */
     const kept = async (sandboxIds: readonly string[]): Promise<number | undefined> => {
       const before = uncharged()
@@ -180,7 +187,8 @@ export class Trial {
       const groups = [one, other].map((group) => group.filter((sandboxId) => still.has(sandboxId)))
       if (groups[0]!.length === 0 || (other.length > 0 && groups[1]!.length === 0)) return
       await delay(settleMs)
-      // The order is random: memory of the first group that is freed late must not always count for the second.
+      // Which group runs first is random. Memory that the first group frees late is measured with the second group, and this
+      // must not always affect the same group.
       const isReversed = random() < 0.5
       if (isReversed) groups.reverse()
       const [first, second] = [await kept(groups[0]!), await kept(groups[1]!)]

@@ -1,10 +1,11 @@
-// Finds a sandbox that fills the kernel's own memory with objects that no limit counts. The caller ends that sandbox before the
-// host runs out of memory.
+// Finds a sandbox that fills the kernel's own memory with objects that no limit counts. The caller then ends that sandbox before
+// the host runs out of memory.
 //
-// Twice a second two small files of the host are read, whatever the number of sandboxes. Sandboxes are examined only while
-// uncharged memory grows: first by the socket tables, which are exact (sockets.ts), then by an experiment (experiment.ts). Slower
-// growth is followed by an inquiry over minutes (inquiry.ts), which is faster when the host is short of memory. No sandbox is
-// ended without evidence. Objects that have other bounds: docs/reference/kernel-memory.md.
+// Twice a second two small files of the host are read, however many sandboxes there are. Sandboxes are examined only while
+// uncharged memory grows. First their socket tables are read, which are exact (sockets.ts). Then an experiment is made
+// (experiment.ts). Slower growth is followed by an inquiry over minutes (inquiry.ts), which is faster if the host is short of
+// memory. No sandbox is ended without evidence. Other limits protect the host from further kinds of objects:
+// docs/reference/kernel-memory.md.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
@@ -21,31 +22,31 @@ import { type FullSockets, findFullSockets } from './sockets.ts'
 
 const MiB = 1024 ** 2
 const everySeconds = 0.5
-/** While no memory grows, the kernel time of each sandbox is read only at every 20th check. */
+/** While memory does not grow, the kernel time of the sandboxes is read only at every 20th check. */
 const quietLooks = 20
 
 const standardBounds = {
-  /** Sandboxes are examined once uncharged memory has grown by this much. */
+  /** Growth of uncharged memory, in bytes, after which the sandboxes are examined. */
   grownBytes: 128 * MiB,
-  /** Growth between two looks that is attributed to the sandboxes that ran. */
+  /** Growth between two checks, in bytes, after which it is divided among the sandboxes that ran meanwhile. */
   blamedBytes: 16 * MiB,
-  /** Pause between the steps of an inquiry, in milliseconds, unless the host is short of memory. */
+  /** Pause in milliseconds between the steps of an inquiry, if the host is not short of memory. */
   pauseMs: 30_000,
-  /** How long a group of sandboxes runs in a bout of an inquiry, in milliseconds. */
+  /** How long a group of sandboxes runs in each bout of an inquiry, in milliseconds. */
   runMs: 750,
 }
 
-/** Pause between the steps of an inquiry while the host is short of memory: long enough to see some growth. */
+/** Pause in milliseconds between the steps of an inquiry if the host is short of memory. It is long enough to measure growth. */
 const shortPauseMs = 2000
 
-/** Number of sandboxes whose kernel time is read in one turn of the event loop. The limit keeps other requests from waiting. */
+/** Number of sandboxes whose kernel time is read in one turn of the event loop. With more, other requests would have to wait. */
 const atOnce = 50
 
 export type Evidence = FullSockets | 'growth'
 
 export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
   layout: CgroupLayout
-  /** Called when a sandbox has too much uncharged memory, and repeatedly as long as that is true. */
+  /** Called if a sandbox takes too much uncharged memory, and again as long as it does. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   log: Logger
   bounds?: Partial<typeof standardBounds>
@@ -59,11 +60,11 @@ export class KernelMemoryWatch {
   readonly #bounds: typeof standardBounds
   readonly #ledger = new Ledger()
   readonly #stop: () => void
-  /** The lowest uncharged memory since the last search that found no sandbox. */
+  /** The lowest uncharged memory, in bytes, since the last search. Growth is measured from here. */
   #base = Number.POSITIVE_INFINITY
   #baseAt = performance.now()
   #inquiry: Inquiry | undefined
-  /** Time of the inquiry's last step; before the first step, the time at which the inquiry began. */
+  /** Time of the inquiry's last step, or of its beginning if it has made no step. */
   #inquiredAt = 0
   #noted = Number.POSITIVE_INFINITY
   #looksSinceNote = quietLooks
@@ -151,8 +152,8 @@ export class KernelMemoryWatch {
   }
 
   /**
-   * Uncharged memory without socket data. Slow readers of a sandbox's output fill the gate's sockets, not the sandbox's own; the
-   * sandbox's own sockets are bounded, or were examined before.
+   * Returns the uncharged memory without data in sockets. If a caller reads a sandbox's output slowly, the data waits in sockets
+   * of the gate, not of the sandbox. The sandbox's own sockets have a limit or were examined before.
    */
   #ownUncharged() {
     return this.#uncharged() - socketBytes()
@@ -172,10 +173,10 @@ export class KernelMemoryWatch {
     this.#looksSinceNote = 0
   }
 
-  /** Returns whether a sandbox was found. */
+  /** Looks for the sandbox that makes memory grow. Returns whether one was found. */
   async #find(grown: number): Promise<boolean> {
     if (await this.#findFullSockets()) return true
-    // A sandbox that used no kernel time cannot have allocated kernel memory.
+    // Only sandboxes that have used kernel time are suspects, because no other can have allocated kernel memory.
     const suspects = this.#ledger.suspects()
     const grower = await findGrower(
       { uncharged: () => this.#ownUncharged(), holdStill: this.#parts.holdStill, delay },
@@ -189,7 +190,7 @@ export class KernelMemoryWatch {
     let isFound = false
     for (const [sandboxId, { init }] of [...this.#watched]) {
       if (++looked % atOnce === 0) await new Promise(setImmediate)
-      // Ignore the error of a sandbox that has ended.
+      // An error is ignored, because it means that the sandbox has ended.
       const kind = await findFullSockets(init.pid).catch(() => undefined)
       if (kind !== undefined) isFound = this.#tell(sandboxId, kind)
     }

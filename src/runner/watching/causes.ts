@@ -1,4 +1,5 @@
-// Why a sandbox ended by itself, or why a process in it was killed, as a sentence for users. The facts come from the kernel.
+// Finds out why a sandbox ended by itself, or why a process in it was killed, and makes a sentence for users. The facts come
+// from the kernel.
 
 import type { Evidence } from '#src/runner/kernel-memory/watch.ts'
 import type { Run } from '#src/runner/machine/journal.ts'
@@ -9,8 +10,8 @@ import { kernelWordOf } from './kernel-log.ts'
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 
 /**
- * Finds out why a sandbox ended. Processes inside cannot have ended PID 1: the kernel drops their signals to it, and the filter
- * forbids setting its limits.
+ * Finds out why a sandbox ended. Programs in the sandbox cannot have killed its PID 1: the kernel drops their signals to it, and
+ * the system call filter forbids changing its limits.
  */
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }
@@ -37,13 +38,13 @@ const tooMuch: Record<Evidence, string> = {
   growth: 'It filled the kernel’s memory with objects that no limit counts',
 }
 
-/** Cause for a sandbox that the runner ended itself (kernel-memory/watch.ts). */
+/** The cause for a sandbox that the runner has ended because it filled kernel memory (kernel-memory/watch.ts). */
 export const causeOfTooMuch = (evidence: Evidence): Cause => ({
   signal: 'SIGKILL',
   detail: `${tooMuch[evidence]}, so it was ended.`,
 })
 
-/** Cause for processes that were killed because memory ran out, in a sandbox that keeps running. */
+/** The cause to report if processes were killed because memory ran out, while the sandbox keeps running. */
 export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
   oomKilled: true,
   signal: 'SIGKILL',
@@ -53,7 +54,7 @@ export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
       : `It ran out of memory ${limit(memoryGiB)}, and ${kills} processes were killed for it.`,
 })
 
-/** Cause for a sandbox that keeps running and has reached its limit of processes. */
+/** The cause to report if a sandbox that keeps running has reached its limit of processes. */
 export const causeOfRefusals = (most: number): Cause => ({
   detail: `It has as many processes and threads as it may (limit ${most}), and could not start another.`,
 })

@@ -5,7 +5,7 @@ import { findKernelWord } from './kernel-log.ts'
 const init = { pid: 812, startTime: '150000' }
 
 suite('the kernel log about a process that has ended', () => {
-  test('`findKernelWord` returns "out of memory" for a process killed in its cgroup or on the whole host', () => {
+  test('`findKernelWord` returns "out of memory" if the kernel killed the process for want of memory', () => {
     const words = 'total-vm:4kB, anon-rss:2kB, UID:165536 oom_score_adj:0'
     for (const text of ['Memory cgroup out of memory: Killed process 812', 'Out of memory: Killed process 812'])
       assert.equal(findKernelWord(`[ 1600.000001] ${text} (agent) ${words}\n`, init), 'out of memory')
@@ -16,7 +16,7 @@ suite('the kernel log about a process that has ended', () => {
     assert.equal(findKernelWord('[ 1600.1] traps: agent[812] general protection fault ip:0', init), 'crashed')
   })
 
-  test('`findKernelWord` ignores other processes, and an earlier process with the same number', () => {
+  test('`findKernelWord` ignores lines about other processes, and about an earlier process with the same id', () => {
     const killed = (pid: number, name = 'agent') =>
       `Memory cgroup out of memory: Killed process ${pid} (${name}) total-vm:1kB`
     assert.equal(findKernelWord(`[ 1600.1] ${killed(8120)}\n[ 1600.2] ${killed(81)}`, init), undefined)

@@ -1,5 +1,6 @@
-// Checks each running or paused sandbox at intervals: whether its first process lives, and how much uncounted kernel memory
-// it takes. Updates the memory use that the sandbox sees, and measures its use. A stopped sandbox costs nothing.
+// Checks each running or paused sandbox at intervals: whether its first process is alive, and how much kernel memory it takes
+// that no limit counts. Measures its resource use, and updates the memory use that the sandbox itself sees. A stopped sandbox is
+// not checked.
 
 import type { ExperimentParts } from '#src/runner/kernel-memory/experiment.ts'
 import { type Evidence, KernelMemoryWatch } from '#src/runner/kernel-memory/watch.ts'
@@ -18,13 +19,13 @@ import { Watch } from './watch.ts'
 type Listeners = {
   /** Called once, when the first process of a sandbox has ended. */
   onEnd: (sandboxId: string) => void
-  /** Called when a sandbox fills kernel memory that no limit counts, and repeatedly as long as that is true. */
+  /** Called if a sandbox fills kernel memory that no limit counts, and again as long as it does. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   holdStill: ExperimentParts['holdStill']
-  /** Called when processes were killed because memory ran out. If the function returns false, it is called again later. */
+  /** Called if processes were killed because memory ran out. If it returns false, it is called again later. */
   onKills: (sandboxId: string, kills: number) => boolean
   /**
-   * Called when processes could not be started because the limit was reached. If the function returns false, it is called again
+   * Called if new processes were refused because the limit of processes was reached. If it returns false, it is called again
    * later.
    */
   onRefusals: (sandboxId: string, refusals: number) => boolean
@@ -57,7 +58,7 @@ export class Lookouts {
     })
   }
 
-  /** Starts all checks of a sandbox, or updates them after its limits may have changed. */
+  /** Starts all checks of a sandbox. Called again when its limits may have changed. */
   begin(sandboxId: string, { memoryGiB }: Assignment, { init }: Running) {
     this.awaitEnd(sandboxId, init)
     this.#kernelMemory.add(sandboxId, { init, cgroup: cgroupOf(this.#machine, sandboxId) })
@@ -70,7 +71,7 @@ export class Lookouts {
   }
 
   /**
-   * Starts watching for the end of the sandbox's first process. Its end is reported within a second, again if it was reported
+   * Starts to check whether the sandbox's first process has ended. Its end is reported within a second, even if it was reported
    * before.
    */
   awaitEnd(sandboxId: string, init: Init) {
@@ -87,7 +88,7 @@ export class Lookouts {
     this.#refusals.remove(sandboxId)
   }
 
-  /** Returns how many processes of the sandbox the kernel has killed for lack of memory since the sandbox's start, and when. */
+  /** Returns how many processes of the sandbox the kernel has killed since its start because memory ran out, and when. */
   memoryKills(sandboxId: string): MemoryKillsHere {
     const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
     this.#memoryKills.look(sandboxId, count)

@@ -1,13 +1,13 @@
-// Records when processes of a sandbox were killed because memory ran out. The kernel only counts kills, so the count is read
-// often: every two seconds, and whenever a command begins or ends. If two reads have different counts, a process was killed
-// between them. The record lasts while the sandbox and this runner run.
+// Records when processes of a sandbox were killed because memory ran out. The kernel only has a counter of such kills. It is
+// read every two seconds, and whenever a command begins or ends. If two readings differ, a process was killed between them. The
+// record exists while both the sandbox and this runner run.
 
-/** Milliseconds since 1970. */
+/** A period, in milliseconds since 1970. */
 type Span = { after: number; until: number }
 
 type Entry = { kills: number; lookedAt: number; spans: Span[] }
 
-/** Maximum number of spans that are kept per sandbox. Above it the oldest are dropped. */
+/** Maximum number of periods that are kept per sandbox. Above it, the oldest are dropped. */
 const mostSpans = 64
 
 export class MemoryKills {
@@ -18,7 +18,7 @@ export class MemoryKills {
     this.#now = now
   }
 
-  /** Records one read of the kernel's count. `kills`: the count at this moment. */
+  /** Records a reading of the kernel's counter, which is `kills` at this moment. */
   look(sandboxId: string, kills: number): void {
     const now = this.#now()
     const entry = this.#entries.get(sandboxId)
@@ -31,7 +31,7 @@ export class MemoryKills {
     entry.lookedAt = now
   }
 
-  /** Returns spans of time. In each span at least one process was killed. */
+  /** Returns the periods in each of which at least one process was killed. */
   spans(sandboxId: string): readonly Span[] {
     return this.#entries.get(sandboxId)?.spans ?? []
   }

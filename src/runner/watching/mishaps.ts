@@ -1,6 +1,6 @@
-// Reports one kind of mishap in sandboxes that keep running, such as processes killed because memory ran out. The first
-// mishap is reported immediately, later mishaps together after a while. So a sandbox with mishaps in a loop does not fill its
-// timeline. A report that fails is repeated.
+// Reports one kind of mishap in sandboxes that keep running, for example processes that were killed because memory ran out. The
+// first mishap is reported immediately, and further ones together after a while. A sandbox with many mishaps therefore does not
+// fill its timeline. A failed report is repeated.
 const quietMs = 10 * 60_000
 const againMs = 2_000
 
@@ -10,12 +10,12 @@ export class Mishaps {
   readonly #entries = new Map<string, Entry>()
   readonly #tell: (sandboxId: string, count: number) => boolean
 
-  /** `tell` returns whether the report succeeded. */
+  /** `tell` sends a report with the number of mishaps. It returns whether it succeeded. */
   constructor(tell: (sandboxId: string, count: number) => boolean) {
     this.#tell = tell
   }
 
-  /** Counts further mishaps of a sandbox. */
+  /** Adds to the number of mishaps of a sandbox. */
   add(sandboxId: string, count: number) {
     const entry = this.#entries.get(sandboxId)
     if (entry) entry.count += count

@@ -1,10 +1,13 @@
-// Notices sandboxes whose first process has ended by itself. The runner is not the parent of these processes, and Node has no
-// pidfd. So each process is checked once a second, by reading one small file.
+// Notices when the first process of a sandbox has ended by itself. The runner is not the parent of these processes, and Node
+// does not support pidfd. Therefore each process is checked once a second, by reading one small file.
 import { isAlive } from '#src/kit/process-identity.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
 
 const intervalMs = 1_000
-/** Number of checks in one turn of the event loop. One check takes some microseconds, so requests are not delayed noticeably. */
+/**
+ * Number of processes that are checked in one turn of the event loop. A check takes some microseconds, so requests are hardly
+ * delayed.
+ */
 const atOnce = 200
 
 export class Watch {
@@ -13,7 +16,7 @@ export class Watch {
   readonly #timer: NodeJS.Timeout
   #isLooking = false
 
-  /** `onEnd` is called once. The sandbox is no longer watched after that. */
+  /** `onEnd` is called once for each sandbox that has ended. The sandbox is not checked any more after that. */
   constructor(onEnd: (sandboxId: string) => void) {
     this.#onEnd = onEnd
     this.#timer = setInterval(() => void this.#look(), intervalMs).unref()

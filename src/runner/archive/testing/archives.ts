@@ -1,4 +1,4 @@
-// For tests of archives: expected failures, and what a store holds.
+// For tests of archives: checks of expected errors, and functions that look into a store.
 import assert from 'node:assert/strict'
 import { ArchiveFailed, type Why } from '../failed.ts'
 import type { ObjectStore } from '../store.ts'
@@ -12,7 +12,7 @@ export const fails = (why: Why, message: RegExp) => (error: unknown) => {
   return true
 }
 
-/** Returns an object with the methods of a store, so that a test can replace some of them. */
+/** Returns an object with the methods of a store, some of which a test can then replace. */
 export const bound = (store: ObjectStore): ObjectStore => ({
   put: store.put.bind(store),
   get: store.get.bind(store),
@@ -21,7 +21,7 @@ export const bound = (store: ObjectStore): ObjectStore => ({
   close: store.close.bind(store),
 })
 
-/** Wraps a store and records every call that stores an object. */
+/** Wraps a store so that the keys of all stored objects are recorded in `calls`. */
 export const watched = (store: ObjectStore) => {
   const calls: string[] = []
   const put: ObjectStore['put'] = (key, content, signal) => {
@@ -35,5 +35,5 @@ export const watched = (store: ObjectStore) => {
 export const objects = async (store: ObjectStore) =>
   (await Array.fromAsync(store.list(`sandboxes/${sandboxId}/`))).map(({ key }) => key).sort()
 
-/** Drops the sockets of ended processes, which an archive does not store. */
+/** Removes lines about sockets. Their processes have ended, and an archive does not contain sockets. */
 export const withoutSockets = (lines: readonly string[]) => lines.filter((line) => !line.includes('/socket'))

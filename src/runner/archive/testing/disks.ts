@@ -1,4 +1,4 @@
-// For tests of archives: hostile disks, descriptions of disks, and directories that are removed after the test.
+// For tests of archives: makes and describes hostile disks, and makes directories that are removed after the test.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,10 +19,10 @@ export const makeNastyDisk = (directory: string): DiskParts => {
   return diskIn(directory)
 }
 
-/** Describes each file in a line. Two disks are equal if their lines are equal. */
+/** Returns a line about each file of a disk. Two disks with equal lines are equal. */
 export const listDisk = (directory: string): string[] => python('list', directory).trimEnd().split('\n')
 
-/** A directory, and mounts in it, that are removed at the end of the test. */
+/** A temporary directory. It and all mounts in it are removed at the end of the test. */
 export class Scratch {
   readonly path = mkdtempSync(join(tmpdir(), 'alcove-archive-'))
   readonly #mounted: string[] = []
@@ -37,7 +37,7 @@ export class Scratch {
     return path
   }
 
-  /** Mounts a small file system that is soon full. */
+  /** Mounts a file system of this size, which a test can fill. */
   small(name: string, mebibytes: number) {
     const path = this.make(name)
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'alcove-test', path])
@@ -47,7 +47,7 @@ export class Scratch {
 
   [Symbol.dispose]() {
     for (const path of this.#mounted) execFileSync('umount', [path])
-    // Node cannot remove the longest possible paths.
+    // Use `rm`, because Node cannot remove the longest possible paths.
     execFileSync('rm', ['-rf', '--', this.path])
   }
 }

@@ -1,5 +1,5 @@
-// A process that packs a disk until the test kills it: `node killable-packer-program.ts STORE DISK`. It prints a line for each stored
-// chunk.
+// A program that packs a disk until the test kills it: `node killable-packer-program.ts STORE DISK`. It prints a line after each
+// stored chunk.
 import { packDisk } from '../pack.ts'
 import { openStore } from '../store.ts'
 import { diskIn } from './disks.ts'

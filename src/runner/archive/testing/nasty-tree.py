@@ -110,7 +110,8 @@ def content_of(path, found):
         return ""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
-        # Reading the hole of a huge file would take too long. The position of its data and the data itself are enough.
+        # The hole of a huge file is not read, because that would take too long. Only the data after it and its position are
+        # printed.
         try:
             file.seek(os.lseek(file.fileno(), 0, os.SEEK_DATA))
         except OSError:

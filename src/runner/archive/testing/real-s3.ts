@@ -1,4 +1,4 @@
-// For tests: a real S3 server (see `s3-server.py`) with a bucket. It ends with this process at the latest.
+// For tests: starts a real S3 server (see `s3-server.py`) with a bucket. The server ends when this process ends, or earlier.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { AwsV4Signer } from 'aws4fetch'
 import { request } from 'undici'
 import type { S3Address } from '#src/kit/store-address.ts'
 
-/** Why these tests cannot run on this machine; false if they can. `./alcove test` installs the needed package. */
+/** Why the tests with S3 cannot run on this machine. False if they can. `./alcove test` installs the package that they need. */
 export const withoutS3 = existsSync('/usr/lib/python3/dist-packages/swift/__init__.py') ? false : 'needs python3-swift'
 
 const accessKey = 'alcove:tests'

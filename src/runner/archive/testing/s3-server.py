@@ -18,7 +18,7 @@ directory, access_key, secret = sys.argv[1:]
 devices = os.path.join(directory, "devices")
 account, user = access_key.split(":")
 
-# The configuration that an installed Swift has in /etc/swift.
+# The configuration that Swift otherwise reads from /etc/swift.
 utils.SWIFT_CONF_FILE = os.path.join(directory, "swift.conf")
 with open(utils.SWIFT_CONF_FILE, "w") as conf:
     conf.write("[swift-hash]\nswift_hash_path_suffix = alcove\n")
@@ -103,5 +103,5 @@ for kind in ("account", "container", "object"):
 front = eventlet.listen(("127.0.0.1", 0))
 serve("proxy", front, PROXY.format(directory=directory, account=account, user=user, secret=secret))
 print(front.getsockname()[1], flush=True)
-# Ends when its parent process closes standard input.
+# Wait until the parent process closes standard input, and then end.
 eventlet.tpool.execute(sys.stdin.read)
