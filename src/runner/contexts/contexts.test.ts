@@ -1,4 +1,4 @@
-// Uploads that are begun and never completed or aborted. Tests of the upload calls themselves are in test/object-storage/.
+// Tests uploads that are begun but never completed or aborted. Tests of the upload calls themselves are in test/object-storage/.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -41,7 +41,7 @@ const openContexts = async (limits: Partial<ContextLimits> = {}) => {
 const tooMany = { code: 'rate_limited', message: /Too many uploads are open/ }
 
 suite('uploads of context files that are open', () => {
-  test('open context uploads are limited per organization and in total; a refused upload writes nothing', async () => {
+  test('open uploads are limited per organization and in total; a refused upload writes nothing to the store', async () => {
     await using kept = await openContexts({ uploadsOfOrganization: 2, uploads: 3 })
     const { contexts, objects } = kept
     const begun = await Promise.allSettled(['1', '1', '1', '2', '3'].map((digit) => contexts.beginUpload(named(digit))))
@@ -57,7 +57,7 @@ suite('uploads of context files that are open', () => {
     assert.equal((await objects('/begun.json')).length, 2)
   })
 
-  test('a context upload no longer counts once it is completed, is aborted, or fails to begin', async () => {
+  test('a context upload does not count as open any more if it is completed or aborted or could not begin', async () => {
     await using kept = await openContexts({ uploadsOfOrganization: 1, contextsOfOrganization: 2 })
     const { contexts } = kept
     const first = await contexts.beginUpload(named('1'))
@@ -76,7 +76,7 @@ suite('uploads of context files that are open', () => {
     await contexts.beginUpload(named('2'))
   })
 
-  test('a context upload no longer counts after two hours without data', async () => {
+  test('a context upload does not count as open any more after two hours without data', async () => {
     await using kept = await openContexts({ uploadsOfOrganization: 2 })
     const { contexts, time } = kept
     const [left, going] = [await contexts.beginUpload(named('1')), await contexts.beginUpload(named('1'))]
@@ -87,12 +87,12 @@ suite('uploads of context files that are open', () => {
     time.now += 1
     await contexts.beginUpload(named('1'))
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
-    // The expired upload no longer counts. Aborting it must not lower the count a second time.
+    // The expired upload does not count any more. If it is aborted, the number must not go down a second time.
     await contexts.abort(named('1'), left)
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
   })
 
-  test('abandoned context uploads are removed, even if their context is kept; active uploads stay', async () => {
+  test('abandoned context uploads are removed, even if their context stays; active uploads are kept', async () => {
     await using kept = await openContexts()
     const { contexts, time, objects, putPart } = kept
     const sweep = () => sweepContexts(contexts, { inUse: [{ organizationId: 'ours', hashes: [named('1').hash] }] })
@@ -109,7 +109,7 @@ suite('uploads of context files that are open', () => {
     assert.deepEqual([...ids].sort(), [going, fresh].sort())
     await assert.rejects(putPart(named('1'), left), { code: 'not_found' })
     await contexts.complete(named('1'), going, [{ number: 1, etag }])
-    // An image uses this context for a long time, and one of its uploads is abandoned.
+    // An image has been using this context for long. Now one more upload of the context is begun and abandoned.
     await contexts.beginUpload(named('1'))
     time.now += 30 * hour
     assert.equal(await sweep(), 1)

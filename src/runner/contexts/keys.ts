@@ -1,4 +1,5 @@
-// Keys of the objects of a context. Each organization has its own prefix, so that organizations never share objects.
+// Makes the keys of the objects that a context consists of. Each organization has a prefix of its own, so that no object is
+// shared.
 import { contextHash } from '#src/wire/contexts.ts'
 
 const organization = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
@@ -21,11 +22,11 @@ export const prefixOf = (name: ContextName): string => {
   return `${root}${name.organizationId}/${name.hash}/`
 }
 
-/** Key of the table, which is written last: a context that has a table is complete. */
+/** Key of a context's table. The table is written last, so a context with a table is complete. */
 export const tableKey = (name: ContextName) => `${prefixOf(name)}context.json`
 /**
- * Key of the marker that is written first. The marker's time distinguishes an abandoned context from a context that is being
- * written.
+ * Key of a context's marker, which is written first. Its time shows whether an incomplete context is being written or was
+ * abandoned.
  */
 export const begunKey = (name: ContextName) => `${prefixOf(name)}begun.json`
 export const chunksOf = (name: ContextName) => `${prefixOf(name)}chunks/`
@@ -39,11 +40,11 @@ export const uploadKey = (name: ContextName, id: string) => `${uploadOf(name, id
 export const partsOf = uploadOf
 export const partKey = (name: ContextName, id: string, part: number) => `${uploadOf(name, id)}${part}.json`
 
-/** Reads the upload id from an object's key. Undefined if the object belongs to no upload. */
+/** Returns the id of the upload to which an object with this key belongs. Undefined if it belongs to none. */
 export const uploadIn = (key: string): string | undefined =>
   /^contexts\/[^/]+\/[^/]+\/uploads\/([0-9a-f]{32})\//.exec(key)?.[1]
 
-/** Reads from an object's key the context that the object belongs to. */
+/** Returns the context to which an object with this key belongs. Undefined if it belongs to none. */
 export const nameOf = (key: string): ContextName | undefined => {
   const [, organizationId, hash] = /^contexts\/([^/]+)\/([^/]+)\//.exec(key) ?? []
   if (organizationId === undefined || hash === undefined) return undefined

@@ -2,26 +2,26 @@
 import { mostParts } from '#src/wire/contexts.ts'
 
 export type ContextLimits = {
-  /** Maximum size of one context, as the caller sends it, in bytes. */
+  /** Maximum size in bytes of a context, as the caller sends it. */
   largestBytes: number
-  /** Maximum size of all contexts of an organization, as stored (compressed), in bytes. */
+  /** Maximum size in bytes of all contexts of an organization, in the compressed form in which they are stored. */
   bytesOfOrganization: number
   contextsOfOrganization: number
   partsOfUpload: number
-  /** Maximum number of open uploads of an organization. Each may have `partsOfUpload` parts. */
+  /** Maximum number of uploads that an organization may have begun and not ended. Each may have `partsOfUpload` parts. */
   uploadsOfOrganization: number
-  /** Maximum number of open uploads of all organizations together. */
+  /** Maximum number of uploads that all organizations together may have begun and not ended. */
   uploads: number
   /** Maximum number of request bodies that are read at the same time. Each takes about 16 MiB of memory. */
   atOnce: number
   atOnceOfOrganization: number
-  /** A request body of which no byte arrives for this many milliseconds is refused. */
+  /** If no byte of a request body arrives for this many milliseconds, the request is refused. */
   silentMs: number
-  /** Maximum time for one body, however steadily its bytes arrive. */
+  /** Maximum time in milliseconds for one request body, even if its bytes arrive steadily. */
   longestMs: number
-  /** A context that no image uses is removed after this time without a request for it. */
+  /** A context that no image uses is removed if nobody has requested it for this many milliseconds. */
   keptMs: number
-  /** An upload without data for this long counts as abandoned. Must be longer than `longestMs`. */
+  /** An upload that has received no data for this many milliseconds is abandoned. Must be more than `longestMs`. */
   uploadKeptMs: number
 }
 

@@ -1,5 +1,5 @@
-// Counts the open uploads of this process. Beginning an upload is free for the caller but leaves objects in the store.
-// An abandoned upload counts until it is old enough to be swept.
+// Counts the uploads that callers of this process have begun and not ended. They are limited, because beginning an upload costs
+// a caller nothing but leaves objects in the store. An abandoned upload counts until it is old enough to be removed.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, partsOf } from './keys.ts'
@@ -9,7 +9,10 @@ export class OpenUploads {
   readonly #keptMs: number
   readonly #now: () => number
   readonly #bound: Budget
-  /** Open uploads by the prefix of their parts, so that an unknown id ends no upload. The most recently used is last. */
+  /**
+   * Open uploads, by the prefix of the keys of their parts. An id that is not in it ends no upload. The most recently used
+   * upload is last.
+   */
   readonly #open = new Map<string, { organizationId: string; at: number }>()
 
   constructor({ uploadsOfOrganization, uploads, uploadKeptMs }: ContextLimits, now: () => number) {

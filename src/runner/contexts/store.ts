@@ -1,6 +1,6 @@
-// The files that come with definitions, kept in the object store that archives use. A context is complete when it has its
-// table, and never changes after that: a repeated upload is read and ignored. A context that a killed process left half
-// written has no table. It does not count, and a sweep removes it later.
+// Stores the files that come with definitions ("contexts") in the object store that archives use, too. A context is complete
+// when it has a table, and does not change after that: if it is uploaded again, the upload is read and ignored. If a killed
+// process has left an incomplete context, the context does not exist for callers, and a sweep removes its objects.
 import { createHash, type Hash, randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'
@@ -29,7 +29,7 @@ import { Taking } from './taking.ts'
 
 export type Body = AsyncIterable<Buffer>
 
-/** A part, as the caller who completes an upload names it. */
+/** A part of an upload, as the caller names it when completing the upload. */
 export type NamedPart = { number: number; etag: string }
 
 const seenEveryMs = 3_600_000
@@ -42,7 +42,7 @@ export class ContextStore {
   readonly now: () => number
   readonly #taking: Taking
   readonly #open: OpenUploads
-  /** What each organization has in the store, cached for `usageKeptMs`. */
+  /** How much each organization has in the store. Cached for `usageKeptMs` milliseconds. */
   readonly #usage = new Map<string, { bytes: number; hashes: Set<string>; until: number }>()
 
   constructor(store: ObjectStore, { limits = standardLimits, now = Date.now } = {}) {
@@ -58,7 +58,7 @@ export class ContextStore {
     return readTable(await this.store.get(tableKey(name), largestTable))
   }
 
-  /** Lists complete contexts whose hash begins with `beginning`. Asking for a context restarts its time to live. */
+  /** Lists the complete contexts whose hash begins with `beginning`. Each of them is then kept for its full time again. */
   async list(organizationId: string, beginning: string): Promise<StoredContext[]> {
     const found: StoredContext[] = []
     for (const hash of await this.#hashesOf(organizationId, beginning)) {
@@ -74,13 +74,13 @@ export class ContextStore {
   }
 
   async #hashesOf(organizationId: string, beginning: string): Promise<string[]> {
-    // Callers usually ask for exactly one context by its whole hash. That needs no listing.
+    // Usually a caller gives the whole hash of one context. Then the store need not be listed.
     if (isContextName({ organizationId, hash: beginning })) return [beginning]
     const { hashes } = await this.#usageOf(organizationId)
     return [...hashes].filter((hash) => hash.startsWith(beginning)).sort()
   }
 
-  /** Stores a context that arrives as one body. */
+  /** Stores a context that the caller sends as one request body. */
   async put(name: ContextName, body: Body): Promise<StoredContext> {
     return await this.#taking.run(name, body, async (pieces) => {
       const known = await this.find(name)
@@ -138,20 +138,22 @@ export class ContextStore {
     return this.#asStored(name, table)
   }
 
-  /** Removes the parts of an upload. No error if the upload has ended already. */
+  /** Removes the parts of an upload. No error if the upload is already completed or aborted. */
   async abort(name: ContextName, uploadId: string): Promise<void> {
     if (!isUploadId(uploadId)) throw noUpload()
     for await (const { key } of this.store.list(partsOf(name, uploadId))) await this.store.remove(key)
     this.#open.end(name, uploadId)
   }
 
-  /** Whether an upload received data recently. False if it has ended. */
+  /** Whether an upload has received data recently. False if it is completed or aborted. */
   async isOpen(name: ContextName, uploadId: string): Promise<boolean> {
     const at = await this.#findUpload(name, uploadId)
     return at !== undefined && this.now() - at < this.limits.uploadKeptMs
   }
 
-  /** Reads the tar as it was sent. A damaged context loses its table, so that the caller can upload it again. */
+  /**
+   * Reads a context as the caller has sent it. If it is damaged, its table is removed, so that the caller can upload it again.
+   */
   async *read(name: ContextName, { chunks }: Table, signal?: AbortSignal): AsyncGenerator<Buffer> {
     try {
       yield* contentsOf(this.#stored(name, chunks, signal), chunks)
@@ -170,13 +172,13 @@ export class ContextStore {
     return this.#taking.isTaking(name)
   }
 
-  /** When the upload was last used, accurate to `uploadSeenEveryMs`. Undefined if there is no such upload. */
+  /** Returns when the upload was last used, accurate to `uploadSeenEveryMs`. Undefined if there is no such upload. */
   async #findUpload(name: ContextName, uploadId: string): Promise<number | undefined> {
     if (!isUploadId(uploadId)) return undefined
     return readMoment(await this.store.get(uploadKey(name, uploadId), largestTable))?.at
   }
 
-  /** Continues an upload: its time to live restarts. Throws if there is no such upload. */
+  /** Records that an upload is in use, so that it does not count as abandoned. Throws if there is no such upload. */
   async #getUpload(name: ContextName, uploadId: string): Promise<void> {
     const at = await this.#findUpload(name, uploadId)
     if (at === undefined) throw noUpload()
@@ -197,7 +199,7 @@ export class ContextStore {
     await this.store.put(begunKey(name), written({ at: this.now() }))
   }
 
-  /** Stores the pieces of a part. A part that is known already is not stored again. */
+  /** Stores a part of a context. If `known` describes the part already, reads the part without storing it again. */
   async #keep(name: ContextName, pieces: Body, known?: Table): Promise<Part> {
     const hash = createHash('sha256')
     const chunks: Chunk[] = []
@@ -250,7 +252,7 @@ export class ContextStore {
     }
     this.#usage.delete(organizationId)
     this.#usage.set(organizationId, usage)
-    // Limit the cache to 1000 organizations: remove the oldest entries.
+    // The cache is limited to 1000 organizations. The oldest entries are removed.
     for (const [id] of this.#usage) if (this.#usage.size > 1000) this.#usage.delete(id)
     return usage
   }

@@ -1,12 +1,12 @@
-// Removes contexts that no image uses and nobody asked for recently, and abandoned uploads, even those of a context that stays.
-// Any runner that uses the store may sweep at any time; sweeping twice is harmless.
+// Removes contexts that no image uses and nobody has requested recently. Also removes abandoned uploads, even of a context that
+// stays. Any runner that uses the store may do this at any time.
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import { allOf, begunKey, type ContextName, nameOf, prefixOf, root, tableKey, uploadIn } from './keys.ts'
 import type { ContextStore } from './store.ts'
 import { largestTable, readMoment } from './table.ts'
 
 /**
- * When the context was last asked for or begun. Undefined if no such time is recorded: the objects are then leftovers of an
+ * Returns when the context was last requested, or begun. Undefined if neither is recorded: the objects are then left from an
  * interrupted removal.
  */
 const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<number | undefined> => {
@@ -15,14 +15,17 @@ const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<nu
   return readMoment(await contexts.store.get(begunKey(name), largestTable))?.at
 }
 
-/** Removes the table first: without its table a context does not exist for any reader. Removes the `begun` marker last. */
+/**
+ * Removes a context. Its table is removed first: without a table, the context does not exist for anybody. The `begun` marker is
+ * removed last.
+ */
 const remove = async ({ store }: ContextStore, name: ContextName): Promise<void> => {
   await store.remove(tableKey(name))
   for await (const { key } of store.list(prefixOf(name))) if (key !== begunKey(name)) await store.remove(key)
   await store.remove(begunKey(name))
 }
 
-/** Returns how many contexts were removed. */
+/** Removes what is not needed any more. Returns the number of removed contexts. */
 export const sweepContexts = async (
   contexts: ContextStore,
   { organizationId, inUse }: ContextsInUse,

@@ -1,4 +1,5 @@
-// The chunks of a context, or of one part of an upload. A table that the store returns is validated like a caller's input.
+// The table lists the chunks of a context, or of a part of an upload. It is validated when it is read from the store, like input
+// of a caller.
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import { maxChunkBytes } from '../archive/chunk-borders.ts'
@@ -10,7 +11,7 @@ export type Part = { bytes: number; etag: string; chunks: readonly Chunk[] }
 
 export type Table = Part & {
   storedAt: number
-  /** When a caller last asked for the context, accurate to about an hour. */
+  /** When a caller last requested the context, accurate to about an hour. */
   seenAt: number
 }
 

@@ -1,4 +1,5 @@
-// Reads request bodies from callers who may be slow or disappear, and limits how many are read at a time to save memory.
+// Reads request bodies of callers, who may be slow or disappear. Limits how many bodies are read at the same time, because each
+// takes memory.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, prefixOf } from './keys.ts'
@@ -48,7 +49,7 @@ export class Taking {
         yield piece.value
       }
     } finally {
-      // Do not wait until the iterator has ended, because it may still be waiting for a byte of a silent caller.
+      // Do not wait for the end of the iterator, because it may still be waiting for a byte of a caller who sends nothing.
       void pieces.return?.()?.catch(() => {})
     }
   }

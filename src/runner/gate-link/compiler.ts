@@ -1,5 +1,5 @@
-// Runs esbuild on callers' code, which is hostile. Each run is a new process without privileges, files and network, with limits
-// on memory, processor time, waiting time and output. The code itself is not executed.
+// Compiles callers' code by esbuild. The code is hostile, so each compilation is a new process without privileges, files and
+// network. Its memory, processor time, waiting time and output are limited. The code is not executed here.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { confined, users } from '#src/kit/confined.ts'
@@ -15,10 +15,13 @@ const options =
     ' ',
   )
 
-/** `files`: like `cjs`, but imports made at run time become `require` calls, because Node cannot import TypeScript there. */
+/**
+ * Format of the result. `files` is like `cjs`, but dynamic imports become calls of `require`, because Node could not import
+ * TypeScript files there.
+ */
 export type Format = 'cjs' | 'esm' | 'files'
 
-/** Command line of the compiler. Root drops its privileges for the compiler; without root there are none to drop. */
+/** Command line of the compiler. If this process is root, the compiler runs as an unprivileged user. */
 const commandOfCompiler = (format: Format): string[] => {
   const program = fileURLToPath(import.meta.resolve(`@esbuild/linux-${process.arch}/bin/esbuild`))
   const formatOptions =
@@ -28,7 +31,7 @@ const commandOfCompiler = (format: Format): string[] => {
   return confined({ command, uid: users.compiler, shown: [{ from: program }], sockets: 'none', limits })
 }
 
-/** Compiles `source` in a new process. On abort, throws the signal's reason. */
+/** Compiles `source` in a new process. If `signal` is aborted, throws the reason of the abort. */
 export const compile = (source: string, format: Format, { signal }: { signal: AbortSignal }): Promise<Compiled> =>
   new Promise((resolve, reject) => {
     const [program = '', ...args] = commandOfCompiler(format)
@@ -49,7 +52,8 @@ export const compile = (source: string, format: Format, { signal }: { signal: Ab
       if (errorsBytes < errorBytes) errors.push(data)
       errorsBytes += data.length
     })
-    // Ignore an error of writing: the compiler may end before it has read its whole input, and its exit code then shows why.
+    // An error of writing is ignored. The compiler may end before it has read all of its input, and its exit code then shows
+    // why.
     child.stdin.on('error', () => undefined)
     child.stdin.end(source)
     child.on('error', reject)

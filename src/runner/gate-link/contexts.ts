@@ -1,5 +1,6 @@
-// Answers a gate's requests about the files of definitions. The gate has checked the caller. The gate ends a body properly only
-// if the body has the signed length and hash. If the connection ends before the end of the body, nothing is stored.
+// Answers requests of a gate about the files that come with definitions. The gate has checked who the caller is. A gate marks
+// the end of an upload only if the upload has the signed length and hash. If the connection closes before that mark, nothing is
+// stored.
 import { Problem } from '#src/problems.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
 import { ArchiveFailed } from '../archive/failed.ts'
@@ -26,7 +27,7 @@ const askOf = (contexts: ContextStore, request: GateRequest, body: Body): Promis
   }
 }
 
-/** Answers one request about contexts. The public text of a failure does not say where the store is. */
+/** Answers one request about contexts. The error for the caller does not reveal where the store is. */
 export const askContexts = async (contexts: ContextStore, request: GateRequest, body: Body): Promise<unknown> => {
   try {
     return await askOf(contexts, request, body)

@@ -46,13 +46,13 @@ const startGates = async () => {
 const upload = { organizationId: 'o', hash: 'a'.repeat(32), uploadId: 'b'.repeat(32) }
 
 suite('the runner’s socket for requests from gates', { skip: needsRoot }, () => {
-  test('only root and one group can open the runner’s socket, even if an earlier runner left its own socket', async () => {
+  test('only root and one group can open the runner’s socket, even if an earlier runner has left its socket', async () => {
     await using runner = await startGates()
     const { mode, gid, uid } = statSync(runner.path)
     assert.deepEqual([(mode & 0o777).toString(8), uid, gid], ['660', 0, 4242])
   })
 
-  test('`watch` reports all sandboxes immediately, except one that cannot be read, which it reports later', {
+  test('`watch` reports all sandboxes immediately; one that cannot be read at first is reported later', {
     timeout: 20_000,
   }, async () => {
     await using runner = await startGates()
@@ -70,7 +70,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.equal((await next()).sandbox.id, 'bad')
   })
 
-  test('`watch` reports all sandboxes, then that the list is complete, and then each change', async () => {
+  test('`watch` reports all sandboxes, then that the list is complete, and after that each change', async () => {
     await using runner = await startGates()
     runner.host.hold(assigned('one', 3, { otelEndpoint: 'http://o' }), 'started')
     runner.host.hold(assigned('two', 1), 'stopped')
@@ -101,7 +101,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual(await next(), { type: 'gone', sandboxId: 'two' })
   })
 
-  test('an invalid request to the runner’s socket gets an error or a closed connection; the runner stays up', async () => {
+  test('an invalid request to the runner’s socket gets an error or a closed connection, and harms nothing', async () => {
     await using runner = await startGates()
     const bad = [
       '{}',
@@ -134,7 +134,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
   })
 
-  test('a request to the runner’s socket that stops halfway is closed after a timeout', async (t) => {
+  test('if a request to the runner’s socket stops halfway, its connection is closed after a timeout', async (t) => {
     await using runner = await startGates()
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const half = frameOf(Buffer.from('{"ask":"measure","sandboxId":"box"}')).subarray(0, 9)
@@ -142,7 +142,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     for (const bytes of [Buffer.alloc(0), half, program, program.subarray(0, -3)]) {
       const { socket } = runner.connect(bytes)
       const ended = once(socket.resume(), 'end')
-      // Gives the runner time to read what was sent.
+      // Give the runner time to read what the test has sent.
       for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
       t.mock.timers.tick(5000)
       for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
@@ -159,7 +159,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
   })
 
-  test('30 compilations requested at the same time wait for each other, while other requests are answered', async () => {
+  test('30 concurrent requests for compilations are handled one after another; other requests need not wait', async () => {
     await using runner = await startGates()
     const program = [frameOf(Buffer.from('export const a: number = 1')), frameOf(Buffer.alloc(0))]
     const asked = Array.from({ length: 30 }, () => {

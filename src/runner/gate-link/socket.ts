@@ -1,6 +1,6 @@
-// The unix socket on which the gate of this host requests work that only the runner, as root, can do (wire/gate-link.ts). Only
-// root and the gate's group can open it. This process interprets no bytes of callers or sandboxes: it stores bodies or hands them
-// to a confined program.
+// Serves a unix socket on which the gate of this host requests work that only the runner can do, because it is root
+// (wire/gate-link.ts). Only root and the gate's group can open the socket. This process does not interpret bytes of callers or
+// sandboxes: it stores them or passes them to a confined program.
 import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
@@ -24,15 +24,15 @@ type GateParts = WatchParts & {
   log: Logger
 }
 
-/** Maximum number of connections. One gate uses fewer at a time, because its calls wait for each other. */
+/** Maximum number of connections at a time. One gate needs fewer, because it queues its requests. */
 const mostConnections = 1024
-/** Timeouts: a gate sends a request in one piece, and a program to compile in one piece too. */
+/** Time limits in milliseconds for the arrival of a request, and of code to compile. A gate sends each of them in one piece. */
 const requestMs = 5000
 const sourceMs = 10_000
 const sourceBytes = 1024 * 1024
 /**
- * Maximum number of compilers at a time. Each may use half a GiB of memory. One gate uses two at a time, and several gates
- * may ask.
+ * Maximum number of compilers at a time. Each may use half a GiB of memory. One gate requests two at a time, but several gates
+ * may send requests.
  */
 const compilers = new FairQueue({ atOnce: 8 })
 
@@ -59,7 +59,7 @@ const asProblem = (error: unknown): Problem => {
   return error instanceof BrokenStream ? noRequest(error) : new Problem('internal', undefined, { cause: error })
 }
 
-/** Yields the pieces of a request's body. Throws if the gate closes the connection before the body has ended. */
+/** Yields the body of a request. Throws if the gate closes the connection before the end of the body. */
 async function* bodyIn(frames: Frames): AsyncGenerator<Buffer> {
   for (;;) {
     const piece = await frames.next()
@@ -80,7 +80,7 @@ const textOf = async (body: AsyncIterable<Buffer>): Promise<string> => {
   return Buffer.concat(pieces).toString()
 }
 
-/** Closes the connection if the data does not arrive in time. */
+/** Waits for `coming`. If it takes longer than `ms`, closes the connection. */
 const inTime = <T>(socket: Socket, coming: Promise<T>, ms: number): Promise<T> => {
   const late = setTimeout(() => socket.destroy(), ms)
   return coming.finally(() => clearTimeout(late))
@@ -126,7 +126,7 @@ const serve = async (parts: GateParts, socket: Socket): Promise<void> => {
   }
 }
 
-/** Answers gates on the socket at `path`. Replaces a socket that an earlier runner may have left. */
+/** Serves gates on the socket at `path`. Replaces a socket that an earlier runner has left there. */
 export const serveGates = async (parts: GateParts, path: string, gid: number): Promise<AsyncDisposable> => {
   const open = new Set<Socket>()
   const served = new Set<Promise<void>>()
@@ -155,7 +155,7 @@ export const serveGates = async (parts: GateParts, path: string, gid: number): P
       server.close()
       for (const socket of open) socket.destroy()
       await closed
-      // Waits until all requests have ended. The data of unfinished bodies is removed by then.
+      // When all requests have ended, the data of incomplete uploads has been removed, too.
       await Promise.all(served)
     },
   }

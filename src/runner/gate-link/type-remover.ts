@@ -1,5 +1,6 @@
-// The program that removes TypeScript types inside a sandbox: sucrase as one file, built on first use. The runner compiles the
-// caller's own code (compiler.ts), but files that this code imports exist only in the sandbox.
+// Makes a program that removes TypeScript types inside a sandbox. It is sucrase in one file, and is built when it is first
+// needed. The runner compiles the caller's own code (compiler.ts), but that code may import files that exist only in the
+// sandbox.
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -20,7 +21,7 @@ const make = async (): Promise<string> => {
   return await runCommand([esbuild, entry, ...options, '--log-level=error'], { timeoutMs: 30_000 })
 }
 
-/** Returns a JavaScript expression: the function `transform`. */
+/** Returns the program as a JavaScript expression, whose value is the function `transform`. */
 export const typeRemover = async (): Promise<string> => {
   made ??= make()
   try {

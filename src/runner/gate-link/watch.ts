@@ -1,5 +1,5 @@
-// Reports this host's sandboxes to a gate: first all sandboxes, then every change. Each report describes the sandbox at the time
-// of sending.
+// Reports the sandboxes of this host to a gate: first all of them, then each change. A report describes a sandbox as it is when
+// the report is sent.
 import type { Socket } from 'node:net'
 import { jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -11,12 +11,12 @@ export type WatchedHost = Pick<Host, 'list' | 'get' | 'imageOf' | 'onChange'>
 
 export type WatchParts = {
   host: WatchedHost
-  /** The part of an image's configuration that concerns its sandboxes. */
+  /** Returns the part of an image's configuration that applies to its sandboxes. */
   configOf: (image: string) => ImageConfig | undefined
   log: Logger
 }
 
-/** Pause before a sandbox that could not be read is tried again. */
+/** Milliseconds after which a sandbox that could not be read is read again. */
 const againMs = 1000
 
 const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promise<SandboxHere> => {
@@ -51,9 +51,7 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
   socket.once('close', () => wake())
   let isWhole = false
   const tell = (news: GateNews) => sendFrame(socket, jsonFrameOf(news))
-  /**
-   * Returns the message about one sandbox. Undefined if the sandbox cannot be read now. The other sandboxes are reported anyway.
-   */
+  /** Returns the message about one sandbox. Undefined if it cannot be read now, so that the others are reported anyway. */
   const newsOf = async (sandboxId: string): Promise<GateNews | undefined> => {
     const held = host.get(sandboxId)
     try {
@@ -77,8 +75,8 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
       await new Promise<void>((resolve) => {
         wake = resolve
       })
-      // Wait a turn of the event loop, so that the report to control is sent first: callers wait for control's answer. A gate
-      // waits for this message if control has named the change to it.
+      // Wait one turn of the event loop, so that the report to control is sent before this message: callers wait for control's
+      // answer. If control tells the gate of the change first, the gate waits for this message.
       await new Promise(setImmediate)
     }
   } finally {

@@ -28,7 +28,7 @@ const sandbox: SandboxConfig = {
 }
 
 suite('the configuration for the sandbox runtime', () => {
-  test('a sandbox has its own namespaces of all kinds, and its root is an unprivileged user of the host', () => {
+  test('a sandbox has its own namespaces of all kinds; its root user is an unprivileged user of the host', () => {
     const { linux } = makeConfig(sandbox)
     assert.deepEqual(linux.namespaces.map(({ type }) => type).sort(), [
       'cgroup',
@@ -42,7 +42,7 @@ suite('the configuration for the sandbox runtime', () => {
     assert.deepEqual(linux.uidMappings, [{ containerID: 0, hostID: 231_072, size: 65536 }])
   })
 
-  test('the runtime’s limits of CPU, memory and processes are those of the assignment', () => {
+  test('the limits of CPU, memory and processes in the runtime’s configuration are those of the assignment', () => {
     const { resources } = makeConfig(sandbox).linux
     assert.deepEqual(resources.cpu, { shares: 1536, quota: 150_000, period: 100_000, cpus: '0-1' })
     assert.deepEqual(resources.memory, { limit: 2 ** 31, swap: 2 ** 31, kernelTCP: 2 ** 28 })
@@ -51,7 +51,7 @@ suite('the configuration for the sandbox runtime', () => {
     assert.equal(resources.pids.limit, 8192)
   })
 
-  test('the runtime always gets a system call filter: compiled if it supports that, otherwise a profile', () => {
+  test('the runtime always gets a system call filter: compiled if it accepts that, otherwise as a profile', () => {
     const compiled = makeConfig(sandbox)
     assert.deepEqual(compiled.annotations, { 'run.oci.seccomp_bpf_data': 'AAAA' })
     assert.equal('seccomp' in compiled.linux, false)
@@ -61,7 +61,7 @@ suite('the configuration for the sandbox runtime', () => {
     assert.equal('seccomp' in plain.linux && plain.linux.seccomp, profile)
   })
 
-  test('only files made for the sandbox are bind-mounted; those that it must not write are read-only', () => {
+  test('only files that were made for a sandbox are bind-mounted; files that it must not write are read-only', () => {
     const binds = makeConfig(sandbox).mounts.filter(({ type }) => type === 'bind')
     const shown = ['meminfo', 'cpuinfo', 'online'].map((name) => `/run/x/own/${name}`)
     assert.deepEqual(
@@ -80,7 +80,7 @@ suite('the configuration for the sandbox runtime', () => {
     for (const bind of binds.slice(0, 5)) assert.ok(bind.options.includes('ro'))
   })
 
-  test('the cgroup directory is read-only in a sandbox, even with a runtime that leaves it writable', () => {
+  test('a sandbox’s cgroup directory is read-only, even if the runtime itself would leave it writable', () => {
     const cgroups = (version: 1 | 2) =>
       makeConfig({ ...sandbox, cgroupVersion: version })
         .mounts.filter(({ destination }) => destination === '/sys/fs/cgroup')
@@ -92,7 +92,7 @@ suite('the configuration for the sandbox runtime', () => {
     assert.deepEqual(cgroups(2), [[false, true]])
   })
 
-  test('a disk speed limit applies to reads and writes; without a limit none is set', () => {
+  test('a limit of the disk’s speed applies to reads and to writes; without it the configuration has none', () => {
     const blockIOAt = (
       diskSpeed: typeof sandbox.diskSpeed | { major: number; minor: number; bytesPerSecond: number },
     ) => makeConfig({ ...sandbox, diskSpeed }).linux.resources.blockIO
@@ -104,7 +104,7 @@ suite('the configuration for the sandbox runtime', () => {
     })
   })
 
-  test('a sandbox’s host name is the first part of its id, in valid characters', () => {
+  test('a sandbox’s host name is the first part of its id, with only characters that a host name may have', () => {
     assert.equal(hostnameOf('0123456789abcdef'), '0123456789ab')
     assert.equal(hostnameOf('0123456789a-cdef'), '0123456789a')
     assert.equal(hostnameOf('-'), 'sandbox')
@@ -112,7 +112,7 @@ suite('the configuration for the sandbox runtime', () => {
 })
 
 suite('limits of a sandbox in the runtime’s configuration', () => {
-  test('a very small number of CPUs is raised to the kernel’s minimum', () => {
+  test('if a sandbox has very few CPUs, its CPU limit is raised to the kernel’s minimum', () => {
     assert.deepEqual(cpuLimit({ cpu: 0.001, memoryGiB: 1 }), { shares: 2, quota: 1000, period: 100_000 })
   })
 
@@ -139,7 +139,7 @@ Max open files            1024                 20000                files
     assert.deepEqual([0.125, 0.25, 1, 2.5, 8, 64].map(of), [1024, 1024, 4096, 10_240, 32_768, 32_768])
   })
 
-  test('in-memory file systems have a limit of files, because their memory may be charged to nobody', () => {
+  test('in-memory file systems have a limit of files, because no sandbox may be charged for a file’s memory', () => {
     const options = (place: string) =>
       makeConfig(sandbox).mounts.find(({ destination }) => destination === place)?.options
     assert.ok(options('/dev')?.includes('nr_inodes=4096'))

@@ -1,5 +1,5 @@
-// Makes the OCI runtime's configuration of one sandbox (runtime-spec: config.json). A pure function, so that the configuration
-// can be tested without starting a sandbox.
+// Makes the configuration with which the OCI runtime starts a sandbox (runtime-spec: config.json). It is a pure function, so
+// tests can check the configuration without starting a sandbox.
 
 import {
   cpuLimit,
@@ -15,73 +15,87 @@ import type { IdRange } from './ids.ts'
 import { makeVolumeFilter } from './seccomp/arguments.ts'
 import type { SeccompProfile } from './seccomp/profile.ts'
 
-/** The filter in the form that the runtime takes: compiled for crun, whose start is then 13 ms faster, otherwise as a profile. */
+/**
+ * The system call filter, in a form that the runtime accepts. For crun it is compiled, which makes a start 13 ms faster. For
+ * other runtimes it is a profile.
+ */
 export type Filter = { kind: 'compiled'; base64: string } | { kind: 'profile'; profile: SeccompProfile }
 
 export type SandboxConfig = {
   hostname: string
-  /** Where `launch` mounts the root file system, in its private mount namespace. */
+  /** Where the launcher mounts the root file system, in a mount namespace of its own. */
   rootfs: string
   /**
-   * A directory with files that are bound over files of the image: the agent's program, the files about the machine, and the
-   * sandbox's own hostname, hosts, resolv.conf and machine-id.
+   * Directory of files that are mounted over files of the image. They are the agent's program, the files that describe the
+   * machine, and the sandbox's own hostname, hosts, resolv.conf and machine-id.
    */
   own: string
-  /** File name of the agent's program in that directory. */
+  /** Name of the agent's program in the directory `own`. */
   agent: string
-  /** Where the /sys of the sandbox's network namespace is mounted. */
+  /** Where the launcher mounts the /sys that belongs to the sandbox's network namespace. */
   sys: string
-  /** The processors that the sandbox is bound to, as a list (cpuset(7)). Undefined: all. */
+  /** The processors on which the sandbox may run, as a list (cpuset(7)). Undefined: all processors. */
   cpus: string | undefined
-  /** The ids that the sandbox's users have on the host. */
+  /** Maps the user ids in the sandbox to user ids on the host. */
   ids: readonly IdRange[]
   netnsPath: string
   cgroupsPath: string
   cgroupVersion: 1 | 2
   cpu: number
   memoryGiB: number
-  /** Limit of the disk's speed. Undefined: no limit. */
+  /** Limit of the speed at which the disk is read and written. Undefined: no limit. */
   diskSpeed: DiskSpeed | undefined
-  /** Whether the kernel counts swap. On a host where the kernel does not, a swap limit would make each start fail. */
+  /** Whether the kernel counts swap. If it does not, a limit of swap would make each start fail. */
   limitsSwap: boolean
   limitsSockets: boolean
   resourceLimits: readonly ResourceLimit[]
   filter: Filter
-  /** Paths that are hidden in sandboxes (masked.ts). */
+  /** Paths that are hidden in the sandbox (masked.ts). */
   maskedPaths: readonly string[]
-  /** Volumes. `from` is where a volume is mounted on the host, `mountPath` its path inside the sandbox. */
+  /** The sandbox's volumes. `from`: where the volume is mounted on the host. `mountPath`: its path in the sandbox. */
   volumes: readonly { from: string; mountPath: string }[]
   /** Who may use sudo. Undefined: the sandbox has no sudo. */
   sudo: SudoPolicy | undefined
 }
 
-/** Who may use sudo besides root (a user, or `*` for everybody), and the PATH of the commands. */
+/**
+ * `user`: who may use sudo besides root: the name of a user, or `*` for every user. `path`: the PATH of commands that sudo runs.
+ */
 export type SudoPolicy = { user: string; path: string }
 
-/** Files that are mounted over kernel files that describe the host (shown/), and their paths inside. */
+/**
+ * Files that are mounted over files of the kernel, to show the sandbox's own memory and processors (shown/), with their paths in
+ * the sandbox.
+ */
 const shownFiles = [
   { name: 'meminfo', inside: '/proc/meminfo' },
   { name: 'cpuinfo', inside: '/proc/cpuinfo' },
-  // The C library counts processors by this file (sysconf(3), _SC_NPROCESSORS_ONLN).
+  // From this file the C library learns the number of processors (sysconf(3), _SC_NPROCESSORS_ONLN).
   { name: 'online', inside: '/sys/devices/system/cpu/online' },
 ] as const
 
-/** Script that keeps the PATH of login shells. Its name sorts last, because `/etc/profile` runs scripts in order. */
+/**
+ * Name of the script that keeps the sandbox's PATH in login shells. It comes last in alphabetical order, in which `/etc/profile`
+ * runs scripts.
+ */
 export const loginPathScript = 'zz-alcove-path.sh'
 
-/** Files of the sandbox that are mounted over the image's `/etc`: each with its name in `own` and its path below `/etc`. */
+/** Files that are mounted over the image's `/etc`: the name of each in the directory `own`, and its path below `/etc`. */
 const ownEtcFiles = [
   ...['hostname', 'hosts', 'resolv.conf', 'machine-id'].map((name) => [name, name] as const),
   [loginPathScript, `profile.d/${loginPathScript}`],
 ] as const
 
 /**
- * Limit of terminals in a sandbox. The kernel's own limit is for all sandboxes together, and the buffers of terminals count
- * towards no sandbox's memory limit.
+ * Maximum number of terminals in a sandbox. The kernel's own limit is for all sandboxes together, and no sandbox's memory limit
+ * counts the buffers of terminals.
  */
 export const terminals = 256
 
-/** The agent's program is in the sandbox's own /dev: it leaves nothing on the disk, and no file on the disk can hide it. */
+/**
+ * Path of the agent's program in the sandbox. It is in /dev, so no file of it is on the sandbox's disk, and no file on the disk
+ * can hide it.
+ */
 export const agentPathInside = '/dev/.alcove/agent'
 const sudoSocketInside = '/dev/.alcove/sudo'
 
@@ -103,8 +117,8 @@ const capabilities = [
 ]
 
 /**
- * PID 1 is the agent, but root inside the sandbox owns the writable files in `/proc/1`. For example `oom_score_adj`
- * (out-of-memory priority) and `autogroup` (scheduling group). Therefore `/proc/1` is read-only.
+ * Paths that are read-only in the sandbox. `/proc/1` belongs to the agent, but its writable files belong to root of the sandbox.
+ * Two of them are `oom_score_adj` (priority if memory runs out) and `autogroup` (scheduling).
  */
 const readonlyPaths = ['/proc/1', '/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
@@ -116,12 +130,12 @@ const mount = (destination: string, type: string, source: string, ...options: st
 })
 
 const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxConfig) => [
-  // Volumes are mounted first. A symbolic link in the sandbox may lead a volume to /proc, /sys or /dev; the later mounts then
-  // hide the volume.
+  // Volumes are mounted first. If a symbolic link in the sandbox leads a volume to /proc, /sys or /dev, a later mount hides the
+  // volume.
   ...volumes.map(({ from, mountPath }) => mount(mountPath, 'bind', from, 'bind', 'nosuid', 'nodev')),
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m', `nr_inodes=${memoryFiles.dev}`),
-  // Without `gid=5`: if that group is not mapped into the user namespace, the kernel refuses the mount.
+  // The option `gid=5` is missing, because the kernel refuses the mount if the user namespace does not contain that group.
   mount(
     '/dev/pts',
     'devpts',
@@ -147,7 +161,7 @@ const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxC
   mount('/dev/mqueue', 'mqueue', 'mqueue', 'nosuid', 'noexec', 'nodev'),
   mount('/sys', 'bind', sys, 'bind', 'ro', 'nosuid', 'noexec', 'nodev'),
   mount('/sys/fs/cgroup', 'cgroup', 'cgroup', 'nosuid', 'noexec', 'nodev', 'relatime', 'ro'),
-  // The runtime mounts each v1 cgroup in a directory that it leaves writable.
+  // The runtime mounts each v1 hierarchy inside this directory, but leaves the directory itself writable.
   ...(cgroupVersion === 1
     ? [mount('/sys/fs/cgroup', 'tmpfs', 'tmpfs', 'remount', 'nosuid', 'noexec', 'nodev', 'ro')]
     : []),
@@ -160,7 +174,7 @@ const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxC
   ),
 ]
 
-/** The first part of the id, limited to characters that a host name may have. */
+/** Returns the beginning of the id, with only those characters that a host name may have. */
 export const hostnameOf = (sandboxId: string) => sandboxId.slice(0, 12).replace(/[^A-Za-z0-9]+$/, '') || 'sandbox'
 
 const blockIO = ({ major, minor, bytesPerSecond: rate }: DiskSpeed) => ({
@@ -168,7 +182,10 @@ const blockIO = ({ major, minor, bytesPerSecond: rate }: DiskSpeed) => ({
   throttleWriteBpsDevice: [{ major, minor, rate }],
 })
 
-/** Filters can be joined, because the jumps in them are relative. */
+/**
+ * Returns the compiled filter. For a sandbox with volumes, a further filter is put before it; filters can be joined because
+ * their jumps are relative.
+ */
 const filterFor = (base64: string, { volumes }: SandboxConfig): string =>
   volumes.length === 0 ? base64 : Buffer.concat([makeVolumeFilter(), Buffer.from(base64, 'base64')]).toString('base64')
 
@@ -188,7 +205,8 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       terminal: false,
       user: { uid: 0, gid: 0 },
       args: agentArguments(sandbox),
-      // With HOME set, the runtime does not read the sandbox's /etc/passwd, a file that could make the read wait forever.
+      // If HOME is set, the runtime does not read the sandbox's /etc/passwd. Reading that file could block forever, for example
+      // if it is a FIFO.
       env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/'],
       cwd: '/',
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },

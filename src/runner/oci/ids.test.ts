@@ -6,7 +6,7 @@ import { commonIds, groupLargeIds, idsIn, idsNamedIn, mapToOwn, ownIds, sharedId
 const full = groupLargeIds(Array.from({ length: 4096 }, (_, at) => commonIds + at)) ?? assert.fail()
 
 suite('user ids of sandboxes on the host', () => {
-  test('no two sandboxes of a runner share a host id, and all host ids are above those of useradd and LXD', () => {
+  test('no two sandboxes of a runner share a host id, and no host id is one that useradd or LXD assigns', () => {
     for (const base of ['10.0.0.0', '10.127.240.0', '10.255.240.0'].map((dotted) =>
       Buffer.from(dotted.split('.').map(Number)).readUInt32BE(),
     )) {
@@ -15,12 +15,12 @@ suite('user ids of sandboxes on the host', () => {
         .sort((a, b) => a.outside - b.outside)
       for (const [at, { outside, count }] of ranges.entries())
         assert.ok(outside + count <= (ranges[at + 1]?.outside ?? 2 ** 32 - 2))
-      // useradd and LXD give out ids below 1,001,000,000.
+      // useradd and LXD assign only ids below 1,001,000,000.
       assert.ok(Math.min(...ranges.map(({ outside }) => outside)) >= 1_001_000_000)
     }
   })
 
-  test('ids up to 65535 keep the host ids of earlier versions, which are below 2^31', () => {
+  test('user ids up to 65535 have the host ids that earlier versions gave them, which are below 2^31', () => {
     const [low] = ownIds('10.127.240.2')
     assert.deepEqual(low, { inside: 0, outside: 1_588_692_640, count: uidCount })
     for (let n = 0; n < 2 ** 16; n += 97) {
@@ -43,7 +43,7 @@ suite('user ids of sandboxes on the host', () => {
     for (const id of [commonIds, 2_000_001, 1_000_660_002]) assert.ok(!isCovered(id), `${id}`)
   })
 
-  test('close ids above 65535 share a line of the id map; too many scattered ids are refused', () => {
+  test('close user ids above 65535 share a line of the id map; too many scattered ids are refused', () => {
     const spread = (count: number, step: number) => Array.from({ length: count }, (_, at) => 10_000_000 + at * step)
     const groups = groupLargeIds([...spread(200, 3), ...spread(100, 1_000_000)]) ?? assert.fail()
     assert.ok(groups.length <= 128)
@@ -59,14 +59,14 @@ suite('user ids of sandboxes on the host', () => {
     assert.deepEqual(groupLargeIds([0, 95_607]), [])
   })
 
-  test('the longest id map is short enough for the kernel, and every id map leaves uid 0 as it is', () => {
+  test('the longest id map is short enough for the kernel, and each id map maps the disk’s uid 0 to itself', () => {
     assert.equal(mapToOwn(sharedIds), '0 0 1\n165536 165536 65536\n')
     assert.match(mapToOwn(ownIds('10.0.0.2', full)), /^0 0 1\n165536 \d+ 65536\n231072 \d+ 135168\n366240 \d+ 4096\n$/)
     const longest = groupLargeIds(Array.from({ length: 128 }, (_, at) => 4_200_000_000 + at * 70_000))
     assert.ok(mapToOwn(ownIds('10.255.255.255', longest)).length < 4096)
   })
 
-  test('`idsIn` and `idsNamedIn` find the user ids in USER values and in definitions', () => {
+  test('`idsIn` finds the user ids in a USER value, and `idsNamedIn` those in a definition', () => {
     assert.deepEqual(['app', '1000660000', '7:2000000', 'a:5', ''].map(idsIn), [
       [],
       [1_000_660_000],

@@ -1,35 +1,41 @@
-// The ids of a sandbox's users on the host. On disks and in images an id is the inside id plus a constant, so that files are
-// shifted once and copied as they are. A running sandbox has its own ranges of ids, and its mounts map the ids on disks to these
-// ranges. Ids are users and groups alike.
+// The user ids of sandboxes on the host. On disks and in images, each id is the id in the sandbox plus a constant. Files are
+// therefore shifted once and can then be copied unchanged. A running sandbox has ranges of host ids of its own, to which its
+// mounts map the ids on disks. All of this applies to groups, too.
 
 import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 
-/** The id on disks that stands for uid 0 inside. */
+/** The id that uid 0 of a sandbox has on disks. */
 export const uidBase = diskIds.first
 export const uidCount = diskIds.count
 
 /**
- * Number of ids, counted from 0 inside, that files of images and disks may have. The largest of them, as stored on disks, is the
- * largest id of the kernel.
+ * Number of ids, from 0 on, that files in images and on disks may have in a sandbox. On disks, the largest of them is the
+ * kernel's largest id.
  */
 export const mostIds = 2 ** 32 - 1 - uidBase
 
-/** A range of inside ids that is contiguous on the host. */
+/** A range of ids in a sandbox that is also contiguous on the host. */
 export type IdRange = { inside: number; outside: number; count: number }
 
-/** Number of ids at the end of a sandbox's second range. They are reserved for ids of its image that are above `commonIds`. */
+/**
+ * Number of ids at the end of a sandbox's second range that are reserved. They are for large ids of its image: those from
+ * `commonIds` on.
+ */
 const largeCount = 4096
-/** Every sandbox has all ids below this number. */
+/** Every sandbox has all ids that are smaller than this number. */
 export const commonIds = uidCount + moreRunningIds.count - largeCount
 
-/** The map may have 4 KiB of lines (user_namespaces(7)), and a line has up to 29 characters. This leaves room for 128 groups. */
+/**
+ * Maximum number of ranges of large ids. The kernel accepts 4 KiB of lines (user_namespaces(7)), and a line has up to 29
+ * characters, so there is room for 128 ranges.
+ */
 const mostGroups = 128
 
 export type IdGroup = { first: number; count: number }
 
 /**
- * Groups large ids into at most `mostGroups` ranges. To join two ranges, the ids between them are included, the smallest gaps
- * first. Undefined if the ids do not fit into so many ranges.
+ * Combines large ids into at most `mostGroups` ranges. Two ranges are joined by including the ids between them; the smallest
+ * gaps are closed first. Undefined if that is not possible.
  */
 export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   const large = [...new Set(ids)].filter((id) => id >= commonIds && id < mostIds).sort((a, b) => a - b)
@@ -46,20 +52,18 @@ export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   return groups.reduce((sum, { count }) => sum + count, 0) <= largeCount ? groups : undefined
 }
 
-/**
- * The last two bytes of an address, as a number. Addresses of one runner's sandboxes are neighbours, and there are at most 4000.
- */
+/** Returns the last two bytes of an IPv4 address as a number. One runner has at most 4000 addresses, which follow each other. */
 const numberOf = (address: string) => {
   const [, , high = 0, low = 0] = address.split('.').map(Number)
   return high * 256 + low
 }
 
-/** If sandboxes have no ranges of their own, all of them run with the ids of the disks. */
+/** The ids of every sandbox on a host where sandboxes cannot have ranges of their own: those of the disks. */
 export const sharedIds: readonly IdRange[] = [{ inside: 0, outside: uidBase, count: uidCount }]
 
 /**
- * The ranges of the sandbox with this address, `10.x.y.z`. Sandboxes that run at the same time have different ranges, up to the
- * number of addresses of one runner. Ranges of several runners on one host may coincide.
+ * Returns the ranges of ids for the sandbox with the network address `address`, `10.x.y.z`. Sandboxes of one runner that run at
+ * the same time have different ranges. Runners on one host may use the same ranges.
  */
 export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange[] => {
   const number = numberOf(address)
@@ -77,13 +81,16 @@ export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange
   ]
 }
 
-/** Maps ids on disks to ids on the host, as lines of uid_map (user_namespaces(7)). Root's own ids stay unchanged. */
+/**
+ * Makes a map from ids on disks to ids on the host, in the format of uid_map (user_namespaces(7)). Files of the host's root keep
+ * their owner.
+ */
 export const mapToOwn = (ranges: readonly IdRange[]): string =>
   [{ inside: -uidBase, outside: 0, count: 1 }, ...ranges]
     .map(({ inside, outside, count }) => `${inside + uidBase} ${outside} ${count}\n`)
     .join('')
 
-/** Numbers in `user` or `user:group`. */
+/** Returns the numbers in a `user` or `user:group`. */
 export const idsIn = (user: string): number[] =>
   user
     .split(':')
@@ -92,7 +99,7 @@ export const idsIn = (user: string): number[] =>
 
 const mostNamed = 100
 
-/** Large numbers in a definition: the definition may make files of such users, or set such a user as its USER. */
+/** Returns the large numbers in a definition. The definition may make files that belong to such a user id, or name it in USER. */
 export const idsNamedIn = (definition: string): number[] =>
   [...new Set([...definition.matchAll(/(?<![\w.])\d{6,10}(?![\w.])/g)].map(([text]) => Number(text)))]
     .filter((id) => id >= commonIds && id < mostIds)

@@ -1,7 +1,7 @@
-// Paths in /proc and /sys that describe the host or other sandboxes: how much each disk and network is used, and by whom. They
-// are hidden in sandboxes. Each path costs a mount at each start, so paths that show little stay visible: the number of cgroups
-// (`/proc/cgroups`, which Java reads to find its own) and sums of the whole machine (`/proc/stat`, `/proc/vmstat`, memory of
-// nodes; without those `ps` complains).
+// Paths in /proc and /sys that would show how much each disk and network of the host is used, and by whom. They are hidden in
+// sandboxes. Each hidden path costs a mount per start, so paths that reveal little stay visible. These are the number of cgroups
+// (`/proc/cgroups`, which Java reads) and sums of the whole machine (`/proc/stat`, `/proc/vmstat`, memory of nodes), without
+// which `ps` complains.
 import { readdirSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
@@ -50,7 +50,10 @@ const entriesOf = (directory: string) => {
   }
 }
 
-/** The directory that a link leads to. Empty if the link is gone by now, which is usual for links of other sandboxes. */
+/**
+ * Returns the directory that contains the target of a link. Empty if the link no longer exists, which is normal for network
+ * links of sandboxes.
+ */
 const directoryOf = (link: string) => {
   try {
     return [dirname(realpathSync(link))]
@@ -59,11 +62,12 @@ const directoryOf = (link: string) => {
   }
 }
 
-/** Paths that describe the disks and network cards of this machine. */
+/** Returns the paths that describe the disks and network cards of this host. */
 const ofThisMachine = () => ['/sys/block', '/sys/class/net'].flatMap(entriesOf).flatMap(directoryOf)
 
 /**
- * Finds the paths to hide, once at the start of the runner. Devices that are plugged in later are hidden after its next start.
+ * Finds the paths to hide. This is done once, when the runner starts; devices that are added later are hidden after its next
+ * start.
  */
 export const findMaskedPaths = (): readonly string[] => {
   const isBelow = (path: string) => always.some((above) => path === above || path.startsWith(`${above}/`))

@@ -1,4 +1,4 @@
-// Uses the OCI runtime (crun) through its standard command line. No other file depends on which runtime is used.
+// Runs the OCI runtime (crun) by its standard command line. No other file depends on which runtime is used.
 import { existsSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,23 +9,23 @@ export type Runtime = {
   readonly name: string
   readonly version: string
   /**
-   * Steps that start the sandbox of a bundle, with the agent's socket as descriptor 3. They are the last steps of a launch, in
-   * its private mount namespace. The runtime logs errors to the bundle's log.
+   * Steps that start the sandbox described in `bundle`. The agent's socket becomes descriptor 3. They must be the last steps of
+   * a launch, and run in its own mount namespace. The runtime writes errors to a log in the bundle.
    */
   stepsToRun(sandboxId: string, bundle: string): Step[]
-  /** The runtime's error message for users when a start failed; undefined if there is none. */
+  /** Returns the runtime's error message after a failed start, as text for users. Undefined if there is none. */
   complaint(bundle: string): Promise<string | undefined>
-  /** Removes the runtime's state of a sandbox whose processes have ended. No error if there is none. */
+  /** Removes what the runtime has stored about a sandbox whose processes have ended. No error if there is nothing. */
   forget(sandboxId: string): Promise<void>
 }
 
 export type RuntimeParts = {
   launcher: string
-  /** Directory of the runtime's state, `--root`. */
+  /** Directory in which the runtime stores the state of sandboxes (`--root`). */
   root: string
-  /** Mounts that the runtime must not see. */
+  /** Mounts of the host that the runtime must not see. */
   hiddenMounts: readonly string[]
-  /** A file over which the runtime's program is mounted, in private mount namespaces. */
+  /** A file over which the runtime's program is mounted, in the mount namespace of each launch. */
   mountPoint: string
 }
 
@@ -41,9 +41,9 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
   const said = await runCommand(['crun', '--version'])
   const version = /crun version (\S+)/.exec(said)?.[1] ?? 'unknown'
   const program = await pathOfProgram('crun')
-  // A container must never be able to write to the program that starts it. Unless crun's program is on a read-only mount, crun
-  // makes such a mount and starts itself again from there. That costs a second program start, and an unmount that waits for all
-  // processors.
+  // A container must not be able to write to the program that starts it. If crun's program is not on a read-only mount, crun
+  // makes such a mount and starts itself again from there. These steps make the mount instead: crun's way costs a second program
+  // start, and an unmount that waits for all processors.
   const exec = (...args: string[]) => [
     step.bind(program, mountPoint),
     step.readOnly(mountPoint),
@@ -69,7 +69,8 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
       try {
         await runSteps(launcher, [...hideMounts(hiddenMounts), ...exec('delete', '--force', sandboxId)])
       } catch (error) {
-        // The runtime's state may be half written. The processes have ended, so removing its directory is enough.
+        // The runtime's state may be incomplete. The processes of the sandbox have ended, so it is enough to remove the
+        // directory.
         if (!(error instanceof LaunchFailed)) throw error
       }
       await rm(state, { recursive: true, force: true })

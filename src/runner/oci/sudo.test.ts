@@ -22,7 +22,7 @@ suite('the overlay layer that adds sudo', () => {
     return layer && basename(layer)
   }
 
-  test('the sudo layer puts its links only into a directory that the sandbox already has', () => {
+  test('the sudo layer adds links only to directories that the sandbox already has', () => {
     assert.equal(chosen(), undefined)
     mkdirSync(join(roots.image, 'bin'))
     assert.equal(chosen(), 'bin')
@@ -32,13 +32,13 @@ suite('the overlay layer that adds sudo', () => {
     assert.equal(chosen(), 'local')
   })
 
-  test('the sudo layer does not use a directory that the sandbox has replaced by a file', () => {
+  test('the sudo layer adds no link to a directory that the sandbox has replaced by a file', () => {
     mkdirSync(join(roots.image, 'usr/bin'), { recursive: true })
     writeFileSync(join(roots.disk, 'usr'), '')
     assert.equal(chosen(), undefined)
   })
 
-  test('the sudo layer uses no directory that is a symbolic link in the image', () => {
+  test('the sudo layer adds no link to a directory that is a symbolic link in the image', () => {
     symlinkSync('/usr', join(roots.image, 'usr'))
     symlinkSync('/bin', join(roots.image, 'bin'))
     assert.equal(chosen(), undefined)
@@ -48,12 +48,12 @@ suite('the overlay layer that adds sudo', () => {
 })
 
 suite('who may use sudo in a sandbox', () => {
-  test('a sandbox’s default user may use sudo; during a build every user may', () => {
+  test('the default user of a sandbox may use sudo; in a build’s sandbox every user may use it', () => {
     assert.equal(sudoPolicyOf({ user: 'app:staff' }, '/bin').user, 'app')
     assert.equal(sudoPolicyOf({ user: 'root', isBuild: true }, '/bin').user, '*')
   })
 
-  test('sudo searches programs in the absolute directories of the sandbox’s PATH, then in the system’s', () => {
+  test('sudo finds programs in the absolute directories of the sandbox’s PATH, then in the system’s', () => {
     assert.equal(
       sudoPolicyOf({ user: 'app' }, '/opt/go/bin:bin::/usr/bin:.').path,
       '/opt/go/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin',

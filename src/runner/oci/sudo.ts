@@ -1,7 +1,7 @@
-// sudo inside sandboxes (docs/adr/0033): who may use it, and how a sandbox gets it without a file on any disk.
+// Gives sandboxes sudo, without a file on any disk (docs/adr/0033), and decides who may use it.
 //
-// The overlay has one more layer below the image, with links to the agent. Called as `sudo`, the agent acts as its client. Files
-// of the image or the sandbox at these paths have precedence.
+// A sandbox's overlay has a further layer below the image, which contains links to the agent's program. If it is called by the
+// name `sudo`, that program asks the agent to run the command. A file of the image or the sandbox at such a path hides the link.
 import { lstatSync } from 'node:fs'
 import { lchown, mkdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -10,9 +10,9 @@ import { agentPathInside, type SudoPolicy } from './config.ts'
 import { uidBase } from './ids.ts'
 
 /**
- * Layers, named by the directories that contain their links. A sandbox gets the first layer whose directories all exist in the
- * sandbox, so no layer adds a directory. `/usr/local/bin` comes before Debian's own sudo in PATH. Debian's sudo cannot work,
- * because no process gains privileges.
+ * The layers: the name of each, and the directories in which it has links. A sandbox gets the first layer whose directories all
+ * exist in it, so that no layer adds a directory. Links in `/usr/local/bin` come before Debian's own sudo in PATH. That sudo
+ * cannot work in a sandbox, where no process can gain privileges.
  */
 const layers = [
   { name: 'local', directories: ['usr/local/bin', 'usr/bin'] },
@@ -22,7 +22,7 @@ const layers = [
 
 const standardPath = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
 
-/** Makes the layers of links to the agent. Existing layers stay unchanged, because running sandboxes use them. */
+/** Makes the layers. Layers that exist stay unchanged, because running sandboxes use them. */
 export const makeSudoLayers = async (place: string): Promise<string> => {
   for (const { name, directories } of layers) {
     for (const directory of directories) {
@@ -42,8 +42,8 @@ const kindOf = (path: string) => {
 }
 
 /**
- * Whether `directory` exists in an overlay of `roots`, the uppermost first. Follows no link, because a link could lead to files
- * of the host.
+ * Whether `directory` exists in an overlay of the directories `roots`, of which the uppermost comes first. Follows no symbolic
+ * link, because a link could lead to files of the host.
  */
 const isDirectoryIn = (roots: readonly string[], directory: string): boolean => {
   let merged = roots
@@ -56,15 +56,15 @@ const isDirectoryIn = (roots: readonly string[], directory: string): boolean => 
   return true
 }
 
-/** The layer for a sandbox with these roots (its own files and those of its image). Undefined if no layer fits the roots. */
+/** Returns the layer for a sandbox. `roots`: the sandbox's own files and those of its image. Undefined if no layer fits. */
 export const sudoLayerFor = (place: string, roots: readonly string[]): string | undefined => {
   const layer = layers.find(({ directories }) => directories.every((directory) => isDirectoryIn(roots, directory)))
   return layer && join(place, layer.name)
 }
 
 /**
- * A build runs each step as the user that the definition names, even root, so all its users may use sudo. `ownPath` is the PATH
- * of the sandbox: root finds what the default user finds, and the system's directories.
+ * Returns who may use sudo in a sandbox. A build runs each line as the user that the definition names, so every user may use it
+ * there. `ownPath`: the sandbox's PATH, so that root finds the programs that the default user finds.
  */
 export const sudoPolicyOf = ({ user, isBuild }: Pick<Assignment, 'user' | 'isBuild'>, ownPath: string): SudoPolicy => {
   const own = ownPath.split(':').filter((directory) => directory.startsWith('/'))

@@ -97,7 +97,7 @@ suite('the seccomp filter of arguments', () => {
       for (const name of [14, 31, 32, 38]) expect(92, 'setsockopt', 9, 6, name)
     })
 
-  test('a sandbox with volumes cannot clone file contents, also in 32-bit programs', () => {
+  test('a sandbox with volumes cannot make files that share contents, not even by 32-bit programs', () => {
     const request = [3n, 0x40049409n, 4n]
     const answers = (filter: Buffer, architecture: number, [ioctl, copy]: [number, number]) => [
       ...[0x40049409n, 0x4020940dn, 0x5401n].map((each) => answerOf(filter, ioctl, [3n, each, 4n], architecture)),
@@ -120,7 +120,7 @@ suite('the seccomp filter of arguments', () => {
       }
     })
 
-  test('the tested list of forbidden calls covers every call in every row of the filter', () => {
+  test('the list of forbidden calls for the tests covers each call in each row of the filter', () => {
     const untried = reasons.flatMap(({ forbidden }) =>
       forbidden.flatMap((row) =>
         row.calls
@@ -131,7 +131,7 @@ suite('the seccomp filter of arguments', () => {
     assert.deepEqual(untried, [])
   })
 
-  test('every name in the filter of arguments is a system call of the kernel', () => {
+  test('each name in the filter of arguments is the name of a system call', () => {
     const names = reasons.flatMap(({ forbidden }) => forbidden.flatMap(({ calls }) => calls))
     assert.deepEqual(
       names.filter((name) => !systemCalls.includes(name)),

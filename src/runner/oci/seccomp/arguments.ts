@@ -1,12 +1,14 @@
-// Arguments that are refused in system calls that are otherwise allowed, with reasons, and the program that checks them before the
-// compiled profile. Kept apart from the profile because libseccomp has no "all but these", and compares arguments whole: the kernel
-// takes only the lower half of an `int`, so a caller that sets a bit of the upper half would pass. Here only the lower half counts.
+// Arguments that are refused in system calls which are otherwise allowed, each with the reason. Also makes the program that
+// checks them before the compiled profile.
+//
+// They are not in the profile because libseccomp compares whole arguments. The kernel uses only the lower half of an `int`
+// argument, so a caller could pass the check by setting a bit of the upper half. This program compares only the lower half.
 import { assemble, type Forbidden, forbid, onlyFor } from './program.ts'
 import { systemCalls32 } from './syscalls-32.ts'
 
 type Reason = { reason: string; forbidden: readonly Forbidden[] }
 
-/** Names of errors. `done`: the call returns success without any effect. */
+/** Numbers of errors. `done`: the call reports success but does nothing. */
 const errnos = {
   done: 0,
   EPERM: 1,
@@ -37,17 +39,17 @@ const flag = (call: string, argument: number, bit: number, errno: number): Forbi
   errno,
 })
 
-/** Maximum size of an extended attribute: a list of 125 access rules. */
+/** Maximum size in bytes of an extended attribute. A list of 125 access rules has this size. */
 const mostAttributeBytes = 1004
-/** Maximum number of descriptors that one call may wait for. */
+/** Maximum number of descriptors for which one call may wait. */
 const mostPolled = 2048
 
-/** The type of a `socket` without its flags (`SOCK_NONBLOCK`, `SOCK_CLOEXEC`). */
+/** The argument `type` of `socket`, without its flags (`SOCK_NONBLOCK`, `SOCK_CLOEXEC`). */
 const kind = { argument: 1, bits: 0xf } as const
 const inet = [2, 10] as const
 const [stream, datagram, raw] = [1, 2, 3]
 
-/** Protocols: default of the family, ICMP, TCP, UDP and ICMPv6. */
+/** Allowed protocols of sockets: the default of the family, ICMP, TCP, UDP and ICMPv6. */
 const protocols = [0, 1, 6, 17, 58]
 
 const [ficlone, ficlonerange] = [0x40049409, 0x4020940d]
@@ -164,7 +166,7 @@ export const reasons: readonly Reason[] = [
         when: [{ argument: 0, is: 1 }],
         errno: errnos.EPERM,
       },
-      // Calls for the process or process group 1: PID 1 is the agent.
+      // Calls that would affect process 1 or process group 1. PID 1 is the agent.
       ...[
         ['setpriority', 0],
         ['setpriority', 1],
@@ -180,7 +182,7 @@ export const reasons: readonly Reason[] = [
           errno: errnos.EPERM,
         }),
       ),
-      // Calls for a user: they would also affect PID 1, which is a process of root.
+      // Calls that affect all processes of a user. For root of the sandbox, one of these is the agent.
       { calls: ['setpriority'], when: [{ argument: 0, is: 2 }], errno: errnos.EPERM },
       { calls: ['ioprio_set'], when: [{ argument: 0, is: 3 }], errno: errnos.EPERM },
     ],
@@ -190,8 +192,9 @@ export const reasons: readonly Reason[] = [
 export const forbiddenArguments: readonly Forbidden[] = reasons.flatMap(({ forbidden }) => forbidden)
 
 /**
- * For sandboxes with volumes only. The kernel does not check the limit of a volume when a file becomes a copy that shares its bytes,
- * so files of other volumes would grow it past its limit, and could then be removed. Programs copy the bytes instead.
+ * Further refusals for sandboxes with volumes. When a file becomes a copy that shares another file's bytes, the kernel does not
+ * check the size limit of the volume. A volume could grow beyond its limit that way. If the call is refused, programs copy the
+ * bytes.
  */
 const sharedCopies: readonly Forbidden[] = [
   ...[ficlone, ficlonerange].map(
@@ -201,7 +204,7 @@ const sharedCopies: readonly Forbidden[] = [
 ]
 
 /**
- * The numbers of the calls above on x86-64, and on arm64, whose table is that of all newer architectures and lacks some older
+ * The numbers of these calls on x86-64 and on arm64. All newer architectures have the numbers of arm64, and lack some older
  * calls.
  */
 export const numbers: Record<string, { x64: number; arm64?: number }> = {
@@ -231,8 +234,8 @@ export const numbers: Record<string, { x64: number; arm64?: number }> = {
 }
 
 /**
- * Makes the filter that answers forbidden calls. Every other call continues with the next filter, which also refuses calls of
- * other architectures.
+ * Makes the program that refuses forbidden arguments. For every other call, the kernel continues with the next filter. That
+ * filter also refuses calls of other architectures.
  */
 export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
@@ -242,7 +245,7 @@ export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
 /** `AUDIT_ARCH_*` of `linux/audit.h`. */
 const architectures = { x64: 0xc000003e, arm64: 0xc00000b7, i386: 0x40000003 }
 
-/** Makes the filter that runs before the other filters of a sandbox with volumes. */
+/** Makes a further program, which is put before the other filters in a sandbox with volumes. */
 export const makeVolumeFilter = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
   const of32Bits = onlyFor(

@@ -1,8 +1,8 @@
-// Compiles the profile once to the program that the kernel runs, and stores the program. Without this, compiling takes 13 of the
-// 20 ms of an ordinary start.
+// Compiles the seccomp profile once into the program that the kernel runs, and stores that program. Otherwise compiling would
+// take 13 of the 20 ms of an ordinary start.
 //
-// crun compiles a profile whenever it creates a container, and leaves the result beside the container's state. Therefore one
-// container is created for that purpose. It is never started, and is then deleted.
+// crun compiles a profile when it creates a container, and stores the result beside the container's state. The runner therefore
+// creates one container for this purpose, never starts it, and deletes it.
 import { createHash } from 'node:crypto'
 import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,18 +16,18 @@ export type CompileParts = {
   launcher: string
   hiddenMounts: readonly string[]
   crunVersion: string
-  /** Directory of compiled filters. */
+  /** Directory in which compiled filters are stored. */
   directory: string
 }
 
-/** Bytes of an instruction of a filter program (`struct sock_filter`). */
+/** Size in bytes of an instruction of a filter program (`struct sock_filter`). */
 const instructionBytes = 8
 
 const isFilter = (bytes: Buffer) => bytes.length > 0 && bytes.length % instructionBytes === 0
 
 /**
- * The compiled profile, preceded by the filters of 32-bit programs and of arguments. Jumps are relative, so each part stays as it
- * is.
+ * Returns the compiled profile, with the filter for 32-bit programs and the filter of arguments before it. All jumps are
+ * relative, so the parts can be joined unchanged.
  */
 export const compiledFilter = async (parts: CompileParts, profile: SeccompProfile): Promise<string> =>
   Buffer.concat([makeFilterOf32Bits(), makeArgumentFilter(), await compiledProfile(parts, profile)]).toString('base64')
@@ -62,11 +62,11 @@ const compile = async ({ launcher, hiddenMounts, directory }: CompileParts, prof
     await rm(bundle, { recursive: true, force: true })
   }
 
-  // Removes leftovers of a compilation whose runner was killed.
+  // Remove what is left of a compilation during which the runner was killed.
   await clear()
   await mkdir(join(bundle, 'rootfs'), { recursive: true })
   try {
-    // The program in the container never runs, so any program is right: crun only checks that it exists.
+    // The program in the container never runs, so any program will do. crun only checks that it exists.
     await copyFile(launcher, join(bundle, 'rootfs/program'))
     await writeFile(join(bundle, 'config.json'), JSON.stringify(idleConfig(profile)))
     await crun('create', '--bundle', bundle, id)

@@ -10,7 +10,7 @@ const allowed = new Set(
 )
 
 suite('the seccomp profile', () => {
-  test('every refused or conditional name in the seccomp profile is a system call, and is listed once', () => {
+  test('each name that the seccomp profile refuses or restricts is a system call, and occurs once', () => {
     const decided = [...refusals.flatMap((refusal) => refusal.calls), ...conditional]
     assert.deepEqual(
       decided.filter((name) => !systemCalls.includes(name)),
@@ -20,17 +20,17 @@ suite('the seccomp profile', () => {
     assert.equal(new Set(systemCalls).size, systemCalls.length)
   })
 
-  test('system calls that are refused or conditional are never allowed without a condition', () => {
+  test('a system call that is refused or restricted is never allowed without a condition', () => {
     for (const name of ['mount', 'bpf', 'clone3', 'io_uring_setup', 'setns', 'keyctl', 'unshare', 'clone', 'socket'])
       assert.equal(allowed.has(name), false, name)
   })
 
-  test('the seccomp profile allows system calls that ordinary programs need', () => {
+  test('the seccomp profile allows the system calls that ordinary programs need', () => {
     for (const name of ['read', 'execve', 'futex', 'ptrace', 'chroot', 'fork', 'statx', 'rseq', 'memfd_create'])
       assert.equal(allowed.has(name), true, name)
   })
 
-  test('no rule of the seccomp profile repeats its default, because libseccomp would refuse the profile', () => {
+  test('no rule of the seccomp profile has the default answer, because libseccomp would refuse the profile', () => {
     assert.deepEqual(
       profile.syscalls.filter((rule) => rule.errnoRet === profile.defaultErrnoRet),
       [],
@@ -44,7 +44,7 @@ suite('the seccomp profile', () => {
     assert.deepEqual(masks, [{ index: 0, value: 0x7e020080, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }])
   })
 
-  test('every netlink protocol has exactly one rule: allowed, or refused with EPROTONOSUPPORT', () => {
+  test('each netlink protocol has exactly one rule: allowed, or refused with EPROTONOSUPPORT', () => {
     const answers = (protocol: number) =>
       profile.syscalls
         .filter(({ args }) => args?.[0]?.value === 16 && args[0].op === 'SCMP_CMP_EQ')

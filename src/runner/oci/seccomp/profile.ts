@@ -1,7 +1,7 @@
-// The seccomp profile of every sandbox, in the format of the OCI runtime specification (`linux.seccomp`).
+// Makes the seccomp profile of every sandbox, in the format of the OCI runtime specification (`linux.seccomp`).
 //
-// Unknown calls answer ENOSYS and not EPERM. A C library that tries a newer call falls back to the older one after "not
-// implemented", but gives up after "not permitted".
+// An unknown call fails with ENOSYS, not with EPERM. After ENOSYS ("not implemented") a C library that has tried a newer call
+// uses an older one instead. After EPERM ("not permitted") it gives up.
 import { conditional, refusals } from './refused-calls.ts'
 import { systemCalls } from './syscalls.ts'
 
@@ -26,10 +26,13 @@ export type SeccompProfile = {
 
 const errnos = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } as const
 
-/** `CLONE_NEW…` of `linux/sched.h`: time, mount, cgroup, uts, ipc, user, pid and network namespaces. */
+/** Flags `CLONE_NEW…` of `linux/sched.h` for time, mount, cgroup, uts, ipc, user, pid and network namespaces. */
 export const namespaceFlags = [0x80, 0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]
 
-/** Namespace flags that `clone` knows. The bit of the time namespace is missing: in `clone` it belongs to the exit signal. */
+/**
+ * The flags that the call `clone` has for namespaces. The bit of the time namespace is missing: for `clone` it is a part of the
+ * exit signal.
+ */
 export const cloneFlags = namespaceFlags.filter((flag) => flag > 0xff)
 
 const sum = (flags: readonly number[]) => flags.reduce((all, flag) => all + flag, 0)
@@ -50,19 +53,23 @@ const withoutFlags = (name: string, flags: readonly number[]): Rule[] => [
   ),
 ]
 
-/** Address families: unix, IPv4 and IPv6. Refused: virtual-machine sockets to the host, kernel crypto and raw packets. */
+/**
+ * Allowed address families of sockets: unix, IPv4 and IPv6. For example, sockets to the hypervisor, kernel crypto and raw
+ * packets are refused.
+ */
 export const addressFamilies = [1, 2, 10]
 
 export const netlink = 16
 
 /**
- * Protocols for addresses and routes (0) and for lists of sockets (4), which `ip`, `ss` and C libraries use. Protocol 15 is
- * missing, because it would report devices of the host.
+ * Allowed netlink protocols: addresses and routes (0), and lists of sockets (4). `ip`, `ss` and C libraries use them. Protocol
+ * 15 is missing, because it would report devices of the host.
  */
 export const netlinkProtocols = [0, 4]
 
 /**
- * Rules for netlink. Programs such as `useradd` continue if the kernel has no auditing, but give up if auditing is not permitted.
+ * Rules for netlink. Refused protocols fail with "not supported": programs such as `useradd` continue if the kernel has no
+ * auditing, but give up if auditing is not permitted.
  */
 const withNetlink = (): Rule[] => {
   const rule = (protocol: number, op: Argument['op'], decision: Pick<Rule, 'action' | 'errnoRet'>): Rule => ({
@@ -85,8 +92,8 @@ const withNetlink = (): Rule[] => {
 }
 
 /**
- * Personalities that a program may set: Linux, 32-bit, the old version number, 32-bit with the old version number, and no address
- * randomization (for debuggers). The last value only asks for the current personality.
+ * Personalities that a program may set. They are Linux, 32-bit, the old version number, both of these, and no address
+ * randomization (for debuggers). The last value only reads the current personality.
  */
 export const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
 
@@ -99,7 +106,7 @@ const seccompArchitecture = (arch: string): string => {
   throw new Error(`There is no system call filter for ${arch}.`)
 }
 
-/** The profile for a single architecture. Programs of 32 bits have a filter of their own: `programs-32.ts`. */
+/** Makes the profile for one architecture. 32-bit programs have a filter of their own (`programs-32.ts`). */
 export const makeSeccompProfile = (arch: string = process.arch): SeccompProfile => {
   const decided = new Set([...refusals.flatMap((refusal) => refusal.calls), ...conditional])
   return {
@@ -108,7 +115,7 @@ export const makeSeccompProfile = (arch: string = process.arch): SeccompProfile 
     architectures: [seccompArchitecture(arch)],
     syscalls: [
       { names: systemCalls.filter((name) => !decided.has(name)), action: 'SCMP_ACT_ALLOW' },
-      // Refusals with ENOSYS need no rule: this is the default, and libseccomp rejects rules that repeat the default.
+      // Refusals with ENOSYS are omitted: ENOSYS is the default, and libseccomp rejects a rule that has the default answer.
       ...refusals
         .filter(({ answer }) => answer !== 'ENOSYS')
         .map(({ calls, answer }): Rule => ({ names: calls, action: 'SCMP_ACT_ERRNO', errnoRet: errnos[answer] })),

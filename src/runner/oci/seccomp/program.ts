@@ -1,11 +1,13 @@
-// Programs that the kernel runs for every system call (`struct sock_filter`), put together by hand. Jumps go forward only, and
-// count from the instruction after the jump, so programs can be joined.
+// Makes filter programs, which the kernel runs at every system call (`struct sock_filter`). Jumps only go forward and are
+// relative to the next instruction, so programs can be joined.
 
 type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot: number } | { above: number })
-/** Calls that get this answer if all conditions hold. */
+/** System calls that fail with `errno` if all conditions in `when` are true. */
 export type Forbidden = { calls: readonly string[]; when: readonly Condition[]; errno: number }
 
-/** Operation, number of instructions to skip if true and if false, and a value. */
+/**
+ * An instruction: operation, number of instructions to skip if its test is true, the number if its test is false, and a value.
+ */
 export type Instruction = readonly [code: number, yes: number, no: number, value: number]
 
 const [load, skip, jumpIfEqual, jumpIfAbove, jumpIfAtLeast, and, answer] = [0x20, 0x05, 0x15, 0x25, 0x35, 0x54, 0x06]
@@ -13,11 +15,14 @@ const [load, skip, jumpIfEqual, jumpIfAbove, jumpIfAtLeast, and, answer] = [0x20
 const allowed = 0x7fff0000
 const answerErrno = 0x00050000
 
-/** Offsets in `struct seccomp_data`: the number of the call, its architecture, and the lower halves of its arguments. */
+/** Positions in `struct seccomp_data`: the number of the call, the architecture, and the lower half of each argument. */
 const [callOffset, architectureOffset] = [0, 4]
 const argumentOffset = (index: number) => 16 + 8 * index
 
-/** Continues with the next instruction if the condition holds, otherwise skips `past` instructions. */
+/**
+ * Makes an instruction that continues with the next instruction if the condition is true, and otherwise skips `past`
+ * instructions.
+ */
 const jumpFor = (condition: Condition, past: number): Instruction => {
   if ('is' in condition) return [jumpIfEqual, 0, past, condition.is]
   if ('isNot' in condition) return [jumpIfEqual, past, 0, condition.isNot]
@@ -34,7 +39,7 @@ const instructionsFor = ({ when, errno }: Forbidden): Instruction[] => {
   return program
 }
 
-/** Makes a program that refuses forbidden calls. For all other calls, the kernel continues with the instructions after it. */
+/** Makes a program that refuses these calls. For any other call, the kernel continues with the instructions after the program. */
 export const forbid = (
   forbidden: readonly Forbidden[],
   numberOf: (call: string) => number | undefined,
@@ -48,10 +53,13 @@ export const forbid = (
   })
 }
 
-/** Calls with numbers from `from` up to the next range's `from` fail with `errno`. With errno 0 they are allowed. */
+/**
+ * Calls whose numbers begin at `from` and end before the `from` of the next range. They fail with `errno`; if it is 0, they are
+ * allowed.
+ */
 export type Range = { from: number; errno: number }
 
-/** Makes a program that allows or refuses each call by the range of its number. `ranges` are sorted and begin at 0. */
+/** Makes a program that allows or refuses each call by its number. `ranges` must be sorted, and must begin at 0. */
 export const answerByNumber = (ranges: readonly Range[]): Instruction[] => {
   const search = (among: readonly Range[]): Instruction[] => {
     const [only] = among
@@ -64,7 +72,7 @@ export const answerByNumber = (ranges: readonly Range[]): Instruction[] => {
   return [[load, 0, 0, callOffset], ...search(ranges)]
 }
 
-/** Runs `program` only for calls of one architecture. Calls of other architectures skip it. */
+/** Makes a program that runs `program` for calls of one architecture. Calls of other architectures skip it. */
 export const onlyFor = (architecture: number, program: readonly Instruction[]): Instruction[] => [
   [load, 0, 0, architectureOffset],
   [jumpIfEqual, 1, 0, architecture],

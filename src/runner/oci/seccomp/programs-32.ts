@@ -1,8 +1,8 @@
-// The filter for 32-bit programs (i386) on x86-64. They have a separate table of system calls, which 64-bit programs can reach
-// too (`int 0x80`). It refuses what the profile refuses, and also calls that a filter cannot judge because their arguments are in
-// memory.
+// Makes the filter for 32-bit programs (i386) on x86-64. They have a table of system calls of their own, which 64-bit programs
+// can use too (`int 0x80`). The filter refuses what the profile refuses. It also refuses calls whose arguments are in memory,
+// because a filter cannot read them.
 //
-// The profile is not compiled for this table, because libseccomp allows all of `socketcall(SYS_SOCKET)` if it allows any socket.
+// libseccomp is not used for this table: if it allows any socket, it allows all of `socketcall(SYS_SOCKET)`.
 import { forbiddenArguments } from './arguments.ts'
 import { addressFamilies, cloneFlags, namespaceFlags, netlink, netlinkProtocols, personalities } from './profile.ts'
 import { answerByNumber, assemble, type Forbidden, forbid, onlyFor, type Range } from './program.ts'
@@ -32,7 +32,7 @@ const more: readonly Refusal[] = [
   { reason: 'Programs of 16 bits do not run here.', calls: ['vm86', 'vm86old'], errno: ENOSYS },
 ]
 
-/** 64-bit calls with limits on their arguments, and the 32-bit calls that correspond to them. */
+/** 64-bit calls whose arguments are restricted, and the further 32-bit calls that do the same work. */
 const forms: Readonly<Record<string, readonly string[]>> = {
   mmap: ['mmap2'],
   select: ['_newselect'],
@@ -42,7 +42,7 @@ const forms: Readonly<Record<string, readonly string[]>> = {
 
 const sum = (flags: readonly number[]) => flags.reduce((all, flag) => all + flag, 0)
 
-/** Calls that the profile allows for some arguments only. */
+/** Calls that the profile allows only for some arguments. */
 const conditional: readonly Forbidden[] = [
   { calls: ['clone'], when: [{ argument: 0, bits: sum(cloneFlags), isNot: 0 }], errno: EPERM },
   { calls: ['unshare'], when: [{ argument: 0, bits: sum(namespaceFlags), isNot: 0 }], errno: EPERM },
@@ -60,13 +60,14 @@ const conditional: readonly Forbidden[] = [
   },
 ]
 
-/** Numbers of `linux/net.h`. */
+/** Numbers of calls in `socketcall`, from `linux/net.h`. */
 const socketCalls = { socket: 1, socketpair: 8, setsockopt: 14 } as const
 const shmget = 23
 
 /**
- * Calls that combine several calls. The arguments of `socketcall` (family, protocol, options) are in memory, so it is refused.
- * 32-bit programs of glibc and Go make sockets only that way, so they get no sockets. musl calls `socket` itself.
+ * Calls that combine several calls. The arguments of `socketcall` (family, protocol, options) are in memory, so it is refused
+ * for these calls. 32-bit programs that use glibc or Go make sockets only by `socketcall`, so they get no sockets. musl uses the
+ * call `socket`.
  */
 const multiplexed: readonly Forbidden[] = [
   ...Object.values(socketCalls).map(
@@ -86,7 +87,7 @@ const withForms = (row: Forbidden): Forbidden => ({ ...row, calls: row.calls.fla
 
 export const forbidden32: readonly Forbidden[] = [...forbiddenArguments.map(withForms), ...conditional, ...multiplexed]
 
-/** The error number for each 32-bit call, whatever its arguments. 0 means that the filter allows the call. */
+/** The error for each 32-bit call that does not depend on arguments. 0: the filter allows the call. */
 const errnoOf = (): ReadonlyMap<string, number> => {
   const refused = [
     ...refusals.map(({ calls, answer }) => ({ calls, errno: answer === 'EPERM' ? EPERM : ENOSYS })),
@@ -104,7 +105,10 @@ const ranges = (): Range[] => {
   return all.filter(({ errno }, at) => at === 0 || errno !== all[at - 1]?.errno)
 }
 
-/** Answers every call of a 32-bit program. Other calls continue after this program. Empty if there are no such programs. */
+/**
+ * Makes the filter, which decides about every call of a 32-bit program. For other calls, the kernel continues after it. Empty on
+ * an architecture without such programs.
+ */
 export const makeFilterOf32Bits = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64') return Buffer.alloc(0)
   return assemble(

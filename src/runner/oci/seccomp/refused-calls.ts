@@ -1,6 +1,6 @@
-// System calls that are refused in sandboxes, and why. All other calls in the kernel's table are allowed, because the user
-// namespace and eleven capabilities limit their effects. The calls listed here are refused for every caller: they reach parts of
-// the kernel that have no namespaces, or have often been a way out of containers.
+// System calls that every sandbox is refused, with the reasons. They reach parts of the kernel that have no namespaces, or have
+// often been used to break out of containers. All other system calls are allowed, because the user namespace and the eleven
+// capabilities of a sandbox limit what they can do.
 
 export type Refusal = { reason: string; calls: readonly string[]; answer: 'EPERM' | 'ENOSYS' }
 
@@ -100,5 +100,5 @@ export const refusals: readonly Refusal[] = [
   },
 ]
 
-/** Calls that are allowed for some arguments only; `profile.ts` has the conditions. */
+/** Calls that are allowed only for some arguments. `profile.ts` has the conditions. */
 export const conditional: readonly string[] = ['clone', 'unshare', 'personality', 'socket']

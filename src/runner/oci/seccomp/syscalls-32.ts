@@ -1,6 +1,9 @@
-// The kernel's table of system calls for programs of 32 bits (i386; `asm/unistd_32.h`) by number.
+// The kernel's system calls for 32-bit programs (i386; `asm/unistd_32.h`), by their numbers.
 
-/** Names in the order of their numbers, beginning at 0. A number in the text is the number of the name after it. */
+/**
+ * Names of the system calls in the order of their numbers, which begin at 0. A number in this text is the number of the call
+ * after it.
+ */
 const table = `
   restart_syscall exit fork read write open close waitpid creat link unlink execve chdir time mknod chmod lchown
   break oldstat lseek getpid mount umount setuid getuid stime ptrace alarm oldfstat pause utime stty gtty access

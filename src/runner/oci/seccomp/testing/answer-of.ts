@@ -1,9 +1,9 @@
-// Runs a filter program as the kernel would.
+// For tests: runs a filter program as the kernel would run it.
 import assert from 'node:assert/strict'
 
 /**
- * Returns an errno; 0 if the kernel handles the call; undefined if the program ends without an answer, so that the next filter
- * decides.
+ * Returns the error with which the program refuses the call, or 0 if it allows the call. Undefined if the program does not
+ * decide, so that the next filter would.
  */
 export const answerOf = (
   program: Buffer,

@@ -1,5 +1,5 @@
-// Calls that the argument filter must answer, with the expected answers. This list is separate from `reasons`. So tests notice a
-// row of `reasons` that no call covers, and a missing row that would let a call through.
+// For tests: calls that the filter of arguments must refuse, with the expected errors. The list is separate from the filter's
+// own list, `reasons`. Tests therefore notice if a row of `reasons` is never tested, and if a missing row lets a call through.
 import { constants } from 'node:os'
 
 const { EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC, ENOTTY } = constants.errno
