@@ -7,7 +7,7 @@ import { instanceOf } from '#src/kit/instance.ts'
 import { loadConfig } from './config.ts'
 
 suite('settings of the runner', () => {
-  test('one error lists all wrong and missing settings of the runner', () => {
+  test('one error message lists all wrong and all missing settings of the runner', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_CONTROL_URL: 'nonsense', ALCOVE_RUNNER_SOCKET_GID: '-1' }),
       (error: Error) => {
@@ -32,7 +32,7 @@ suite('settings of the runner', () => {
     ALCOVE_RUNNER_SOCKET_GID: '7',
   }
 
-  test('archives are stored in the data directory by default; the S3 key and secret have their own settings', () => {
+  test('archives are in the data directory by default; the key and the secret of S3 are separate settings', () => {
     assert.deepEqual(loadConfig(told).archiveStore, { kind: 'directory', path: '/nowhere/data/archive' })
     const elsewhere = loadConfig({ ...told, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
     assert.deepEqual(elsewhere.archiveStore, { kind: 'directory', path: '/srv/archives' })
@@ -41,14 +41,14 @@ suite('settings of the runner', () => {
     assert.deepEqual(archiveStore.kind === 's3' && [archiveStore.bucket, archiveStore.secret], ['box', 'hidden'])
   })
 
-  test('the runner records what sandboxes use every minute by default; 0 disables the recording', () => {
+  test('the runner measures what sandboxes use every minute by default; 0 disables that', () => {
     const secondsOf = (given?: string) =>
       loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_METER_SECONDS: given }) }).meterSeconds
     assert.deepEqual([secondsOf(), secondsOf('10'), secondsOf('0')], [60, 10, 0])
     for (const wrong of ['-1', '1.5', '3601', 'x']) assert.throws(() => secondsOf(wrong), /ALCOVE_METER_SECONDS/)
   })
 
-  test('each sandbox may read and write 200 MiB of its disk a second by default; 0 disables the limit', () => {
+  test('by default each sandbox may read and write its disk at 200 MiB a second; 0 disables the limit', () => {
     const speedOf = (given?: string) =>
       loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_DISK_MIB_PER_SECOND: given }) })
         .diskMebibytesPerSecond
@@ -56,20 +56,20 @@ suite('settings of the runner', () => {
     for (const wrong of ['-1', '1.5', '1000000', 'x']) assert.throws(() => speedOf(wrong), /ALCOVE_DISK_MIB/)
   })
 
-  test('new volumes lie on the runner’s disk by default, or in the directory of a configured absolute path', () => {
+  test('new volumes are on the runner’s disk by default, or in a directory set by its absolute path', () => {
     assert.equal(loadConfig(told).volumesDirectory, undefined)
     assert.equal(loadConfig({ ...told, ALCOVE_VOLUMES_DIR: '/mnt/shared' }).volumesDirectory, '/mnt/shared')
     assert.throws(() => loadConfig({ ...told, ALCOVE_VOLUMES_DIR: 'shared' }), /ALCOVE_VOLUMES_DIR must be/)
   })
 
-  test('a wrong archive store setting is reported together with all other wrong settings', () => {
+  test('a wrong setting of the archive store is reported together with all other wrong settings', () => {
     assert.throws(
       () => loadConfig({ ...told, ALCOVE_RUNNER_KEY: '', ALCOVE_ARCHIVE_STORE: 's3://box' }),
       /^Error: ALCOVE_RUNNER_KEY is missing.*\nALCOVE_ARCHIVE_STORE is S3, so ALCOVE_ARCHIVE_S3_KEY/s,
     )
   })
 
-  test('the instance name is derived from the data directory; the runner’s socket lies there by default', () => {
+  test('the instance’s name is derived from the data directory, which by default has the runner’s socket', () => {
     const data = mkdtempSync(join(tmpdir(), 'alcove-data-'))
     try {
       const config = loadConfig({

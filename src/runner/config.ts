@@ -13,12 +13,12 @@ export type RunnerConfig = {
   runnerKey: string
   /** `<data>/runner`: directory of the journal, the storage pool and the images. */
   directory: string
-  /** The unix socket for requests of gates, and the group that may connect to it. */
+  /** The unix socket for requests from gates. The group `socketGid` may connect to it. */
   socket: string
   socketGid: number
-  /** Directory of built images, shared by every server of this machine. */
+  /** Directory of cached image files that this runner has built. All servers of this machine share it. */
   cacheDirectory: string
-  /** Directory of image files that callers of the API may name. Only an operator puts files there. */
+  /** Directory of image files that callers of the API may use. Only the operator puts files there. */
   imagesDirectory: string
   /** Registries (host:port) that the runner contacts without encryption. */
   plainRegistries: readonly string[]
@@ -26,21 +26,21 @@ export type RunnerConfig = {
   registries: readonly string[] | undefined
   /** Registries (host:port) that may have a private address. */
   privateRegistries: readonly string[]
-  /** Mirrors that are asked before the registries for which they stand. */
+  /** Mirrors of registries. They are asked before the registry itself. */
   registryMirrors: readonly Mirror[]
-  /** Private or host networks that the operator opens for sandboxes. */
+  /** Private networks, or networks of the host, that the operator opens for sandboxes. */
   openNetworks: readonly string[]
   /** Credentials for registries, in the form of containers-auth.json(5). */
   registryAuthFile: string | undefined
-  /** Interval of the reports to control of what sandboxes use. 0 disables them. */
+  /** Interval in seconds at which the use of sandboxes is reported to control. 0 disables the reports. */
   meterSeconds: number
-  /** Limit for reading and for writing the disk of a sandbox. 0 disables it. */
+  /** Limit of the speed at which a sandbox reads its disk, and of the speed at which it writes. 0: no limit. */
   diskMebibytesPerSecond: number
   /** Whether sandboxes have sudo. */
   offersSudo: boolean
-  /** Directory of volumes that the operator mounts on every host. Absent: new volumes are on this host's disk. */
+  /** Directory for volumes, which the operator has mounted on every host. Absent: new volumes are on this host's disk. */
   volumesDirectory: string | undefined
-  /** The store of the disks of archived sandboxes. */
+  /** The store for the disks of archived sandboxes. */
   archiveStore: StoreAddress
   telemetry: TelemetrySettings
 }

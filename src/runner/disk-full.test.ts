@@ -1,4 +1,4 @@
-// Tests verbs during which the storage pool becomes full: existing data must stay undamaged, and no half-made disk may be left.
+// Tests verbs while the pool is full: existing data must stay undamaged, and no incomplete disk may be left.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -22,8 +22,8 @@ suite('a full disk of the host', { skip: needsRoot }, () => {
   })
 
   /**
-   * Fills the pool until nothing fits: neither file contents nor metadata of the file system, which copies of disks need. The
-   * file system reserves more than a write needs and frees the rest after a sync, so the pool is filled a second time.
+   * Fills the pool until there is no space for file contents or for metadata, which copies of disks need. The file system
+   * reserves more space than a write needs, and frees the rest at a sync. Therefore the pool is filled in several rounds.
    */
   const fill = () => {
     mkdirSync(filler)
@@ -42,7 +42,7 @@ suite('a full disk of the host', { skip: needsRoot }, () => {
     }
   }
 
-  test('on a full disk a fork and a snapshot fail with the reason; the sandbox itself keeps running', async () => {
+  test('on a full disk a fork and a snapshot fail with that reason, and the sandbox itself keeps running', async () => {
     const parent = await box.started()
     const { sandboxId } = parent
     assert.equal((await box.run(sandboxId, 'echo kept > /root/file')).exitCode, 0)

@@ -31,7 +31,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
   })
 
-  test('a warm sandbox has already run a command when its start resolves; another sandbox has not', async () => {
+  test('a warm sandbox has already run a command when its start is complete; any other sandbox has not', async () => {
     const firstPid = async (isWarm?: true) => {
       const { sandboxId } = await box.started(isWarm ? { isWarm } : {})
       return Number((await box.run(sandboxId, 'echo $$')).output)
@@ -80,7 +80,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('a sandbox deleted at any moment of its first start leaves nothing once `destroyed` is reported', async () => {
+  test('a sandbox that is deleted at any moment of its first start has left nothing when that is reported', async () => {
     for (const afterMs of [0, 2, 5, 10, 20, 40]) {
       const { promise, resolve } = Promise.withResolvers<string>()
       using keeper = new Keeper({ host: box.host, report: ({ state }) => resolve(state), log: silentLog() })
@@ -89,7 +89,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
       await delay(afterMs)
       keeper.take({ ...assignment, generation: 2, target: 'destroyed' })
       const said = await promise
-      // The sandbox may have been started before the delete. Then `start` has resolved first.
+      // The sandbox may have been started before the delete was requested. In that case it is destroyed here.
       if (said === 'destroyed') assert.deepEqual(await box.tracesOf(assignment.sandboxId), [], `after ${afterMs} ms`)
       await box.host.destroy(assignment.sandboxId)
     }
@@ -107,7 +107,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('an endless /etc/passwd does not block a start: only its first 4 MiB are read', async () => {
+  test('an endless /etc/passwd does not block a start, because at most its first 4 MiB are read', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo text > /etc/file')
@@ -139,7 +139,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     const { sandboxId } = assignment
     await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
     const starting = box.host.start({ ...assignment, isNew: false, generation: 3 }).catch(() => {})
-    // The first process of the sandbox exists but never answers.
+    // Wait until the first process of the sandbox exists. It never answers.
     const cgroup = box.cgroupOf(sandboxId)
     for (let pids: number[] = []; pids.length === 0; await new Promise(setImmediate)) {
       pids = await cgroup.pids().catch(() => [])
@@ -179,7 +179,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     const began = performance.now()
     await box.host.stop({ ...assignment, signal: 'SIGKILL' })
     await polite
-    // The grace period is 10 seconds, so only the kill can be this quick.
+    // The grace period is 10 seconds. A stop that takes less than that was ended by the forced stop.
     assert.ok(performance.now() - began < 9_000)
     assert.equal(box.host.get(sandboxId)?.status, 'stopped')
   })
@@ -195,7 +195,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
   })
 
   test('a start that the runtime refuses fails with the reason, and leaves no process running', async () => {
-    // The image has no /etc for the sandbox's own files, so the runtime refuses the start.
+    // In this image `/etc` is a file, so the sandbox's own files cannot be mounted and the runtime refuses the start.
     mkdirSync(join(box.directory, 'broken'))
     writeFileSync(join(box.directory, 'broken/etc'), '')
     const assignment = box.assignment({ image: 'broken' })
@@ -216,7 +216,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
       await assert.rejects(box.host.start(assignment), /The disk of the sandbox is gone/, attempt)
   })
 
-  test('an id that could be a path is refused', async () => {
+  test('a sandbox id that could be read as a path is refused', async () => {
     assert.throws(() => void box.host.destroy('../x'), /characters that no id has/)
     assert.throws(() => void box.host.start(box.assignment({ sandboxId: 'a/b' })), /characters that no id has/)
   })
@@ -234,7 +234,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('a resize of a sandbox that has just ended, unnoticed by the runner, does not start it again', async () => {
+  test('a resize does not start a sandbox that has just ended, even if the runner has not noticed the end', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const init = identityOf(box.pidOf(sandboxId))
@@ -246,7 +246,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     while (reports.length === 0) await new Promise(setImmediate)
     assert.deepEqual([reports[0]?.state, reports[0]?.generation], ['stopped', 2])
     assert.match(reports[0]?.cause?.detail ?? '', /was ended/)
-    // After a request to start it, the sandbox is started again.
+    // A newer assignment requests a start, so the sandbox is started again.
     keeper.take({ ...assignment, generation: 3 })
     while (reports.length === 1) await new Promise(setImmediate)
     assert.deepEqual([reports[1]?.state, reports[1]?.generation], ['started', 3])

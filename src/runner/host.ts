@@ -14,11 +14,11 @@ export type HeldSandbox = {
   status: (typeof sandboxStatuses)[number]
   socketPath: string
   errorReason?: string
-  /** Why the assignment was refused. The sandbox is unharmed and unchanged. */
+  /** Why the last assignment was refused. The sandbox is as it was before that. */
   refused?: string
-  /** The archive that holds the disk, once this host has archived the sandbox. */
+  /** The archive that contains the sandbox's disk, if this host has archived the sandbox. */
   archive?: Archive
-  /** Why the sandbox does not run, if it ended without a request. */
+  /** Why the sandbox ended, if nobody had requested that. */
   cause?: Cause
 }
 
@@ -28,61 +28,77 @@ export interface Host {
   list(): readonly HeldSandbox[]
   get(sandboxId: string): HeldSandbox | undefined
   /**
-   * The base image below the sandbox's disk. It is never a template: for a disk that was copied from a template, it is the base
-   * image of that template.
+   * Returns the base image of the sandbox's disk. It is never a template: if the disk was copied from a template, it is the
+   * template's base image.
    */
   imageOf(sandboxId: string): Promise<string | undefined>
-  /** Copies the parent's current disk for a fork, after any verb of the parent. Does nothing if the fork has its disk. */
+  /**
+   * Copies the parent's current disk for a fork, when no verb of the parent is running. If the fork has its disk already, does
+   * nothing.
+   */
   copyParent(assignment: Assignment): Promise<void>
-  /** Creates, starts, resumes or changes a sandbox until it runs as assigned. Throws with a sentence for a person. */
+  /**
+   * Creates, starts, resumes or changes a sandbox until it runs as assigned. If that fails, throws an error with a sentence for
+   * users.
+   */
   start(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
-  /** Freezes all processes and keeps them in memory. A sandbox that has ended meanwhile becomes stopped, with its cause. */
+  /**
+   * Freezes all processes of a sandbox and keeps them in memory. If the sandbox has ended meanwhile, its status becomes
+   * `stopped` and it gets a cause.
+   */
   pause(assignment: Assignment): Promise<void>
-  /** Stops a sandbox and keeps its disk. Throws for a sandbox that is not on this host. */
+  /** Stops a sandbox and keeps its disk. Throws if the sandbox is not on this host. */
   stop(assignment: Assignment): Promise<void>
-  /** Moves the disk to the archive store. If that fails, the sandbox is stopped, keeps its disk, and `refused` says why. */
+  /**
+   * Moves the sandbox's disk to the archive store. If that fails, the sandbox is stopped and keeps its disk, and its `refused`
+   * says why.
+   */
   archive(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
-  /** Aborts slow verbs of a sandbox (stops with a grace period, archives, restores), so that `destroy` need not wait for them. */
+  /**
+   * Aborts the slow verbs of a sandbox (stops with a grace period, archives, restores), so that a later verb need not wait for
+   * them.
+   */
   cutShort(sandboxId: string): void
-  /** Removes a sandbox. Does nothing for a sandbox that never was on this host. */
+  /** Removes a sandbox. If the sandbox was never on this host, does nothing. */
   destroy(sandboxId: string, withArchives?: 'with archives'): Promise<void>
   /**
-   * Makes a template: an image that holds the sandbox's current disk, for new sandboxes. `otherBase` is the base image of the
-   * template, in place of the disk's own base; both must have the same files.
+   * Makes a template: an image with the sandbox's current disk, from which new sandboxes can be made. `otherBase`: base image to
+   * record for it instead of the disk's own. Both must have the same files.
    */
   snapshot(sandboxId: string, image: string, otherBase?: string): Promise<void>
-  /** All templates (images made of disks), each with its base image. */
+  /** Lists all templates, each with its base image. */
   templates(): Promise<({ image: string } & Template)[]>
-  /** Reads a template from the disk; undefined if there is none. */
+  /** Reads what is recorded about a template. Undefined if there is no template of this name. */
   template(image: string): Promise<Template | undefined>
-  /** The base images of all disks and of all templates except `except`. */
+  /** Returns the base images of all disks, and of all templates other than `except`. */
   basesInUse(except?: string): Promise<ReadonlySet<string>>
   removeTemplate(image: string): Promise<void>
-  /** When a template was made or last marked as used, in milliseconds since 1970. */
+  /** Returns when a template was made, or last marked as used, in milliseconds since 1970. */
   lastUseOfTemplate(image: string): Promise<number>
   markTemplateUsed(image: string): Promise<void>
   /** Removes a volume that no sandbox of this host mounts. No error if it does not exist. */
   removeVolume(volume: Pick<VolumeAssignment, 'volumeId' | 'driver'>): Promise<void>
-  /** Size and free space of the file system that holds the disks and templates. */
+  /** Returns the size and the free space of the file system that contains the disks and templates. */
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
   /**
-   * Calls `listener` about a second after a sandbox ended without a request. At that time its processes, network and mounts are
-   * removed, and its status is `stopped`.
+   * Calls `listener` about a second after a sandbox has ended without a request. Its processes, network and mounts have been
+   * removed by then, and its status is `stopped`.
    */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
-  /** Measures what a running or paused sandbox uses. Undefined for any other sandbox. */
+  /** Measures what a sandbox uses. Undefined if it does not run and is not paused. */
   measure(sandboxId: string): Promise<MeterReading | undefined>
-  /** What all running or paused sandboxes use, by id. */
+  /** Measures what all sandboxes use that run or are paused. Returns the results by id. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
   /**
-   * How often, since a sandbox's start, the kernel killed processes in it because memory ran out, and when that may have been.
+   * Returns how often the kernel has killed processes of a sandbox since its start because memory ran out, and when that may
+   * have been.
    */
   memoryKills(sandboxId: string): MemoryKillsHere
-  /** Calls `listener` whenever `get` would return another value for a sandbox. Returns a function that unsubscribes. */
+  /** Calls `listener` when the result of `get` has changed for a sandbox. Returns a function that ends these calls. */
   onChange(listener: (sandboxId: string) => void): () => void
   /**
-   * Calls `listener` when a process was killed or refused inside a sandbox that keeps running, at most once in ten minutes per
-   * sandbox. A listener that could not send the mishap returns false, and is called again.
+   * Calls `listener` if a process was killed or refused in a sandbox that keeps running, at most once in ten minutes per
+   * sandbox. If the listener could not report that, it returns false and is called again.
    */
   onMishap(listener: (sandboxId: string, cause: Cause) => boolean): void
   close(): Promise<void>

@@ -21,7 +21,7 @@ const text = Buffer.from('what was packed\n'.repeat(100_000))
 const packedBy = (program: string) => (input: Buffer) => execFileSync(program, ['-c'], { input, maxBuffer: 2 ** 28 })
 const packers = { gzip: gzipSync, zstd: zstdCompressSync, bzip2: packedBy('bzip2'), xz: packedBy('xz') } as const
 
-/** The kernel's status text of each decompressor process that runs now. */
+/** Returns the kernel's status text of each process that is decompressing now. */
 const running = () =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -57,7 +57,7 @@ suite('decompressing hostile data', () => {
     })
   }
 
-  test('decompression runs in an unprivileged process, which ends when the reader stops', {
+  test('decompression runs in an unprivileged process, which ends when its output is no longer read', {
     skip: needsRoot,
   }, async () => {
     const piece = zstdCompressSync(Buffer.alloc(1024 ** 2))

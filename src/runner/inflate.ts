@@ -1,6 +1,6 @@
-// Decompresses untrusted data. Decompressors are C programs that read hostile bytes, and the runner is root. Therefore each
-// decompressor is a separate process without privileges, files and sockets, with limits of memory and processor time. The reader
-// of the output limits the output's size.
+// Decompresses untrusted data. The programs for that are written in C and read hostile bytes, while the runner is root. Each of
+// them is therefore a separate process without privileges, files and sockets; its memory and processor time are limited. The
+// caller has to limit the size of the output.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
@@ -11,18 +11,19 @@ type Compression = 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
 const commands = {
   gzip: ['gzip', '-dcq'],
-  // The sender chooses the window, which takes memory of this host. This bound is zstd's default, more than Alcove's own
-  // archives need.
+  // The sender chooses the window size, and the window takes memory of this host. This limit is zstd's default. Alcove's own
+  // archives need less.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
   bzip2: ['bzip2', '-dcq'],
-  // Equal to the bound for zstd. Output of `xz -9` needs 65 MiB.
+  // This limit is as high as the one of zstd. Data from `xz -9` needs 65 MiB.
   xz: ['xz', '-dcq', '--memlimit-decompress=128MiB'],
 } as const satisfies Record<Compression, readonly string[]>
 
 const limits = { memory: 1024 ** 3, cpu: 2 * 3600, files: 16, filesize: 0 }
 
 /**
- * Whether the exit code means success. gzip exits with 2 for bytes behind its data, which `tar` and other programs ignore too.
+ * Whether the exit code means success. gzip exits with 2 if other bytes follow its data, which `tar` and other programs ignore,
+ * too.
  */
 const isFine = (compression: Compression, code: number | null) => code === 0 || (compression === 'gzip' && code === 2)
 
@@ -30,15 +31,15 @@ export class Damaged extends Error {
   override readonly name = 'Damaged'
 }
 
-/** Command line of a decompressor. Root drops its privileges for it; without root there are none to drop. */
+/** Command line of the program that decompresses. If this process is root, the program runs as an unprivileged user. */
 const commandOf = (compression: Compression): string[] => {
   const command = commands[compression]
   return process.getuid?.() === 0 ? confined({ command, uid: users.unpacker, sockets: 'none', limits }) : [...command]
 }
 
 /**
- * Decompresses `packed`. Throws the errors of `packed`, and `Damaged` for data of another format. Ends the process when the
- * reader stops.
+ * Decompresses `packed`. Throws the errors of `packed`, and `Damaged` if the data has another format. If the caller stops
+ * reading, the process is ended.
  */
 export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compression): AsyncGenerator<Buffer> {
   const [program = '', ...args] = commandOf(compression)
@@ -47,7 +48,8 @@ export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compr
   ended.catch(() => {})
   let cause: unknown
   const fed = pipeline(Readable.from(packed), child.stdin).catch((error: NodeJS.ErrnoException) => {
-    // The decompressor stops reading after an error, or when it has all data that it needs. Its exit code shows which.
+    // The program stops reading after an error, or when it has all data that it needs. Its exit code shows which of these is the
+    // case.
     if (error.code === 'EPIPE' || error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
     cause = error
     child.kill('SIGKILL')

@@ -1,4 +1,5 @@
-// What a sandbox cannot do, tried from inside real sandboxes. Needs root; without root the suite is skipped.
+// Tests what a sandbox must not be able to do, by trying it inside real sandboxes. Needs root; without root the suite is
+// skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
@@ -48,7 +49,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     for (const owner of owners) assert.ok(owner >= uidBase, `${owner}`)
   })
 
-  test('the processes of each sandbox have their own range of user ids on the host', async (t) => {
+  test('on the host, the processes of each sandbox have a range of user ids of their own', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started()
     const rangeOf = (pid: number) => Math.floor((statSync(`/proc/${pid}`).uid - uidBase) / uidCount)
@@ -58,7 +59,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a sandbox that passes many open files between its processes uses up no other sandbox’s limit', async (t) => {
+  test('a sandbox that passes many open files between its processes does not use up another sandbox’s limit', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started()
     const held = await box.run(
@@ -70,13 +71,13 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a sandbox’s processes have the system call filter, and cannot gain privileges', async () => {
+  test('processes in a sandbox are under the system call filter, and cannot gain privileges', async () => {
     assert.equal(await statusOf('Seccomp'), '2')
     assert.equal(await statusOf('NoNewPrivs'), '1')
     assert.equal(await statusOf('CapBnd'), '00000000800405fb')
   })
 
-  test('the system call filter also applies to PID 1 of a sandbox', () => {
+  test('PID 1 of a sandbox is under the system call filter, too', () => {
     assert.match(readFileSync(`/proc/${box.pidOf(id)}/status`, 'utf8'), /^Seccomp:\s+2$/m)
   })
 
@@ -159,7 +160,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     )
   })
 
-  test('the filter refuses each forbidden pair of system call and arguments, with the expected error', async () => {
+  test('the filter refuses each forbidden pair of system call and argument, with the expected error', async () => {
     const arch = process.arch as 'x64' | 'arm64'
     const tried = forbiddenCalls.flatMap(({ name, call, given, errno }) => {
       const number = numbers[call]?.[arch]
@@ -176,7 +177,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
   suite('32-bit programs in a sandbox', {
     skip: process.arch !== 'x64' && 'no such programs on this processor',
   }, () => {
-    test('32-bit programs run in a sandbox, and can make sockets with socket(2), not with socketcall(2)', async () => {
+    test('32-bit programs run in a sandbox, and can make sockets by socket(2) but not by socketcall(2)', async () => {
       const { output } = await box.run(id, 'probe-32')
       assert.deepEqual(Object.fromEntries(parseCounters(output.replace(/ (?=\S+ )/g, '-'))), {
         open: 0,
@@ -192,7 +193,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
       })
     })
 
-    test('32-bit system calls are refused like the 64-bit ones, even if a 64-bit program makes them', async () => {
+    test('32-bit system calls are refused like 64-bit ones, also if a 64-bit program makes them', async () => {
       const numberOf = (call: string) =>
         systemCalls32.get({ mmap: 'mmap2', select: '_newselect' }[call] ?? call) as number
       const tried = [
@@ -221,20 +222,19 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
       )
     })
 
-    test('x32 system calls are refused', async () => {
+    test('the filter refuses x32 system calls', async () => {
       assert.equal((await box.run(id, 'probe x32')).output, 'x32 refused')
     })
   })
 
-  test('unread ping replies of a sandbox hold less than 32 MiB of host memory, and ping still works', async () => {
+  test('unread ping replies of a sandbox take less than 32 MiB of host memory, and its ping still works', async () => {
     const { held, small } = Object.fromEntries(parseCounters((await box.run(id, 'probe echoes', 'daytona')).output))
     assert.ok(held !== undefined && held > 0 && held < 32, `${held} MiB`)
     assert.equal(small, 1)
   })
 
   test('a sandbox cannot see the host’s devices and kernel settings', async () => {
-    // If the test's machine lacks one of these directories, the test still passes, because a sandbox cannot see the directory
-    // either.
+    // If this machine lacks one of these directories, the test passes, because a sandbox does not see it either.
     const hidden = ['class/dmi', 'devices/virtual/dmi', 'firmware', 'class/net', 'class/block', 'block', 'fs/btrfs']
     hidden.push('devices/virtual/net', 'devices/virtual/block')
     const look = `ls -d ${hidden.map((path) => `/sys/${path}/*`).join(' ')} 2>/dev/null`
@@ -251,14 +251,14 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
   test('a sandbox cannot read the use of the host’s disks and network cards', async () => {
     const files = ['diskstats', 'partitions', 'zoneinfo', 'softirqs', 'buddyinfo']
     assert.equal((await box.run(id, `cat ${files.map((name) => `/proc/${name}`).join(' ')}`)).output, '')
-    // The kernel shows disks and network cards a second time, below the bus they are attached to.
+    // The kernel shows each disk and network card a second time, below the bus to which it is attached.
     const devices = execFileSync('sh', ['-c', 'readlink -f /sys/block/* /sys/class/net/*'], { encoding: 'utf8' })
     const directories = ['/proc/fs', '/proc/pressure', '/sys/class/bdi', '/sys/devices/virtual/bdi', '/sys/fs/ext4']
     const paths = [...directories.map((path) => `${path}/*`), ...devices.trim().split('\n')]
     assert.equal((await box.run(id, `ls -d ${paths.join(' ')} 2>/dev/null`)).output, '')
   })
 
-  test('a sandbox cannot change the mode of the host’s /dev/null; its number of terminals is limited', async () => {
+  test('a sandbox cannot change the mode of the host’s /dev/null, and its number of terminals is limited', async () => {
     const { uid, mode } = statSync('/dev/null')
     assert.ok(uid < uidBase, `it is of ${uid}`)
     assert.equal(mode & 0o777, 0o666)
@@ -273,11 +273,11 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
   })
 
   test('a command in a sandbox has only the file descriptors 0, 1 and 2', async () => {
-    // Descriptor 3 is the directory that `ls` itself reads.
+    // Descriptor 3 belongs to `ls`, which has opened the directory that it lists.
     assert.equal((await box.run(id, 'ls /proc/self/fd')).output, '0\n1\n2\n3')
   })
 
-  test('root in a sandbox cannot write to any file of PID 1 in /proc, by any path', async () => {
+  test('root in a sandbox cannot write to any file of PID 1 in /proc, whatever path it uses', async () => {
     const files = 'oom_score_adj oom_adj autogroup comm coredump_filter clear_refs timerslack_ns sched mem loginuid'
     const ways = ['/proc/1', '/proc/1/task/1', '/proc/self/root/proc/1', '/proc/self/cwd/proc/1']
     for (const way of ways) {
@@ -302,13 +302,13 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(id, 'ls -A /.alcove')).exitCode, 2)
   })
 
-  test('limits that the kernel shares among all sandboxes are higher than one sandbox can use up', () => {
+  test('limits that all sandboxes share are higher than what one sandbox can use up', () => {
     const shared = (path: string) => Number(readFileSync(`/proc/sys/${path}`, 'utf8'))
     for (const path of ['fs/inotify/max_user_instances', 'fs/file-max', 'kernel/pid_max', 'kernel/threads-max'])
       assert.ok(shared(path) > pidsLimit({ memoryGiB: 1 }) * 128, `${path} is ${shared(path)}`)
     assert.ok(shared('kernel/pty/max') > terminals * 1000)
     assert.ok(shared('fs/epoll/max_user_watches') >= 1e9)
-    // The unit is pages of 4 KiB. 0 means no limit.
+    // In pages of 4 KiB. 0 means that there is no limit.
     assert.ok(shared('fs/pipe-user-pages-soft') >= 2 ** 24 || shared('fs/pipe-user-pages-soft') === 0)
   })
 
@@ -321,14 +321,14 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual([reserveBytes(4 * 2 ** 30), reserveBytes(64 * 2 ** 30)], [429_496_729, 2 ** 31])
   })
 
-  test('a process that uses up a sandbox’s memory is killed; the sandbox and the host keep running', async () => {
+  test('if a process uses up a sandbox’s memory, it is killed; the sandbox and the host keep running', async () => {
     const bomb = await box.run(id, 'tail /dev/zero')
     assert.equal(bomb.exitCode, 137)
     assert.equal((await box.run(id, 'echo alive')).output, 'alive')
     assert.ok((await box.cgroupOf(id).outOfMemoryKills()) > 0)
   })
 
-  test('a fork bomb is limited to the sandbox’s maximum of processes, and a stop still ends all of them', async () => {
+  test('a fork bomb cannot exceed a sandbox’s limit of processes, and a stop ends all of its processes', async () => {
     const assignment = await box.started({ signal: 'SIGKILL', memoryGiB: 1 })
     const { sandboxId } = assignment
     const bomb = box.run(sandboxId, 'f() { f | f & f; }; f').catch(() => {})
@@ -342,7 +342,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual(await cgroup.pids(), [])
   })
 
-  test('a full disk is an error in its own sandbox; other sandboxes can still write', async () => {
+  test('a full disk causes errors only in its own sandbox; other sandboxes can still write', async () => {
     const assignment = await box.started()
     const full = assignment.sandboxId
     const wrote = await box.run(full, 'dd if=/dev/zero of=/home/daytona/big bs=1M count=1500')
@@ -350,7 +350,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.match(wrote.output, /quota exceeded|No space left/)
     const beside = await box.run(id, 'dd if=/dev/zero of=/home/daytona/big bs=1M count=100')
     assert.equal(beside.exitCode, 0, beside.output)
-    // A sandbox with a full disk can still be started again, and deleting files frees room.
+    // A sandbox with a full disk can be stopped and started again, and removing files gives it space.
     await box.host.stop(assignment)
     await box.host.start(assignment)
     const room = await box.run(full, 'rm /home/daytona/big && echo x > /home/daytona/small')

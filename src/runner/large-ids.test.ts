@@ -1,4 +1,4 @@
-// Users above 65535, in real sandboxes of images that have files of such users. Needs root.
+// Tests users with ids above 65535, in real sandboxes of images with files of such users. Needs root.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -18,7 +18,7 @@ const needs = needsRoot || (existsSync(busybox) ? false : 'needs busybox-static'
 const applets = ['sh', 'cat', 'chown', 'echo', 'id', 'ls', 'mkdir', 'mv', 'rm', 'stat', 'tar']
 const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
 
-/** Owners as npm, Git for Windows, a directory service and OpenShift use them. */
+/** User ids such as npm, Git for Windows, a directory service and OpenShift use. */
 const owners = [95_607, 197_609, 2_000_000, 1_000_660_000]
 
 suite('users with ids above 65535', { skip: needs }, () => {
@@ -67,7 +67,7 @@ suite('users with ids above 65535', { skip: needs }, () => {
   }
   const expected = owners.flatMap((owner) => [`/${owner} ${owner} ${owner}`, `/dir-${owner} ${owner} 0`])
 
-  test('files of an image that belong to users above 65535 can be changed, moved and given away', async (t) => {
+  test('files of an image that belong to user ids above 65535 can be changed and moved, and get new owners', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: 'root' })
     assert.deepEqual(await stat(sandboxId), expected)
@@ -86,7 +86,7 @@ suite('users with ids above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('root can unpack a tar with a user id that no image lists, if it is below the common limit of ids', async (t) => {
+  test('root can unpack files of a user id that is not in the image, if every sandbox has that id', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: 'root' })
     const made =
@@ -98,7 +98,7 @@ suite('users with ids above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('commands can run as a user above 65535, from /etc/passwd, by number or as USER:GROUP', async (t) => {
+  test('commands can run as a user with an id above 65535, by its name, by its number or as USER:GROUP', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: '1700000000:1800000000' })
     for (const [user, ids] of [
@@ -113,7 +113,7 @@ suite('users with ids above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('files of users above 65535 keep their owners over a stop, a fork, a snapshot and an archive', async (t) => {
+  test('files of user ids above 65535 keep their owners in a stop, a fork, a snapshot and an archive', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const first = await box.started({ image: 'large', user: 'root' })
     const { sandboxId } = first
@@ -142,7 +142,7 @@ suite('users with ids above 65535', { skip: needs }, () => {
     for (const each of [first, fork, copy]) await box.host.destroy(each.sandboxId)
   })
 
-  test('no two running sandboxes share a user id on the host', async (t) => {
+  test('no two running sandboxes have a common user id on the host', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const two = [
       await box.started({ image: 'large', user: 'root' }),

@@ -1,4 +1,4 @@
-// Tests the built launcher. Only the tests that say so need root.
+// Tests the launcher as a built program. Only those tests need root whose title or condition says so.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import {
@@ -45,7 +45,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
     const failsWith = (steps: Parameters<typeof runSteps>[1], message: RegExp) =>
       assert.rejects(runSteps(launcher, steps), (error) => error instanceof LaunchFailed && message.test(error.message))
 
-    test('the launcher runs its steps in order, and the same steps may run again', async () => {
+    test('the launcher runs its steps in order, and can run all of them a second time', async () => {
       const inner = join(directory, 'inner')
       const steps = [
         step.directory(inner, self, 0o750),
@@ -63,7 +63,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.equal(readFileSync(join(inner, 'once'), 'utf8'), 'one')
     })
 
-    test('the launcher’s step `file` replaces a file of other text, owner or mode, and rewrites no equal file', async () => {
+    test('the launcher’s step `file` replaces a file that differs in text, owner or mode, and no other file', async () => {
       const path = join(directory, 'text')
       const write = (text = 'one') => runSteps(launcher, [step.file(path, self, text)])
       const changedAt = () => statSync(path, { bigint: true }).ctimeNs
@@ -88,7 +88,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.equal(readFileSync(path, 'utf8'), long)
     })
 
-    test('the launcher’s error names the first step that fails and the reason; later steps do not run', async () => {
+    test('the launcher’s error names the first step that fails and the reason, and no later step runs', async () => {
       const after = join(directory, 'after')
       await failsWith(
         [step.directory(join(directory, 'no/such'), self, 0o700), step.directory(after, self, 0o700)],
@@ -101,7 +101,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       await failsWith([step.exec(['/no/such/program'])], /^exec: No such file or directory/)
     })
 
-    test('the launcher’s step `sharedMemory` refuses a process of the host itself', async () => {
+    test('the launcher’s step `sharedMemory` refuses a process that is not in a sandbox', async () => {
       await failsWith([step.sharedMemory(process.pid, 4096)], /^shm: this is no sandbox$/)
     })
 
@@ -130,7 +130,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       await failsWith([step.ids('nonsense')], /^ids: Invalid argument/)
     })
 
-    test('the launcher’s step `file` never writes through a symbolic link', async () => {
+    test('the launcher’s step `file` never writes to the target of a symbolic link', async () => {
       const link = join(directory, 'link')
       const target = join(directory, 'target')
       await runSteps(launcher, [step.exec(['ln', '-s', target, link])])
@@ -148,12 +148,13 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       }
     })
 
-    test('the launched program gets the listening socket as descriptor 3, and no other file of the launcher', async () => {
+    test('the launched program gets the listening socket as descriptor 3, and no other descriptor', async () => {
       const socket = join(directory, 'a.sock')
       const note = join(directory, 'pid')
       const running = runSteps(launcher, [
         step.listen(socket, 0),
-        // The shell stops itself. A program that has just begun would still have descriptors of its libraries open.
+        // The shell stops itself, so that it can be examined. While a program is starting, it has further descriptors, of its
+        // libraries.
         step.exec(['sh', '-c', `echo $$ > ${note}; kill -STOP $$`]),
       ])
       const ended = assert.rejects(running, LaunchFailed)
@@ -167,7 +168,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       while (!/\) T /.test(read(`/proc/${read(note)}/stat`))) await new Promise(setImmediate)
       const descriptors = `/proc/${read(note)}/fd`
       const open = readdirSync(descriptors).map((fd) => `${fd} ${readlinkSync(join(descriptors, fd))}`)
-      // No process accepts the connection, but it waits in the backlog.
+      // No process accepts this connection, so it waits in the queue of the socket.
       const connection = createConnection(socket)
       await once(connection, 'connect')
       connection.destroy()
@@ -210,11 +211,11 @@ suite('commands that the command server starts', () => {
     await assert.rejects(runCommand(['sh', '-c', 'kill -TERM $$']), /ended by SIGTERM/)
   })
 
-  test('`runCommand` kills a command after its timeout', async () => {
+  test('`runCommand` kills a command that exceeds its timeout', async () => {
     await assert.rejects(runCommand(['sleep', '1000'], { timeoutMs: 1000 }), /took longer than 1000 ms/)
   })
 
-  test('400 commands started together, more than the command server runs at a time, all finish', async () => {
+  test('400 concurrent commands all finish, although the command server runs fewer at a time', async () => {
     const asked = Array.from({ length: 400 }, (_, index) => runCommand(['echo', String(index)]))
     assert.deepEqual(
       await Promise.all(asked),
@@ -222,7 +223,7 @@ suite('commands that the command server starts', () => {
     )
   })
 
-  test('after the command server is killed, its commands fail, and the next command starts a new server', async () => {
+  test('if the command server is killed, its commands fail, and the next command starts another server', async () => {
     const steps = runSteps(builtLauncher(), [step.exec(['sleep', '1000'])])
     const told = assert.rejects(steps, LaunchFailed)
     const pid = serverPid()
@@ -231,7 +232,7 @@ suite('commands that the command server starts', () => {
     const sleeping = sleeper() as number
     process.kill(pid, 'SIGKILL')
     await told
-    // The new parent of the process may take a while to reap it.
+    // It may take a moment until the new parent of the process has noticed that the process has ended.
     const isThere = () => existsSync(`/proc/${sleeping}/exe`) && nameOf(sleeping) === 'sleep'
     while (isThere()) await new Promise(setImmediate)
     assert.equal(await runCommand(['echo', 'again']), 'again\n')
@@ -240,7 +241,7 @@ suite('commands that the command server starts', () => {
 })
 
 suite('the announcement of a sandbox start (`expectStart`)', () => {
-  test('`expectStart` puts a process into the cgroup in advance, and the next command is still answered', async () => {
+  test('`expectStart` moves a process into the cgroup in advance, and later commands work as before', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')
     writeFileSync(procs, '')

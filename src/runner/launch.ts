@@ -1,50 +1,54 @@
-// The steps that `native/launch.c` can carry out, as typed functions. One launcher process runs all steps of a start.
+// The steps that the launcher (`native/launch.c`) can carry out, as functions with types. One launcher process runs all steps of
+// a start.
 import { CommandFailed, expectMove, haveCommandsStartedBy, runByServer, runCommand } from '#src/kit/run-command.ts'
 
 export type Step = readonly [name: string, ...args: string[]]
 
 export const step = {
-  /** The launcher dies with this process, so that no half-done start continues without a runner. */
+  /** Makes the launcher end when this process ends. Otherwise a half-done start would continue without a runner. */
   childOfMe: (): Step => ['child-of', String(process.pid)],
   subvolume: (path: string): Step => ['subvolume', path],
   limit: (path: string, bytes: number): Step => ['limit', path, String(bytes)],
   deleteSubvolume: (path: string): Step => ['delete-subvolume', path],
-  /** Copies a subvolume as it is now. Fails if the name `to` is taken. */
+  /** Copies a subvolume as it is now. Fails if something with the name `to` exists. */
   snapshot: (from: string, to: string): Step => ['snapshot', from, to],
-  /** Removes a tree that no other process can reach. */
+  /** Removes a directory and everything below it. No other process may be able to reach that directory. */
   removeTree: (path: string): Step => ['remove-tree', path],
-  /** Removes a file below a directory that a sandbox filled, without following its links. */
+  /** Removes a file below a directory that a sandbox may have filled. Follows no symbolic link there. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
   /**
-   * Removes devices, setuid bits and capabilities that the sandbox with these ids could not have made itself. Use it only for
-   * trees that no process can reach.
+   * Removes devices, setuid bits and capabilities that a sandbox with these ids could not have made. No other process may be
+   * able to reach the directory.
    */
   disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],
-  /** Writes a file's contents, or a directory's names, to the disk (fsync). */
+  /** Writes the contents of a file, or the names in a directory, to the storage device (fsync). */
   sync: (path: string): Step => ['sync', path],
-  /** Creates a directory if it is absent. Sets owner and mode in any case. */
+  /** Creates a directory if it does not exist. Sets its owner and mode in any case. */
   directory: (path: string, owner: number, mode: number): Step => ['directory', path, String(owner), mode.toString(8)],
-  /** Writes a file with this text, owner and mode 0644, and replaces whatever was there. */
+  /** Writes a file with this text and owner and with mode 0644. Replaces whatever has this path. */
   file: (path: string, owner: number, text: string): Step => ['file', path, String(owner), text],
-  /** Writes a file only if it is absent or empty. */
+  /** Writes a file if it does not exist or is empty. */
   newFile: (path: string, owner: number, text: string): Step => ['new-file', path, String(owner), text],
-  /** Listens on a unix socket to which root and this group may connect. */
+  /** Makes a unix socket and listens on it. Root and this group may connect. */
   listen: (path: string, gid: number): Step => ['listen', path, String(gid)],
   privateMounts: (): Step => ['private'],
-  /** Mounts the /sys of a network namespace. */
+  /** Mounts the /sys that belongs to a network namespace. */
   sysfs: (netnsPath: string, path: string): Step => ['sysfs', netnsPath, path],
-  /** Puts all programs that later steps start into a new time namespace. */
+  /** Makes a time namespace for all programs that later steps start. */
   ownTime: (): Step => ['own-time'],
   hide: (path: string): Step => ['hide', path],
   overlay: (options: string, path: string): Step => ['overlay', options, path],
   bind: (from: string, to: string): Step => ['bind', from, to],
-  /** Sets the owner map for later `bindMapped` steps, from owner on the disk to owner inside; format: user_namespaces(7). */
+  /**
+   * Sets the map of owners for later steps `bindMapped`: from owners on the disk to owners in the mount. Format:
+   * user_namespaces(7).
+   */
   ids: (map: string): Step => ['ids', map],
   bindMapped: (from: string, to: string): Step => ['bind-mapped', from, to],
   /**
-   * Mounts a volume, or the directory `subpath` of it, which is made if it is missing. New directories belong to `owner`. Owners are
-   * mapped as in `bindMapped` if `ids` came before.
+   * Mounts a volume, or its directory `subpath`, which is made if it does not exist. New directories belong to `owner`. After a
+   * step `ids`, owners are mapped as by `bindMapped`.
    */
   volume: (from: string, subpath: string, owner: number, to: string): Step => [
     'volume',
@@ -53,19 +57,19 @@ export const step = {
     String(owner),
     to,
   ],
-  /** Fails if `path` below `root` is a file or a link, or lies behind a link. A path that does not exist is fine. */
+  /** Fails if `path` below `root` is a file or a link, or if there is a link on the way to it. It need not exist. */
   mountPoint: (root: string, path: string): Step => ['mount-point', root, path],
   /**
-   * Sets the size of the /dev/shm of the sandbox with this first process. Must be the last step: later steps would act in its
-   * mount namespace.
+   * Sets the size of /dev/shm of the sandbox whose first process is `pid`. Must be the last step, because later steps would act
+   * in the sandbox's mount namespace.
    */
   sharedMemory: (pid: number, bytes: number): Step => ['shm', String(pid), String(bytes)],
   readOnly: (path: string): Step => ['read-only', path],
-  /** Becomes another program. Must be the last step. */
+  /** Replaces the launcher by another program. Must be the last step. */
   exec: (argv: readonly string[]): Step => ['exec', ...argv],
 }
 
-/** A step failed. The message is the launcher's one line, such as `overlay: No such file or directory (…)`. */
+/** Thrown if a step fails. The message is one line of the launcher, such as `overlay: No such file or directory (…)`. */
 export class LaunchFailed extends Error {
   override readonly name = 'LaunchFailed'
 }
@@ -73,13 +77,13 @@ export class LaunchFailed extends Error {
 const timeoutMs = 60_000
 
 /**
- * Starts the launcher as a server that starts all commands of this process. `ownCgroup`: path of the file that moves a process
- * into this process's cgroup. The server writes there ahead of a start, because the first such move is slow.
+ * Starts a launcher process that starts all commands of this process. `ownCgroup`: path of a file that moves a process into the
+ * cgroup of this process. The launcher writes to it before a start, because the first such move is slow.
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])
 
-/** Announces a start, so that slow preparation runs in parallel with the work before the start. */
+/** Announces that a sandbox will be started, so that the launcher prepares for it while this process does other work. */
 export const expectStart = (): void => expectMove()
 
 export const runSteps = async (launcher: string, steps: readonly Step[]): Promise<void> => {

@@ -1,5 +1,5 @@
-// Carries out the verbs (start, stop, pause and others) for the sandboxes of this host, on the real machine. Closing it leaves
-// every sandbox running, and the next runner adopts them.
+// Carries out the verbs (start, stop, pause and others) for the sandboxes of this host. When it is closed, all sandboxes keep
+// running, and the next runner adopts them.
 import { isAlive } from '#src/kit/process-identity.ts'
 import type {
   ArchiveRef,
@@ -39,10 +39,10 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
   return new MachineHost(parts.instance, machine, await adoptSandboxes(machine))
 }
 
-/** Interval of retries for archives that could not be removed with their sandbox. */
+/** Milliseconds between attempts to remove archives that could not be removed together with their sandbox. */
 const owedEveryMs = 10 * 60_000
 
-/** How long the processes of a sandbox to be destroyed may continue while another verb is under way, in milliseconds. */
+/** Milliseconds that a destroy, or a freeze by the runner itself, waits for the verb that is running. */
 const patienceMs = 1000
 
 class MachineHost implements Host {
@@ -50,12 +50,12 @@ class MachineHost implements Host {
   readonly capabilities: RunnerCapabilities
   readonly #machine: Machine
   readonly #held: Map<string, Adopted>
-  /** Cache: the base images of running sandboxes, filled on request. */
+  /** Cache of the base images of running sandboxes, which is filled when they are requested. */
   readonly #images = new Map<string, string>()
   readonly #verbs = new VerbQueue()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
   readonly #lookouts: Lookouts
-  /** Sandboxes that the runner killed because they harmed the host, with the cause to report when their end is noticed. */
+  /** Sandboxes that the runner has killed because they harmed the host. The cause is reported when their end is noticed. */
   readonly #guilty = new Map<string, Cause>()
   #onMishap: (sandboxId: string, cause: Cause) => boolean = () => false
   readonly #watchers = new Set<(sandboxId: string) => void>()
@@ -102,7 +102,8 @@ class MachineHost implements Host {
   copyParent(assignment: Assignment) {
     const { sandboxId, forkOf } = assignment
     checkSandboxId(sandboxId)
-    // Queued under the child's id too. Otherwise a verb for the child could run while its disk is being copied, and find no disk.
+    // Queued under the id of the new sandbox as well. Otherwise a verb for that sandbox could run while its disk is being
+    // copied, and would find no disk.
     return this.#verbs.run(sandboxId, async () => {
       if (forkOf !== undefined) await this.#forkDisk(assignment, forkOf)
     })
@@ -121,7 +122,7 @@ class MachineHost implements Host {
       }
       expectStart()
       try {
-        // Remove what is left on the host of a sandbox that has just ended by itself or whose start failed.
+        // If the sandbox has just ended by itself, or its start has failed, remove what is left of it on this host.
         this.#notRunning(sandboxId)
         if (running || spec?.status === 'error') await clearSandbox(this.#machine, sandboxId, running?.slot)
         if (spec?.status === 'archived') await this.#machine.pool.remove(sandboxId)
@@ -204,8 +205,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * Kills all processes of a sandbox without waiting for the verb under way: that verb may wait for a process inside that never
-   * answers.
+   * Kills all processes of a sandbox, without waiting for the verb that is running: that verb may be waiting for a process in
+   * the sandbox that never answers.
    */
   #killAll(sandboxId: string) {
     cgroupOf(this.#machine, sandboxId)
@@ -309,12 +310,12 @@ class MachineHost implements Host {
       })
       return
     }
-    // Nothing runs. Leftovers of a failed start are removed now.
+    // The sandbox does not run. What a failed start has left is removed now.
     if (spec.status === 'error') await clearSandbox(this.#machine, sandboxId, undefined)
     await this.#rest(assignment, spec)
   }
 
-  /** Applies a new assignment to a sandbox without processes: its disk limit and its journal. */
+  /** Applies an assignment to a sandbox that does not run: sets the limit of its disk and writes its journal. */
   async #rest(assignment: Assignment, { assignment: before, cause }: Spec) {
     const { pool } = this.#machine
     const { sandboxId, diskGiB } = assignment
@@ -322,7 +323,7 @@ class MachineHost implements Host {
     await this.#write(sandboxId, { assignment, status: 'stopped', ...(cause ? { cause } : {}) })
   }
 
-  /** Records a failed restore. The archive is unchanged, so the sandbox stays archived. */
+  /** Records that a restore has failed. The archive is unchanged, so the sandbox is still archived. */
   async #stillArchived(assignment: Assignment, before: Spec | undefined, error: RestoreFailed) {
     const { sandboxId } = assignment
     this.#machine.log.warn({ err: error, sandboxId }, 'could not be restored')
@@ -348,7 +349,10 @@ class MachineHost implements Host {
     )
   }
 
-  /** Copies the parent's disk, queued under both ids so that no verb of the parent is under way. Returns the base image. */
+  /**
+   * Copies the parent's disk. Queued under the ids of the parent and the fork, so that no verb of either is running. Returns the
+   * base image.
+   */
   async #forkDisk(assignment: Assignment, parentId: string): Promise<string> {
     const { sandboxId, image } = assignment
     if (parentId === sandboxId) throw new NotRecoverable('A sandbox cannot be forked from itself.')
@@ -380,7 +384,10 @@ class MachineHost implements Host {
     this.#killAll(sandboxId)
   }
 
-  /** Freezes a sandbox between verbs until `release`. If a verb takes longer than `patienceMs`, resolves to false and freezes nothing. */
+  /**
+   * Freezes a sandbox until `release` aborts, while none of its verbs runs. If a running verb takes longer than `patienceMs`,
+   * returns false and freezes nothing.
+   */
   #holdStill(sandboxId: string, release: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const late = AbortSignal.any([release, AbortSignal.timeout(patienceMs)])
@@ -430,8 +437,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * Whether the sandbox has ended by itself, so that only its journal changes. False for a warm sandbox, which can be started
-   * anew.
+   * Whether the sandbox has ended by itself, so that the assignment changes only its journal. False for a warm sandbox, because
+   * it may be started again.
    */
   async #hasEnded(assignment: Assignment): Promise<boolean> {
     const { sandboxId, isRunning } = assignment
@@ -444,7 +451,7 @@ class MachineHost implements Host {
     return true
   }
 
-  /** Handles the end of a sandbox's first process. Runs in its queue of verbs, because an earlier verb may have caused the end. */
+  /** Handles the end of a sandbox's first process. Queued like a verb, because the verb before it may have caused the end. */
   async #ended(sandboxId: string) {
     const { spec, running } = this.#held.get(sandboxId) ?? {}
     if (!spec || !running || isAlive(running.init)) return
@@ -459,13 +466,16 @@ class MachineHost implements Host {
       this.#machine.log.info({ sandboxId, cause }, 'ended by itself')
       for (const listener of this.#listeners) listener(sandboxId, cause)
     } catch (error) {
-      // The error is only logged: the next check of the lookout repeats the report of this end.
+      // The error is only logged, because the end is reported again at the next check (watching/lookouts.ts).
       this.#machine.log.error({ err: error, sandboxId }, 'has ended and could not be cleared away')
       this.#lookouts.awaitEnd(sandboxId, running.init)
     }
   }
 }
 
-/** The archive that control names, otherwise the archive in the journal. Control may have missed the report of that archive. */
+/**
+ * Returns the archive that control names, or else the one in the journal. Control may not have received the report about the
+ * latter.
+ */
 const archiveOf = ({ archive }: Assignment, spec: Spec | undefined): ArchiveRef | undefined =>
   archive?.sha256 !== undefined || spec?.status !== 'archived' ? archive : spec.archive

@@ -1,5 +1,5 @@
-// Starts the runner. It first adopts the sandboxes on this host, so that they can be reached immediately. Then it connects to
-// control and makes the default image.
+// Starts the runner. First it adopts the sandboxes on this host, so that they can be reached immediately. Then it connects to
+// control, and makes the default image.
 import { mkdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
@@ -45,7 +45,7 @@ const relieveImagesSeconds = 10
 const secretsEveryMs = 60_000
 
 type Runner = {
-  /** Resolves when the default image is present and control knows it. */
+  /** Resolves when the default image is on this host and was reported to control. */
   ready: Promise<void>
   /** Resolves with the reason why this runner must end and must not be started again. */
   barred: Promise<string>
@@ -53,10 +53,13 @@ type Runner = {
   close: () => Promise<void>
 }
 
-/** Callbacks to the parent that started the runner. */
+/** What the program that has started the runner wants to be told. */
 type RunnerListener = {
   onProgress: (progress: Progress) => void
-  /** Called when control has refused the key for a while, and when it accepts the key again. The runner keeps running. */
+  /**
+   * Called when control has refused the runner's key for a while, and when control accepts it again. The runner keeps running in
+   * both cases.
+   */
   onRefused: (isRefused: boolean) => void
 }
 
@@ -151,7 +154,7 @@ export const startRunner = async (
   })
   const imageKeeper = new ImageKeeper({
     images: allImages,
-    // If this report is lost, it is sent again after the next list from control.
+    // If this report is lost, it is sent again when control has sent its next list.
     report: (report) => void link.say({ type: 'image', report }),
     onProgress: (image, progress) => void link.say({ type: 'image-progress', image, ...progress }),
     onText: (image, text) => void link.say({ type: 'image-log', image, text }),
@@ -159,7 +162,7 @@ export const startRunner = async (
   })
   const volumeKeeper = new VolumeKeeper({
     host,
-    // If this report is lost, it is sent again after the next list from control.
+    // If this report is lost, it is sent again when control has sent its next list.
     report: (report) => void link.say({ type: 'volume', report }),
     log,
   })

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { oneAtATime } from './one-at-a-time.ts'
 
 suite('one at a time per key (`oneAtATime`)', () => {
-  test('work for one key runs in order, even after a failure; work for other keys does not wait', async () => {
+  test('work for one key runs in order, even after a failure, and does not wait for work for other keys', async () => {
     const line = oneAtATime()
     const gate = Promise.withResolvers<void>()
     const did: string[] = []

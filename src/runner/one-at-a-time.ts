@@ -1,10 +1,10 @@
-// Work for one sandbox waits for earlier work for the same sandbox. Different sandboxes do not wait for each other.
+// Runs the work for each sandbox one after the other. Work for different sandboxes does not wait for each other.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
 /**
- * Maximum number of calls that wait for one sandbox. If more calls wait, a caller probably repeats a call in a loop, and further
- * calls are refused.
+ * Maximum number of calls that wait for one sandbox. Further calls are refused, because a caller then probably repeats a call in
+ * a loop.
  */
 const waitingLimit = 31
 

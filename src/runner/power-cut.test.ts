@@ -1,5 +1,5 @@
-// Tests that everything the runner has reported survives a power cut right after the report. Needs root; without root the suite
-// is skipped.
+// Tests that everything that the runner has reported survives a power cut directly after the report. Needs root; without root
+// the suite is skipped.
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
@@ -37,12 +37,12 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('shown')
   })
 
-  test('after a power cut, a fork and a sandbox of a snapshot start again, if their first start was reported', async () => {
+  test('a fork and a sandbox of a snapshot start again after a power cut if their first start was reported', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'source')
     const children = [
       await box.started({ isNew: true, image: 'source' }),
-      // The fork is started last, because the syncs of later starts would also write the fork's disk.
+      // The fork is started last, because a later start would sync the file system and with it the fork's disk.
       await box.started({ isNew: true, forkOf: sandboxId }),
     ]
     await box.cutPower()
@@ -68,7 +68,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
       mkdirSync(left)
       layOut(remains, left)
       const status = (await new Journal(left).read(assignment.sandboxId))?.spec.status
-      // The journal may already contain the change that is under way.
+      // The journal may already contain the next change, which was not reported yet.
       assert.ok(status === expected[told] || status === expected[told + 1], `${status} ${after}`)
       rmSync(left, { recursive: true })
       last = told
@@ -76,7 +76,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     assert.equal(last, 2, 'every mark was recorded')
   })
 
-  test('a start or a stop is reported only after the journal is on the disk, however slow the disk is', async ({
+  test('a start or stop is reported only when the journal is on the disk, even if the disk is slow', async ({
     mock,
   }) => {
     const order: string[] = []
@@ -86,7 +86,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
       Journal.prototype,
       'writeSpec',
       async function (this: Journal, ...written: Parameters<typeof writeSpec>) {
-        // Waits long enough for all other work to finish, so that a report which does not wait for the journal would come first.
+        // Wait long enough for all other work. If the report did not wait for the journal, it would come during this time.
         await Promise.race([told.promise, pause(3000)])
         await writeSpec.apply(this, written)
         order.push(written[1].status)
@@ -104,7 +104,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     assert.deepEqual(order, ['started', 'told of the start', 'stopped', 'told of the stop'])
   })
 
-  test('files of a sandbox in /etc that a power cut has emptied are written again at its next start', async () => {
+  test('a sandbox’s files in /etc that a power cut has emptied are written again at its next start', async () => {
     const { sandboxId, ...rest } = await parent()
     const etc = join(box.directory, 'runner/pool/disks', sandboxId, 'etc')
     await box.host.stop({ ...rest, sandboxId, generation: 2, target: 'stopped', signal: 'SIGKILL' })
@@ -114,7 +114,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     for (const name of own) assert.notEqual(readFileSync(join(etc, name), 'utf8'), '', name)
   })
 
-  test('a snapshot that a power cut deprived of its base image is not listed, and can be made again', async () => {
+  test('a snapshot that has lost the record of its base image is not listed, and can be made again', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'lost')
     truncateSync(join(box.directory, 'runner/pool/templates/lost/etc/image'))
@@ -124,7 +124,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('lost')
   })
 
-  test('a disk that has lost the name of its base image starts with the base image of its snapshot', async () => {
+  test('a disk that has lost the record of its base image starts with the base image of its snapshot', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'whole')
     const child = await box.started({ isNew: true, image: 'whole' })

@@ -1,10 +1,10 @@
-// Runs the verbs of all sandboxes, one at a time for each sandbox. Slow verbs can be ended early, so that a later verb need not
-// wait for them.
+// Runs the verbs of all sandboxes, one at a time for each sandbox. A slow verb can be aborted, so that a later verb need not
+// wait for it.
 import { oneAtATime } from './one-at-a-time.ts'
 
 export class VerbQueue {
   readonly #inLine = oneAtATime()
-  /** Abort controllers of slow verbs that run or are queued: stops with a grace period, archives and restores. */
+  /** Abort controllers of slow verbs that are running or queued: stops with a grace period, archives and restores. */
   readonly #slow = new Map<string, Set<AbortController>>()
 
   /** Queues `work` for the sandbox. */
@@ -12,7 +12,7 @@ export class VerbQueue {
     return this.#inLine(sandboxId, work)
   }
 
-  /** Queues `work` for the sandbox. The signal aborts when `cutShort` is called for the sandbox. */
+  /** Queues `work` for the sandbox. Its signal aborts when `cutShort` is called for the sandbox. */
   async runCuttable(sandboxId: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const controller = new AbortController()
     const slow = this.#slow.get(sandboxId) ?? new Set()

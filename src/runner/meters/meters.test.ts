@@ -1,4 +1,4 @@
-// Measurements of real sandboxes. Needs root; without root the suite is skipped.
+// Tests measurements of real sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
     await box[Symbol.asyncDispose]()
   })
   const measure = async () => (await box.host.measure(assignment.sandboxId)) ?? assert.fail('it is not measured')
-  /** Makes the kernel update its counters of disk use now. Otherwise the kernel updates them twice a minute. */
+  /** Makes the kernel update its counters of disk use immediately. Otherwise it does that twice a minute. */
   const settle = () => execFileSync('btrfs', ['filesystem', 'sync', join(box.directory, 'runner/pool')])
 
   test('a measurement shows a sandbox’s own limits and its own use, not the host’s', async () => {
@@ -43,7 +43,7 @@ suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
 
   test('a measurement shows a sandbox’s CPU use, which is 0 while the sandbox is paused', async () => {
     await box.run(assignment.sandboxId, 'while :; do :; done > /dev/null 2>&1 &')
-    // Other programs may use this machine’s processors too, so several rounds may be needed.
+    // Several rounds may be needed, because other programs of this machine may be using its processors.
     let busy = 0
     for (let round = 0; round < 20 && busy < 20; round++) busy = (await measure()).cpuUsedPct
     assert.ok(busy >= 20 && busy <= 100, String(busy))
@@ -53,7 +53,7 @@ suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
     assert.ok(paused.memUsed >= 60 * MiB)
   })
 
-  test('`measureAll` gives the same values as `measure`, and leaves out stopped sandboxes', async () => {
+  test('`measureAll` returns the values that `measure` returns, and leaves out stopped sandboxes', async () => {
     const other = await box.started({ cpu: 2 })
     await pause(50)
     const all = await box.host.measureAll()

@@ -1,6 +1,6 @@
-// Measures what sandboxes use of their limits: processors and memory by cgroup, disks by the kernel's quota counters. All
-// values are those of the sandbox, never the host's. No process in a sandbox is asked or woken, so a paused sandbox is
-// measured like any other.
+// Measures how much of its processors, memory and disk each sandbox uses. Processors and memory are read from its cgroup, and
+// disks from the kernel's quota counters. All values are the sandbox's own and not the host's. No process in the sandbox takes
+// part, so a paused sandbox can be measured like any other.
 import { setTimeout as pause, setImmediate } from 'node:timers/promises'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
@@ -9,14 +9,14 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 
 type Mark = { cpuSeconds: number; at: number }
 
-/** Time over which the processor use of a single sandbox is measured. */
+/** Milliseconds over which `measure` measures the processor use of a sandbox. */
 const windowMs = 250
-/** Number of sandboxes that are read in one turn of the event loop, so that requests do not wait for long. */
+/** Number of sandboxes that are read in one turn of the event loop, so that requests do not have to wait for long. */
 const atOnce = 50
 
 export class Meters {
   readonly #machine: Machine
-  /** The counters of each sandbox at the last call of `measureAll`. */
+  /** The counters of each sandbox at the last call of `measureAll`, or at `begin`. */
   readonly #marks = new Map<string, Mark>()
   readonly #measuring = new Map<string, Promise<MeterReading | undefined>>()
 
@@ -25,7 +25,7 @@ export class Meters {
   }
 
   /**
-   * Records the sandbox's processor time now, so that `measure` has a time to compare with before the first call of `measureAll`.
+   * Records the sandbox's processor time now. Until the first call of `measureAll`, processor use is measured from this moment.
    */
   begin(sandboxId: string) {
     const now = this.#marks.has(sandboxId) ? undefined : this.#mark(sandboxId)
@@ -36,7 +36,7 @@ export class Meters {
     this.#marks.delete(sandboxId)
   }
 
-  /** Measures a sandbox that runs or is paused; undefined if it has ended. Concurrent callers share one measurement. */
+  /** Measures a sandbox. Undefined if it does not run and is not paused. Calls at the same time share one measurement. */
   measure(assignment: Assignment): Promise<MeterReading | undefined> {
     const { sandboxId } = assignment
     const known = this.#measuring.get(sandboxId)
@@ -46,7 +46,9 @@ export class Meters {
     return measuring
   }
 
-  /** Measures all running sandboxes, by id. Processor use counts from the previous call. */
+  /**
+   * Measures all sandboxes that run or are paused. Returns the results by id. Processor use is measured since the call before.
+   */
   async measureAll(assignments: readonly Assignment[]): Promise<Map<string, MeterReading>> {
     const disks = await this.#machine.pool.sizesOfDisks()
     const readings = new Map<string, MeterReading>()
@@ -56,7 +58,7 @@ export class Meters {
       const before = this.#marks.get(sandboxId)
       const now = this.#mark(sandboxId)
       if (now === undefined) continue
-      // The sandbox may have ended while others were measured.
+      // The sandbox may have ended while the sandboxes before it were measured.
       if (before) this.#marks.set(sandboxId, now)
       const reading = before && this.#read(assignment, before, now, disks.get(sandboxId))
       if (reading) readings.set(sandboxId, reading)
@@ -81,7 +83,7 @@ export class Meters {
   #read({ sandboxId, cpu, memoryGiB, diskGiB }: Assignment, before: Mark, now: Mark, diskUsed: number | undefined) {
     const memory = cgroupOf(this.#machine, sandboxId).memoryUse()
     if (memory === undefined) return undefined
-    // Files in memory (tmpfs) count as cached, although the kernel cannot free them.
+    // The kernel counts files in memory (tmpfs) as cached, but it cannot free them, so they are subtracted.
     const memCache = Math.min(memory.used, Math.max(0, memory.cached - memory.shared))
     const seconds = (now.at - before.at) / 1000
     const share = seconds > 0 ? (Math.max(0, now.cpuSeconds - before.cpuSeconds) / seconds / cpu) * 100 : 0

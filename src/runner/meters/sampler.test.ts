@@ -27,7 +27,7 @@ const start = () => {
     log: silentLog(),
     now: () => state.now,
   })
-  /** Advances the clock and returns the sandboxes that were reported to control. */
+  /** Moves the clock forward. Returns the sandboxes of which samples were sent to control. */
   const lookAfter = async (seconds: number) => {
     state.now += seconds * 1000
     state.said = []
@@ -38,7 +38,7 @@ const start = () => {
 }
 
 suite('samples of what sandboxes use', () => {
-  test('the sampler sends a sandbox’s sample if its use has changed, and all samples every five minutes', async () => {
+  test('the sampler sends a sample if a sandbox’s use has changed, and of every sandbox every five minutes', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings = new Map([
@@ -51,7 +51,7 @@ suite('samples of what sandboxes use', () => {
     assert.deepEqual(await lookAfter(60), ['a'])
     state.readings.set('b', { ...idle, diskTotal: 1 })
     assert.deepEqual(await lookAfter(60), ['b'])
-    // Two changes that are too small to be reported add up to a change that is reported.
+    // Each of these two changes is too small to be reported, but together they are reported.
     for (const part of [0.4, 0.8]) {
       state.readings.set('a', { ...idle, memUsed: idle.memUsed + MiB, cpuUsedPct: part })
       assert.deepEqual(await lookAfter(10), [])
@@ -61,7 +61,7 @@ suite('samples of what sandboxes use', () => {
     assert.deepEqual(await lookAfter(300), ['a', 'b'])
   })
 
-  test('a message to control has at most 500 samples', async () => {
+  test('a message with samples to control contains at most 500 samples', async () => {
     using sampling = start()
     for (let count = 0; count < 1200; count++) sampling.state.readings.set(`box-${count}`, idle)
     assert.equal((await sampling.lookAfter(0)).length, 1200)
@@ -71,7 +71,7 @@ suite('samples of what sandboxes use', () => {
     )
   })
 
-  test('samples that could not be sent are sent next time; a sandbox that runs again is sampled immediately', async () => {
+  test('unsent samples are sent the next time; a sandbox that runs again is sampled immediately', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings.set('a', idle)

@@ -1,12 +1,12 @@
-// Reports to control at intervals what sandboxes use, for the history of use. All sandboxes are read in one pass. A sandbox whose
-// use has not changed is reported only every five minutes, so thousands of idle sandboxes cause little traffic.
+// Reports the resource use of sandboxes to control at intervals, for their history of use. One pass reads all sandboxes. A
+// sandbox whose use has not changed is reported only every five minutes, so thousands of idle sandboxes cause little traffic.
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
 import { type MeterReading, type MeterSample, mostSamples } from '#src/wire/meter-reading.ts'
 
 type SamplerParts = {
   measureAll: () => Promise<ReadonlyMap<string, MeterReading>>
-  /** Returns whether the samples could be sent. */
+  /** Sends samples to control. Returns whether they could be sent. */
   say: (samples: readonly MeterSample[]) => boolean
   /** Interval in seconds. 0 disables the reports. */
   everySeconds: number
@@ -15,7 +15,7 @@ type SamplerParts = {
 }
 
 const quietMs = 5 * 60_000
-/** Changes below these thresholds are not worth a report: percentage points, and bytes. */
+/** Smaller changes than these are not reported: percentage points of processor use, and bytes. */
 const visiblePct = 1
 const visibleBytes = 1024 * 1024
 
@@ -43,12 +43,12 @@ export class Sampler implements Disposable {
     )
   }
 
-  /** Reads all sandboxes once and reports those whose use has changed. */
+  /** Reads all sandboxes once, and reports those whose use has changed. */
   async look(): Promise<void> {
     const { measureAll, say, everySeconds } = this.#parts
     const readings = await measureAll()
     const at = this.#now()
-    // A report that would become due before the next reading is sent with this one.
+    // If a report would be due before the next pass, it is sent in this pass.
     const dueBefore = at - quietMs + (everySeconds * 1000) / 2
     for (const sandboxId of this.#told.keys()) if (!readings.has(sandboxId)) this.#told.delete(sandboxId)
     const news = [...readings].filter(([sandboxId, reading]) => {

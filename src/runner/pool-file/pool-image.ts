@@ -1,5 +1,5 @@
-// A btrfs file system in a sparse file of the host, mounted on a directory beside the file. It holds the disks of sandboxes,
-// or images that share layers.
+// A btrfs file system in a sparse file, which is mounted on a directory beside the file. It contains the disks of sandboxes, or
+// images that share layers.
 import { existsSync } from 'node:fs'
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -11,18 +11,20 @@ import { readOnlySince } from './space-claim.ts'
 export type PoolImage = {
   /** Path of the sparse file. */
   image: string
-  /** Directory on which the file is mounted. */
+  /** Directory on which the file system is mounted. */
   place: string
-  /** Size of a new file. Default: four fifths of the host's free space. The file takes only the space that is written. */
+  /** Size of a new file. Default: four fifths of the host's free space. The file takes space only for what is written to it. */
   bytes?: number
-  /** When removed files give their space back to the host: some seconds later, or at the next sync. Default: `async`. */
+  /**
+   * When the host gets the space of removed files back: `async`: some seconds later; `sync`: at the next sync. Default: `async`.
+   */
   discard?: 'async' | 'sync'
 }
 
 const shareOfFree = 0.8
 const smallestImage = 1 * GiB
 
-/** Makes the file if it is missing, mounts it if it is not mounted, and returns the place. */
+/** Makes the file if it does not exist, and mounts it if it is not mounted. Returns the directory `place`. */
 export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }: PoolImage): Promise<string> => {
   await mkdir(place, { recursive: true, mode: 0o700 })
   const isMounted = await isMountPoint(place)
@@ -30,18 +32,18 @@ export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }:
   await makeImage(image, bytes ?? (await roomFor(dirname(image))))
   try {
     if (isMounted) await runCommand(['umount', place])
-    // With `discard`, the sparse image returns space to the host when files are removed.
+    // With the option `discard`, the host gets space back when files in the file system are removed.
     await runCommand(['mount', '-o', `loop,noatime,discard=${discard}`, image, place])
     return place
   } catch (error) {
-    // An earlier try may have unmounted the image from this path while sandboxes still use its file system. Then it cannot be
+    // An earlier attempt may have unmounted the file system from this directory while sandboxes were using it. Then it cannot be
     // mounted again.
     if (!isMounted && !(await isHeld(image))) throw error
     throw new Error(`${place} ${readOnlySince}`, { cause: error })
   }
 }
 
-/** For tests, which remove the instance that they have made: unmounts the file. */
+/** For tests, which remove their data directory at the end: unmounts the file system. */
 export const unmountPoolImage = async (place: string): Promise<void> => {
   if (existsSync(place) && (await isMountPoint(place))) await runCommand(['umount', place])
 }
@@ -52,13 +54,16 @@ const isMountPoint = async (place: string) => {
   return own !== parent
 }
 
-/** Whether any process still has the image mounted: its loop device exists until then. */
+/** Whether any process has the file system mounted. Its loop device exists as long as that is so. */
 const isHeld = async (image: string) => (await runCommand(['losetup', '--associated', image])).trim() !== ''
 
 const roomFor = async (directory: string) =>
   Math.max(smallestImage, Math.floor(((await freeBytes(directory)) * shareOfFree) / GiB) * GiB)
 
-/** Makes an image under another name and renames it when it is complete. After a kill the next runner starts over. */
+/**
+ * Makes the file under another name, and renames it when it is complete. After a kill, the next runner starts from the
+ * beginning.
+ */
 const makeImage = async (image: string, bytes: number) => {
   if (await stat(image).catch(() => undefined)) return
   const unfinished = `${image}.new`

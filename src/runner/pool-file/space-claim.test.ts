@@ -1,4 +1,4 @@
-// A pool whose host disk fills up. Needs root; without root the suite is skipped.
+// Tests a pool on a host whose own disk fills up. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
@@ -37,7 +37,7 @@ suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, 
     execFileSync('truncate', ['--size', '512M', image()])
     execFileSync('mkfs.btrfs', ['--quiet', '--data', 'single', '--metadata', 'single', image()])
     execFileSync('mount', ['-o', 'loop,noatime', image(), place])
-    // Fills the metadata areas that any used pool has, for names and small files.
+    // Fill the areas for metadata (names and small files), as in any pool that has been in use.
     for (let made = 0; made < 6000; made += 1) writeFileSync(join(place, `small-${made}`), 'x'.repeat(2000))
     execFileSync('sync', ['--file-system', place])
     spaceClaim = new SpaceClaim({ image: image(), place, log: silentLog(), keepFreeBytes: 64 * MiB })
@@ -45,12 +45,12 @@ suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, 
   afterEach(async () => {
     await spaceClaim.close()
     execFileSync('umount', [place])
-    // Unmount lazily: a sandbox of another test that is just starting may have a copy of the mount for a moment.
+    // The unmount is lazy, because a sandbox of another test may have a copy of the mount for a moment while it starts.
     execFileSync('umount', ['--lazy', directory])
     rmSync(directory, { recursive: true })
   })
 
-  /** Writes until the disk is full. Returns the MiB that fitted. */
+  /** Writes to a file until the disk is full. Returns how many MiB were written. */
   const fill = (path: string): number => {
     const file = openSync(path, 'w')
     let written = 0
@@ -76,7 +76,7 @@ suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, 
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('on a host with less free space than the reserve, the pool gives up the reserve and stays writable', async () => {
+  test('if the host has less free space than the reserve, the pool gives up its reserve and stays writable', async () => {
     execFileSync('fallocate', ['--length', String((await freeBytes(directory)) - 24 * MiB), join(directory, 'other')])
     await spaceClaim.look()
     assert.ok(fill(join(place, 'much')) > 0)
@@ -86,7 +86,7 @@ suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, 
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('if the reserve cannot be allocated in one piece, smaller pieces are allocated as far as possible', async () => {
+  test('a reserve that cannot be allocated in one piece is allocated in smaller pieces as far as possible', async () => {
     const most = 200 * MiB
     for (const words of [
       ['quota', 'enable'],

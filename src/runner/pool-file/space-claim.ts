@@ -1,6 +1,6 @@
-// The pool is a sparse file, so the host may have less free space than the pool reports. A write for which the host has no space
-// would make the whole pool read-only, for every sandbox. So a file inside the pool claims the space that the host lacks, without
-// writing a byte. Sandboxes then only see a full disk.
+// The pool is a sparse file, so the host may have less free space than the pool reports. If a write found no space on the host,
+// the whole pool would become read-only, for every sandbox. Therefore a file in the pool claims the space that the host does not
+// have, without any data in it. Sandboxes then only find their disk full.
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freeBytes, isBtrfs, isWritable } from '#src/kit/file-system.ts'
@@ -9,31 +9,31 @@ import { runCommand } from '#src/kit/run-command.ts'
 
 const MiB = 1024 ** 2
 const fileName = 'ballast'
-/** The claim grows and shrinks in steps of this size, in bytes; only the last step may be smaller. */
+/** The claim grows and shrinks in steps of this many bytes. Only its last step may be smaller. */
 const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * Bytes of the pool that are never claimed, because the pool's metadata needs space too. At most half of the host's free space,
- * because some of it is written outside what the pool counts as free.
+ * Bytes of the pool that are never claimed, because the metadata of the pool needs space too. At most half of the host's free
+ * space is left for that, because some metadata is written outside of what the pool reports as free.
  */
 const mostSpareBytes = 1024 * MiB
 
 /**
- * The end of an error message that begins with the path of the pool. It says what to do: once nothing uses the pool, mounting it
- * again makes it writable.
+ * The end of an error message that begins with the path of the pool. It says what to do: when nothing uses the pool any more, it
+ * can be mounted again and is then writable.
  */
 export const readOnlySince =
   'is read-only since an error of the disk below it: restart this machine, or end all sandboxes and Alcove'
 
 export type SpaceClaimParts = {
-  /** Path of the pool's sparse file. `place` is the directory where the file is mounted. */
+  /** Path of the pool's sparse file. `place`: the directory on which it is mounted. */
   image: string
   place: string
   log: Logger
-  /** Number of bytes that stay free on the host's file system. The pool itself needs some of them. */
+  /** Bytes that have to stay free on the host's file system. The pool itself needs some of them. */
   keepFreeBytes?: number
-  /** The consequence of a full host, as a part of log lines. */
+  /** What happens when the host is full, as a part of log lines. */
   consequence?: string
 }
 
@@ -52,7 +52,7 @@ export class SpaceClaim {
     this.#timer = setInterval(() => void this.look(), lookEveryMs).unref()
   }
 
-  /** Claims more of the pool's space, or less, as the host's free space changes. Never throws; errors are logged. */
+  /** Adapts the claim to the host's free space. Never throws: errors are logged. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
       .then(() => this.#complain(undefined))
@@ -63,7 +63,7 @@ export class SpaceClaim {
     return this.#looking
   }
 
-  /** Logs each error once, however often it is repeated. */
+  /** Logs an error, unless it is the error of the check before. */
   #complain(err: unknown) {
     const trouble = err === undefined ? undefined : String(err)
     if (trouble !== undefined && trouble !== this.#trouble)
@@ -71,7 +71,7 @@ export class SpaceClaim {
     this.#trouble = trouble
   }
 
-  /** Resolves when no check is under way. Claimed space stays claimed. */
+  /** Stops the checks. Resolves when no check is running. The claimed space stays claimed. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#looking
@@ -79,7 +79,7 @@ export class SpaceClaim {
 
   async #look() {
     const { image, place, keepFreeBytes } = this.#parts
-    // If the pool is no longer mounted at this path, the claiming file would take the host's own space.
+    // If the pool is not mounted on this directory any more, a file there would take space of the host.
     if (!(await isBtrfs(place)) || !(await this.#isWritable())) return
     const [{ size, blocks }, poolFree, hostFree, held] = await Promise.all([
       stat(image),
@@ -99,7 +99,7 @@ export class SpaceClaim {
     else if (enough < held) await this.#give(enough)
   }
 
-  /** Makes the claiming file larger. The file system may give less space than it reports as free. */
+  /** Makes the claim larger. The file system may give it less space than it reports as free. */
   async #claim(held: number, more: number, hostFree: number) {
     const text = `the host has ${Math.round(hostFree / MiB)} MiB free: ${this.#parts.consequence}`
     if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes: more }, text)
@@ -119,7 +119,7 @@ export class SpaceClaim {
   async #give(bytes: number) {
     const file = await open(this.#file, 'r+')
     await file.truncate(bytes).finally(() => file.close())
-    // The space counts as free only after a sync. Without it the next check would release the same amount again.
+    // The released space counts as free only after a sync. Without the sync, the next check would release that much again.
     await runCommand(['sync', '--file-system', this.#parts.place], { timeoutMs: 600_000 })
     if (bytes === 0) this.#parts.log.info({ file: this.#parts.image }, 'the host has room for all of the file again')
   }

@@ -1,6 +1,6 @@
-// The files mounted in a sandbox over kernel files that describe the host (`/proc/meminfo` and others). They are in memory,
-// belong to root and are read-only inside. They are rewritten in place, because the sandbox keeps them mounted while it runs,
-// also across restarts of the runner.
+// Makes files that a sandbox sees in place of the kernel's files about the host, such as `/proc/meminfo`. They are in memory,
+// belong to root, and are read-only in the sandbox. They are rewritten in place, because a sandbox keeps them mounted as long as
+// it runs, also when the runner restarts.
 import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeCpuList } from '#src/runner/cgroup/cpus.ts'
@@ -11,14 +11,14 @@ import { renderMeminfo } from './meminfo.ts'
 
 type Shown = { memoryGiB: number; cpus: readonly number[]; hostCpuinfo: string }
 
-/** Name and text of each file below the sandbox's directory. oci/config.ts mounts them. */
+/** Name and content of each file in the sandbox's directory. oci/config.ts mounts these files. */
 const textsOf = ({ memoryGiB, cpus, hostCpuinfo }: Shown, use: MemoryUse) => ({
   meminfo: renderMeminfo(memoryGiB, use),
   cpuinfo: renderCpuinfo(hostCpuinfo, cpus),
   online: `${writeCpuList(cpus)}\n`,
 })
 
-// Uses synchronous file calls: for files in memory they are faster than calls in Node's thread pool.
+// File calls are synchronous here: the files are in memory, so a call takes less time than passing it to Node's thread pool.
 
 const makeEmpty = (directory: string) => {
   try {
@@ -30,14 +30,14 @@ const makeEmpty = (directory: string) => {
   }
 }
 
-/** Makes the files that a sandbox sees in place of files of the kernel, such as `/proc/meminfo`. Call before it starts. */
+/** Makes the files for a sandbox that is about to start. */
 export const makeShownFiles = (directory: string, shown: Shown): void => {
   makeEmpty(directory)
   for (const [name, text] of Object.entries(textsOf(shown, noMemoryUse)))
     writeFileSync(join(directory, name), text, { mode: 0o444 })
 }
 
-/** Overwrites a file and then truncates it, so that readers never find it empty. A missing file is no error. */
+/** Overwrites a file and then cuts it to its new length, so that a reader never finds it empty. A missing file is no error. */
 const rewrite = (path: string, text: string) => {
   let file: number
   try {
@@ -55,7 +55,7 @@ const rewrite = (path: string, text: string) => {
   }
 }
 
-/** Rewrites the files of a running sandbox. Call this when its sizes change. */
+/** Rewrites the files of a running sandbox after its size has changed. */
 export const rewriteShownFiles = (directory: string, shown: Shown, use: MemoryUse): void => {
   for (const [name, text] of Object.entries(textsOf(shown, use))) rewrite(join(directory, name), text)
 }

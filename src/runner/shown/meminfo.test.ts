@@ -11,7 +11,7 @@ const read = (text: string) =>
   )
 
 suite('the meminfo that a sandbox sees', () => {
-  test('MemTotal is the sandbox’s limit, MemFree what is unused, and MemAvailable adds what can be freed', () => {
+  test('MemTotal is the sandbox’s limit; MemFree is unused memory; MemAvailable includes what can be freed', () => {
     const use = { ...noMemoryUse, used: 300 * MiB, cached: 120 * MiB, activeFile: 40 * MiB, inactiveFile: 60 * MiB }
     const shown = read(renderMeminfo(1, use))
     assert.deepEqual(
@@ -25,7 +25,7 @@ suite('the meminfo that a sandbox sees', () => {
     assert.equal(read(renderMeminfo(1, { ...noMemoryUse, activeFile: 10 * MiB }))['MemAvailable'], 1024)
   })
 
-  test('each line of a sandbox’s meminfo has a kernel name and format, the first five in the kernel’s order', () => {
+  test('each line of a sandbox’s meminfo has a name and format of the kernel, and the first five its order', () => {
     const own = readFileSync('/proc/meminfo', 'utf8').split('\n')
     const shown = renderMeminfo(2, noMemoryUse).trimEnd().split('\n')
     const nameOf = (line: string) => line.split(':')[0]

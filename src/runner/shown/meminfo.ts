@@ -1,4 +1,5 @@
-// `/proc/meminfo` (proc(5)) as a machine of the sandbox's size would show it: the total memory is the sandbox's memory limit.
+// Makes the `/proc/meminfo` (proc(5)) of a sandbox. It shows what a machine would show whose memory is the sandbox's memory
+// limit.
 
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { MemoryUse } from '../cgroup/memory-use.ts'
@@ -9,7 +10,7 @@ const line = (name: string, bytes: number) =>
 export const renderMeminfo = (memoryGiB: number, use: MemoryUse): string => {
   const total = memoryGiB * GiB
   const free = Math.max(0, total - use.used)
-  // Memory that the kernel would free before it killed a process counts as available.
+  // Memory counts as available if the kernel would free it before killing a process.
   const available = Math.min(total, free + use.activeFile + use.inactiveFile + use.slabReclaimable)
   const rows: [string, number][] = [
     ['MemTotal', total],
@@ -26,7 +27,7 @@ export const renderMeminfo = (memoryGiB: number, use: MemoryUse): string => {
     ['Inactive(file)', use.inactiveFile],
     ['Unevictable', use.unevictable],
     ['Mlocked', 0],
-    // Sandboxes see no swap, because the limit applies to memory and swap together.
+    // A sandbox has no swap, because its limit applies to memory and swap together.
     ['SwapTotal', 0],
     ['SwapFree', 0],
     ['Dirty', use.dirty],

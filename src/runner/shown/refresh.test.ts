@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import { Refresher } from './refresh.ts'
 
-/** A fake cgroup whose memory cannot be read. It counts how often its kills are read. */
+/** Makes a fake cgroup whose memory cannot be read. It counts how often its number of killed processes is read. */
 const fakeCgroup = () => {
   const fake = { kills: 3, reads: 0 }
   const cgroup = {
@@ -18,7 +18,7 @@ const fakeCgroup = () => {
 }
 
 suite('regular reads of the memory and the kills of running sandboxes', () => {
-  test('a new memory limit causes no read of a sandbox’s kill counter; the next read reports all new kills', async () => {
+  test('a new memory limit causes no read of the sandbox’s kill counter; the next read reports all new kills', async () => {
     const { fake, cgroup } = fakeCgroup()
     const told: [string, number][] = []
     const refresher = new Refresher({

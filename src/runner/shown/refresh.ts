@@ -1,9 +1,9 @@
-// Keeps the memory use that sandboxes are shown up to date, and notices when a sandbox hits a limit and keeps running.
+// Updates the memory use that running sandboxes see, and notices when a sandbox reaches a limit but keeps running.
 //
-// Every two seconds three small files are read for each running sandbox: the memory in use, the number of processes killed for
-// want of memory, and the number of refused forks. A process may hit a limit and end between two looks, so only these counters
-// show it. More is read and written only if the use has changed. An idle sandbox costs about 25 microseconds a look, and a
-// thousand of them little more than 1 % of a processor.
+// Every two seconds, three small files of each running sandbox are read. They contain the memory in use, the number of processes
+// killed for want of memory, and the number of refused processes. Only counters show such events, because a process may reach a
+// limit and end between two reads. More is read and written only if the memory use has changed. An idle sandbox costs about 25
+// microseconds per read, and a thousand of them little more than 1 % of a processor.
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import { rewriteMeminfo } from './files.ts'
 
@@ -11,26 +11,23 @@ type Refreshed = { cgroup: Cgroup; directory: string; memoryGiB: number }
 
 type Entry = Refreshed & { shownBytes: number } & Counts
 
-/** Counters since the cgroup was created. */
+/** Numbers of killed and of refused processes since the cgroup was created. */
 type Counts = { kills: number; refusals: number }
 
 export type RefresherListeners = {
-  /** Receives, at each read, how many processes have been killed because memory ran out since the cgroup was created. */
+  /** Called at each read, with the number of processes killed for want of memory since the cgroup was created. */
   onLook: (sandboxId: string, kills: number) => void
-  /** Receives how many further processes have been killed because memory ran out, each time that there are some. */
+  /** Called if further processes were killed for want of memory, with the number of these. */
   onKills: (sandboxId: string, kills: number) => void
-  /**
-   * Receives how many further processes and threads could not be started because the limit was reached, each time that there are
-   * some.
-   */
+  /** Called if further processes or threads were refused because of the limit of processes, with the number of these. */
   onRefusals: (sandboxId: string, refusals: number) => void
   onError: (error: unknown, sandboxId: string) => void
 }
 
 const intervalMs = 2_000
-/** Smaller changes of the memory in use are not shown: they are invisible to a reader of whole MiB. */
+/** Memory use is shown again only if it has changed by at least this many bytes, because most programs show whole MiB. */
 const worthShowingBytes = 1024 * 1024
-/** Number of sandboxes that are refreshed in one turn of the event loop, so that requests do not wait for long. */
+/** Number of sandboxes that are handled in one turn of the event loop, so that requests do not have to wait for long. */
 const atOnce = 50
 
 export class Refresher {
@@ -45,8 +42,8 @@ export class Refresher {
   }
 
   /**
-   * Adds a sandbox, or updates its limits. A known sandbox keeps its counters and nothing is read, because a pause or a resume
-   * waits for this call. Kills and refusals before the first call do not count: an earlier runner has reported them.
+   * Adds a sandbox, or updates its limits. For a known sandbox nothing is read, because a pause or a resume waits for this call.
+   * Kills and refusals before the first call do not count, because an earlier runner has reported them.
    */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)

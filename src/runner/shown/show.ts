@@ -1,4 +1,5 @@
-// Adapts what a sandbox sees of its machine to its limits: its processors, and the files that describe processors and memory.
+// Shows each sandbox a machine of its own size: restricts it to some processors, and makes the files that describe its
+// processors and memory.
 
 import { hostCpus, parseCpuList, writeCpuList } from '#src/runner/cgroup/cpus.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
@@ -8,10 +9,7 @@ import { makeShownFiles, removeShownFiles, rewriteShownFiles } from './files.ts'
 
 type Sizes = { sandboxId: string; cpu: number; memoryGiB: number }
 
-/**
- * Chooses the processors and makes the shown files of a sandbox before a start. Returns the list of processors that it is bound
- * to.
- */
+/** Chooses the processors of a sandbox and makes its files, before it starts. Returns the list of its processors. */
 export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): string | undefined => {
   const { places, hostCpuinfo } = machine
   const taken = machine.cpus?.take(sandboxId, cpu)
@@ -19,7 +17,7 @@ export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Siz
   return taken && writeCpuList(taken)
 }
 
-/** Updates the processors and the shown files after new sizes have been applied. */
+/** Chooses the processors of a running sandbox again and rewrites its files, after its size has changed. */
 export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): Promise<void> => {
   const { places, hostCpuinfo } = machine
   const cgroup = cgroupOf(machine, sandboxId)
@@ -29,7 +27,7 @@ export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB
   rewriteShownFiles(shownOf(places, sandboxId), shown, cgroup.memoryUse() ?? noMemoryUse)
 }
 
-/** Takes over the shown files of a sandbox that runs already. */
+/** Takes over the files and the processors of a running sandbox from an earlier runner. */
 export const adoptShown = async (machine: Machine, { sandboxId, cpu }: Sizes): Promise<void> => {
   const list = machine.cpus && (await cgroupOf(machine, sandboxId).cpus())
   if (list !== undefined) machine.cpus?.adopt(sandboxId, cpu, parseCpuList(list))

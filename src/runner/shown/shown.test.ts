@@ -1,4 +1,4 @@
-// What real sandboxes see of their machine. Needs root; without root the suite is skipped.
+// Tests what programs in real sandboxes see of their machine. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { hostCpus, parseCpuList } from '#src/runner/cgroup/cpus.ts'
@@ -38,7 +38,9 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     while (!(await done())) assert.ok(Date.now() < end, 'not within 30 s')
   }
 
-  /** Keeps the test process alive while it waits, because the runner's own timers do not. */
+  /**
+   * Waits for a promise at most 30 seconds. Its timer also keeps the test process alive, which the runner's own timers do not.
+   */
   const soon = async <T>(promise: Promise<T>): Promise<T> => {
     const late = setTimeout(() => assert.fail('not within 30 s'), 30_000)
     return promise.finally(() => clearTimeout(late))
@@ -65,7 +67,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('memory in use is not in a sandbox’s `MemFree`, and returns to it when it is released', async () => {
+  test('memory in use is not part of a sandbox’s `MemFree`, and is part of it again when it is released', async () => {
     const { sandboxId } = await box.started({ memoryGiB: 0.5 })
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 512)
     await box.run(sandboxId, 'dd if=/dev/zero of=/dev/shm/much bs=1M count=100 2>/dev/null')
@@ -77,7 +79,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('root in a sandbox cannot write meminfo, cpuinfo and the list of processors', async () => {
+  test('root in a sandbox can write neither meminfo, nor cpuinfo, nor the list of processors', async () => {
     const { sandboxId } = await box.started()
     for (const path of ['/proc/meminfo', '/proc/cpuinfo', '/sys/devices/system/cpu/online'])
       assert.notEqual((await box.run(sandboxId, `echo x > ${path}`)).exitCode, 0, path)
@@ -101,7 +103,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
         return heard.length === 2
       }),
     )
-    // Wait until the sandbox sees its memory use. From here on, the refresher finds no change but the number of kills.
+    // Wait until the sandbox sees its present memory use. From then on, only the number of kills can change.
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 128)
     assert.equal((await box.run(sandboxId, 'tail /dev/zero')).exitCode, 137)
     await soon(told)
@@ -136,8 +138,8 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     const { sandboxId } = larger
     const assignment = later(larger, { memoryGiB: 0.125 })
     await box.host.start(assignment)
-    // The kernel kills any other process before the first one. But data in /dev/shm belongs to no process and stays when
-    // processes are killed. Its usual limit is half of the memory; in this test it may fill all of the memory.
+    // The kernel kills every other process before PID 1. PID 1 is killed only if data in /dev/shm, which belongs to no process,
+    // takes the memory. Usually /dev/shm is limited to half of the memory. In this test it may have all.
     await runSteps(builtLauncher(), [step.sharedMemory(box.pidOf(sandboxId), 512 * 1024 ** 2)])
     const ranOut = ends(sandboxId)
     let hasEnded = false

@@ -1,4 +1,4 @@
-// For tests: a test host together with images that come from a registry on loopback or are built.
+// For tests: a test host, with images that are built or that come from a registry on loopback.
 import { join } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
 import { AllImages } from '#src/runner/building/all-images.ts'

@@ -1,9 +1,9 @@
-// For tests: an image with the host's busybox, as entries of a tar.
+// For tests: the files of an image with the busybox of this machine, as entries of a tar.
 import { existsSync, readFileSync } from 'node:fs'
 import type { TarEntry } from '../images/testing/oci-image.ts'
 
 const missing = ['/usr/bin/skopeo', '/usr/bin/umoci', '/bin/busybox'].find((path) => !existsSync(path))
-/** Why tests with this image are skipped on this machine; false if they can run. */
+/** Why tests that need this image cannot run on this machine. False if they can. */
 export const needsBusybox = missing === undefined ? false : `needs ${missing}`
 
 const applets = [
@@ -24,7 +24,7 @@ const applets = [
   'env',
 ]
 
-/** Files of a small image with a shell, two users and a package list. */
+/** Returns the files of a small image: a shell, two users and a list of packages. */
 export const busyboxFiles = (): TarEntry[] => [
   { path: 'bin', type: '5' },
   { path: 'bin/busybox', content: readFileSync('/bin/busybox'), mode: 0o755 },

@@ -1,5 +1,5 @@
-// A process that fetches or builds one image and reports its progress, until the test kills it: `node killable-builder-program.ts INSTANCE
-// DIRECTORY REGISTRY`.
+// A program that fetches or builds an image until the test kills it: `node killable-builder-program.ts INSTANCE DIRECTORY
+// REGISTRY`. It reports its progress to the test.
 import type { ToBring } from '#src/runner/building/all-images.ts'
 import { openBuilding } from './building.ts'
 

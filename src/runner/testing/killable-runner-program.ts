@@ -1,5 +1,5 @@
-// A process that opens a test host and carries out verbs until the test kills it: `node killable-runner-program.ts INSTANCE
-// DIRECTORY`. Each message to the process requests one verb. The process sends `begun` and `done` for each verb.
+// A program that opens a test host and runs verbs until the test kills it: `node killable-runner-program.ts INSTANCE DIRECTORY`.
+// Each message from the test requests a verb. The program sends `begun` and `done` for each verb.
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { openTestHostIn } from './test-host.ts'
 

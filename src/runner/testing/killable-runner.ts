@@ -1,4 +1,4 @@
-// For tests: a runner in a separate process that can be killed at any moment of a verb.
+// For tests: a runner in a process of its own, which the test can kill at any moment of a verb.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ export class KillableRunner {
     await this.says('begun')
   }
 
-  /** Requests a verb and waits until the process has carried out the verb. */
+  /** Requests a verb, and waits until the process has completed it. */
   async does(order: Order) {
     await this.asked(order)
     await this.says('done')

@@ -1,10 +1,12 @@
-// For tests: puts a storage pool in an image file into the state that a power cut would leave.
+// For tests: brings a pool in an image file into the state in which a power cut would leave it.
 import { execFileSync } from 'node:child_process'
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { unmountPool } from '../overlay/pool.ts'
 
-/** Replaces the pool's image by a copy of what the kernel has written so far. `end` ends all processes that use the pool. */
+/**
+ * Replaces the pool's image file by a copy of what the kernel has written so far. `end`: ends all processes that use the pool.
+ */
 export const cutPower = async (directory: string, end: () => Promise<void>): Promise<void> => {
   const image = join(directory, 'pool.img')
   const left = `${image}.left`

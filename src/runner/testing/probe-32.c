@@ -1,5 +1,5 @@
-// A program of 32 bits (i386) without a C library, so that any compiler for x86-64 can build it. Tests run it inside a sandbox.
-// It makes calls that ordinary 32-bit programs make, and prints a line for each step.
+// A 32-bit program (i386) without a C library, so that every compiler for x86-64 can build it. Tests run it in a sandbox. It
+// makes calls that ordinary 32-bit programs make, and prints a line for each.
 
 typedef unsigned int word;
 

@@ -33,7 +33,7 @@
 
 static void tell(const char *name, long result) { printf("%s %d\n", name, result < 0 ? errno : 0); }
 
-// The child of a clone that succeeds must not continue as a second probe.
+// If a clone succeeds, its child must end here. Otherwise it would continue as a second probe.
 static void tell_clone(const char *name, unsigned long flags) {
   long pid = syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
   if (pid == 0) _exit(0);
@@ -41,7 +41,7 @@ static void tell_clone(const char *name, unsigned long flags) {
   if (pid > 0) waitpid((pid_t)pid, NULL, 0);
 }
 
-// Sends its own standard output to itself `count` times in one message. Returns the result of sendmsg(2).
+// Sends the program's standard output to itself `count` times, in one message. Returns the result of sendmsg(2).
 static long send_files(int socket, int count) {
   union {
     struct cmsghdr head;
@@ -82,7 +82,7 @@ static int ping_socket(void) {
   return connect(one, (struct sockaddr *)&local, sizeof local) < 0 ? -1 : one;
 }
 
-// Each socket disconnects once its buffer is full. After that it is in no table of the kernel.
+// Disconnects each socket when its buffer is full. The socket is then in no table of the kernel.
 static int leave_echoes(void) {
   static char ask[60000] = {8};
   unsigned long held = 0;
@@ -103,7 +103,8 @@ static int leave_echoes(void) {
   return 0;
 }
 
-// Requests a send timestamp, whose answer contains the message itself. Returns the bytes that wait in the socket then.
+// Sends a message and requests its send timestamp, which the kernel returns together with the message. Returns how many bytes
+// then wait in the socket.
 static unsigned kept_for_timestamp(void) {
   struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   union {
@@ -121,7 +122,8 @@ static unsigned kept_for_timestamp(void) {
   return memory[0];
 }
 
-// Tries calls that the filter refuses by their arguments, also with the upper 32 bits set, which the kernel ignores.
+// Tries calls that the filter refuses because of their arguments. Tries them also with the upper 32 bits set, which the kernel
+// ignores.
 static void tell_arguments(void) {
   int pair[2], on = 1, kept = 0;
   socklen_t size = sizeof kept;
@@ -162,7 +164,7 @@ static void tell_arguments(void) {
   tell("filter-plain", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter));
 }
 
-// Tries calls that the filter refuses because their kernel memory is charged to nobody.
+// Tries calls that the filter refuses because no sandbox would be charged for their kernel memory.
 static void tell_bounds(void) {
   static char value[1008];
   static struct pollfd polled[2049];
@@ -193,7 +195,7 @@ static void tell_bounds(void) {
 }
 
 #ifdef __x86_64__
-// Makes a call by the table of 32-bit programs, which 64-bit programs can reach too.
+// Makes a call by its number in the table of 32-bit programs, which 64-bit programs can use too.
 static long call_32(const long *number) {
   long result;
   register long sixth __asm__("r9") = number[6];
@@ -209,7 +211,7 @@ static long call_32(const long *number) {
   return result;
 }
 
-// Makes an x32 call in a child process, because the call may end its process.
+// Makes an x32 call in a child process, because the kernel may kill the process that makes it.
 static int call_x32(void) {
   fflush(stdout);
   pid_t pid = fork();
@@ -228,7 +230,8 @@ static long call_32(const long *number) {
 static int call_x32(void) { return 1; }
 #endif
 
-// Makes the given calls. Each text has the number of the call and then its arguments. In each call, descriptor 3 is a TCP socket.
+// Makes the given calls. Each text is a list of numbers: that of the call, and then its arguments. Descriptor 3 is a TCP socket
+// in each call.
 static int make_calls(char **given, int is_32) {
   dup2(socket(AF_INET, SOCK_STREAM, 0), 3);
   for (; *given; given++) {

@@ -1,5 +1,4 @@
-// A host in memory that keeps the promises of the real host, for tests of the code above the host. A test can delay verbs, make
-// them fail, and end a sandbox.
+// For tests: a host in memory that behaves like the real host. A test can delay verbs, make them fail, and end a sandbox.
 
 import type { WatchedHost } from '#src/runner/gate-link/watch.ts'
 import type { KeptHost } from '#src/runner/keeping/keeper.ts'
@@ -11,14 +10,14 @@ import type { HeldSandbox } from '../host.ts'
 type Verb = 'copy' | 'start' | 'pause' | 'stop' | 'archive' | 'destroy'
 
 export class SimulatedHost implements KeptHost, WatchedHost {
-  /** Every verb that began, such as `start box 3`. */
+  /** Each verb that has begun, in the form `start box 3`: verb, sandbox, generation. */
   readonly asked: string[] = []
-  /** Sandboxes for which `cutShort` was called. */
+  /** Ids of the sandboxes for which `cutShort` was called. */
   readonly cut: string[] = []
   readonly held = new Map<string, HeldSandbox>()
-  /** Called before a verb acts. A test may wait or throw here. */
+  /** Called before a verb does anything. A test may wait or throw here. */
   before: (verb: Verb, sandboxId: string) => Promise<void> | void = () => undefined
-  /** The reason why the next start, pause or archive is refused and leaves the sandbox as it is. */
+  /** If set, the next start, pause or archive is refused for this reason, and leaves the sandbox as it is. */
   refuses: string | undefined
   running = 0
   mostRunning = 0
@@ -116,7 +115,7 @@ export class SimulatedHost implements KeptHost, WatchedHost {
     for (const listener of this.#listeners) listener(sandboxId, cause)
   }
 
-  /** Removes a sandbox as if it had been destroyed. */
+  /** Makes the host forget a sandbox, as if it had been destroyed. */
   forget(sandboxId: string) {
     this.held.delete(sandboxId)
     this.#tellChange(sandboxId)

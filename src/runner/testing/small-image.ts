@@ -1,5 +1,4 @@
-// For tests: an image made of a few programs of this machine and their libraries, so that tests of the host neither download nor
-// build anything.
+// For tests: an image of a few programs of this machine and their libraries, so that tests need not download or build an image.
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, lchownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -31,7 +30,7 @@ const librariesOf = (paths: readonly string[]) => {
   return new Set([...listed.matchAll(/(\/\S+) \(0x/g)].map((match) => match[1] as string))
 }
 
-/** Copies the shared libraries that programs of this machine load. */
+/** Copies the shared libraries that these programs of this machine need. */
 export const copyLibraries = (rootfs: string, programs: readonly string[]): void => {
   for (const library of librariesOf(programs)) {
     const inside = join(rootfs, library)
@@ -40,7 +39,7 @@ export const copyLibraries = (rootfs: string, programs: readonly string[]): void
   }
 }
 
-/** `more`: further programs of this machine. */
+/** Makes the files of the image. `more`: paths of further programs of this machine. */
 export const makeSmallImage = (rootfs: string, more: readonly string[] = []): void => {
   for (const directory of ['bin', 'dev', 'etc', 'home/daytona', 'proc', 'root', 'run', 'sys', 'tmp', 'usr', 'var'])
     mkdirSync(join(rootfs, directory), { recursive: true })
@@ -75,7 +74,7 @@ const compile32 = (to: string, from: string) =>
 
 const passwd = 'root:x:0:0:root:/root:/bin/sh\ndaytona:x:1000:1000::/home/daytona:/bin/sh\n'
 
-/** Gives files and directories to root of the sandboxes. */
+/** Makes root of the sandboxes the owner of all files and directories below `path`. */
 export const giveToSandboxes = (path: string): void => {
   lchownSync(path, uidBase, uidBase)
   for (const entry of readdirSync(path, { withFileTypes: true })) {

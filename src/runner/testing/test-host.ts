@@ -1,4 +1,5 @@
-// For tests: a real host with its own instance name, directory, storage pool and networks. Disposing it removes everything.
+// For tests: a real host with an instance name, a directory, a pool and networks of its own. Everything is removed at the end of
+// the test.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -28,12 +29,14 @@ import { makeSmallImage } from './small-image.ts'
 
 const code = resolve(import.meta.dirname, '../../..')
 
-/** Why a test is skipped where all sandboxes share one range of ids: `TestHost.mapsOwners`. */
+/** Reason for skipping a test on a machine where all sandboxes share one range of user ids (see `TestHost.mapsOwners`). */
 export const cannotMapOwners = 'needs Linux 5.19, and file systems whose owners can be mapped'
 
 const built = new Set<string>()
 
-/** Builds a program once per process. Test files run in parallel, and a lock lets only one process build at a time. */
+/**
+ * Builds a program, once per process. A lock ensures that the processes of several test files do not build it at the same time.
+ */
 const build = (directory: string, program: string) => {
   const path = join(code, directory, 'build', program)
   if (!built.has(path)) {
@@ -55,7 +58,7 @@ export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners' | 'volume
   brought?: Pick<ImageStore, 'rootfsOf'> & Partial<Pick<ImageStore, 'configOf' | 'largeIdsOf'>>
 }
 
-/** Opens the host in a directory. Tests and their separate processes (killable-runner-program.ts) open it in the same way. */
+/** Opens a host in a directory. Also used by the separate processes of tests (killable-runner-program.ts). */
 export const openTestHostIn = async (
   instance: string,
   directory: string,
@@ -118,12 +121,12 @@ export class TestHost {
     this.#opened = await openTestHostIn(this.instance, this.directory, this.#parts)
   }
 
-  /** Replaces the closed host by another host in the same directory. */
+  /** Uses another host in this directory, after the present host was closed. */
   use(opened: OpenedHost) {
     this.#opened = opened
   }
 
-  /** Closes the runner in the regular way. The sandboxes keep running. */
+  /** Closes the runner as at its normal end. The sandboxes keep running. */
   async close() {
     await this.#opened?.host.close()
     await this.#opened?.network.close()
@@ -132,8 +135,8 @@ export class TestHost {
   }
 
   /**
-   * Puts the machine into the state after a power cut and a restart: nothing runs, and disks hold what the kernel had written by
-   * then.
+   * Brings the machine into the state after a power cut and a restart: no sandbox runs, and disks contain only what the kernel
+   * had written.
    */
   async cutPower() {
     await this.close()
@@ -158,7 +161,7 @@ export class TestHost {
       cpu: 1,
       memoryGiB: 0.25,
       diskGiB: 1,
-      // This reaches nothing on a machine of the tests. `blockAll` would start the resolver too, in each process of a test.
+      // On a test machine nothing has this address. With `blockAll`, each process of a test would start the resolver.
       network: { blockAll: false, allowList: ['198.51.100.1/32'] },
       ...changes,
     }
@@ -170,7 +173,7 @@ export class TestHost {
     return assignment
   }
 
-  /** Runs a shell line in the sandbox. */
+  /** Runs a line of shell in a sandbox, and returns the result. */
   async run(sandboxId: string, line: string, user = 'root'): Promise<CommandResult> {
     const socketPath = this.host.get(sandboxId)?.socketPath
     assert.ok(socketPath, 'the sandbox is held')
@@ -186,7 +189,7 @@ export class TestHost {
     return { exitCode: (await command.exit).exitCode, output: output.trim() }
   }
 
-  /** Process id of the sandbox's PID 1 on the host. */
+  /** Returns the process id, on the host, of a sandbox's PID 1. */
   pidOf(sandboxId: string): number {
     const run = JSON.parse(readFileSync(join(this.directory, 'runner/sandboxes', sandboxId, 'run.json'), 'utf8'))
     return run.pid
@@ -196,7 +199,7 @@ export class TestHost {
     return cgroupAt(readLayout(), `/alcove-${this.instance}/${sandboxId}`)
   }
 
-  /** Whether this host can map owners. A host that was opened with `mapsOwners: false` does not. */
+  /** Whether this machine can map the owners of files. A host that was opened with `mapsOwners: false` does not use that. */
   mapsOwners(): Promise<boolean> {
     const runner = join(this.directory, 'runner')
     const { mountPoints } = placesOf(this.instance, runner)
@@ -204,7 +207,7 @@ export class TestHost {
     return canMapOwners({ launcher: builtLauncher(), log: silentLog(), directories, mountPoints })
   }
 
-  /** Lists everything on the host that carries the sandbox's name. */
+  /** Lists everything on the machine that has a sandbox's name. */
   async tracesOf(sandboxId: string): Promise<string[]> {
     const below = (path: string) => (existsSync(path) ? readdirSync(path).map((name) => join(path, name)) : [])
     const run = runDirectoryOf(this.instance)

@@ -1,4 +1,4 @@
-// Starts a keeper for tests. It acts on a simulated host in place of a real one, and all reports that it sends are collected.
+// For tests: starts a keeper on a simulated host, and collects all reports that it sends.
 import { silentLog } from '#src/kit/log.ts'
 import { Keeper, type KeeperParts } from '#src/runner/keeping/keeper.ts'
 import type { Report } from '#src/wire/runner-link.ts'
@@ -26,7 +26,7 @@ export const startKeeper = (parts: Partial<KeeperParts> = {}) => {
     host,
     reports,
     time,
-    /** Short forms of what was reported, such as `box 3 started`. */
+    /** Returns what was reported, in the form `box 3 started`: sandbox, generation, state. */
     said: () => reports.map(({ sandboxId, generation, state }) => `${sandboxId} ${generation} ${state}`),
     reported: async (count: number) => {
       while (reports.length < count) await wake.promise
@@ -40,7 +40,7 @@ export const startKeeper = (parts: Partial<KeeperParts> = {}) => {
   }
 }
 
-/** Delays a verb until the test opens this gate. */
+/** Makes a gate: a verb that waits for `passed` continues when the test calls `open`. */
 export const gate = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { passed: promise, open: resolve }

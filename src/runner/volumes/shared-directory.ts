@@ -1,8 +1,7 @@
-// The volumes in a directory that the operator mounts on every host, such as CephFS or NFS.
+// Volumes in a directory that the operator mounts on every host, such as CephFS or NFS.
 //
-// The file server of the directory may stop answering, and a system call on the directory then blocks without end. Therefore
-// the runner starts programs such as `mkdir` for these calls. A program that blocks is killed after a while, and the runner is
-// never blocked.
+// If the file server stops answering, each system call on the directory blocks without end. The runner therefore never makes
+// such a call itself but starts programs such as `mkdir` for it. A program that blocks is killed after a while.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
@@ -11,26 +10,24 @@ import { isName } from '../overlay/subvolumes.ts'
 const timeoutMs = 10_000
 const removeTimeoutMs = 10 * 60_000
 
-/**
- * Name of the directory with Alcove's volumes, inside the operator's directory. Other files of the operator are not touched.
- */
+/** Name of Alcove's own directory inside the operator's directory. Other files there are not touched. */
 const ownName = 'alcove-volumes'
 const leaving = '.leaving-'
 
-/** Thrown if a volume cannot be used on this host now, for a reason that the operator can change. */
+/** Thrown if a volume cannot be used on this host now, for a reason that the operator can remove. */
 export class VolumeUnavailable extends Error {
   override readonly name = 'VolumeUnavailable'
 }
 
 const isBelow = (path: string, above: string) => path === above || path.startsWith(above === '/' ? '/' : `${above}/`)
 
-/** Undoes the escapes of spaces and backslashes in mountinfo (proc_pid_mountinfo(5)). */
+/** Replaces the escape sequences that mountinfo uses for spaces and backslashes (proc_pid_mountinfo(5)). */
 const withoutEscapes = (path: string) =>
   path.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 
 /**
- * Whether the path is in another mount than `/`. Otherwise the operator has not mounted the directory, and its volumes would be
- * on the disk of this host only. The kernel's list of mounts can be read even if the file server does not answer.
+ * Whether the path is on another mount than `/`. If it is not, the operator has not mounted the directory, and volumes would be
+ * on this host's disk only. The kernel's list of mounts can be read even if the file server does not answer.
  */
 const isMounted = async (path: string): Promise<boolean> => {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')
@@ -57,14 +54,16 @@ export class SharedDirectory {
     this.#path = path
   }
 
-  /** Throws `VolumeUnavailable` if the directory is missing, not mounted, or its file server does not answer. */
+  /**
+   * Opens the operator's directory. Throws `VolumeUnavailable` if the directory is missing or not mounted, or if its file server
+   * does not answer.
+   */
   static async open(path: string): Promise<SharedDirectory> {
     const shared = new SharedDirectory(path)
     await shared.#checkMounted()
     if (!(await succeeds(['test', '-d', path]))) throw new VolumeUnavailable(`There is no directory ${path}.`)
     const own = join(path, ownName)
-    // Files in a volume may have modes for every user. Mode 700 of this directory keeps users of the host away from these
-    // files.
+    // Files in a volume may be readable for every user. Mode 700 of the directory above them keeps users of the host away.
     if (!(await succeeds(['test', '-d', own]))) await succeeds(['mkdir', '--', own])
     if (!(await succeeds(['chmod', '700', '--', own]))) throw new VolumeUnavailable(`${own} cannot be made.`)
     return shared
@@ -80,7 +79,7 @@ export class SharedDirectory {
     return succeeds(['test', '-d', this.pathOf(volumeId)])
   }
 
-  /** Makes the volume's directory. No error if it exists, for example because another host makes it at the same moment. */
+  /** Makes the directory of a volume. No error if it exists; another host may be making it at this moment. */
   async make(volumeId: string): Promise<void> {
     if (await this.exists(volumeId)) return
     if (await succeeds(['mkdir', '-m', '700', '--', this.pathOf(volumeId)])) return
@@ -88,18 +87,18 @@ export class SharedDirectory {
   }
 
   /**
-   * Removes a volume: renames it first, so that a kill leaves the whole volume or none. Several hosts may call this at the
+   * Removes a volume. It is renamed first, so that after a kill the volume is complete or gone. Several hosts may do this at the
    * same time. No error if the volume does not exist.
    */
   async remove(volumeId: string): Promise<void> {
     const going = this.pathOf(`${leaving}${volumeId}`)
     if (await this.exists(volumeId)) await succeeds(['mv', '-T', '--', this.pathOf(volumeId), going])
     await runCommand(['rm', '-rf', '--', going], { timeoutMs: removeTimeoutMs })
-    // The rename above fails if the directory of an earlier, unfinished removal still exists.
+    // The rename fails if the renamed directory of an earlier, interrupted removal still exists. Then the volume is still there.
     if (await this.exists(volumeId)) throw new VolumeUnavailable('The volume could not be removed.')
   }
 
-  /** Checks the mount before each operation, because the operator may unmount the directory at any time. */
+  /** Throws if the directory is not mounted. Called before each operation, because the operator may unmount it at any time. */
   async #checkMounted(): Promise<void> {
     if (!(await isMounted(this.#path)))
       throw new VolumeUnavailable('The directory of the volumes is not mounted on this host.')

@@ -1,4 +1,4 @@
-// Volumes in real sandboxes. Needs root; without root the suites are skipped.
+// Tests volumes in real sandboxes. Needs root; without root the suites are skipped.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -25,7 +25,7 @@ const volumeAt = (mountPath: string, given: Partial<AssignedVolume> = {}): Assig
   ...given,
 })
 
-/** Returns an assigned volume that a sandbox has used before, so it is not new. */
+/** Returns a volume as it is assigned after its first use: it is not new any more. */
 const used = (
   { isNew, subpath: before, ...volume }: AssignedVolume,
   mountPath: string,
@@ -56,7 +56,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     return output
   }
 
-  test('two sandboxes share the files of a volume, and a user owns the same files in both', async (t) => {
+  test('two sandboxes share the files of a volume, and a user id owns the same files in both sandboxes', async (t) => {
     const data = volumeAt('/data')
     const one = await startWith(box, [data])
     const two = await startWith(box, [used(data, '/home/daytona/shared')])
@@ -83,14 +83,14 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     const full = await box.run(one.sandboxId, 'dd if=/dev/zero of=/data/big bs=1M count=60', 'daytona')
     assert.match(full.output, /Disk quota exceeded|No space left/)
     assert.ok(statSync(join(pathOf(data), 'big')).size < 32 * 2 ** 20)
-    // A full volume does not fill the disk of the sandbox, and removed files free space.
+    // A full volume does not take space from the sandbox's own disk. If files are removed, the volume has space again.
     await run(one, 'echo fine > /root/file')
     await run(one, 'rm /data/big; dd if=/dev/zero of=/data/small bs=1M count=1')
     const two = await startWith(box, [used(data, '/data')])
     await run(two, 'dd if=/dev/zero of=/data/more bs=1M count=1')
   })
 
-  test('a file copied from another volume counts fully, so that a volume cannot exceed its size', async () => {
+  test('a file copied from another volume counts with all its bytes, so a volume cannot exceed its size', async () => {
     const [small, other] = [volumeAt('/small', { sizeGiB: 0.03 }), volumeAt('/other')]
     const one = await startWith(box, [small, other])
     await run(one, 'dd if=/dev/zero of=/other/big bs=1M count=60; sync')
@@ -104,7 +104,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(one, 'cmp /small/file /small/two; rm /other/big')
   })
 
-  test('a volume’s missing subpath is made; a start fails if the subpath is a file or contains a link', async () => {
+  test('a missing subpath of a volume is made; a start fails if the subpath is a file or contains a link', async () => {
     const data = volumeAt('/data', { subpath: 'users/alice' })
     const alice = await startWith(box, [data])
     assert.equal(await run(alice, 'stat -c "%u %a" /data'), '0 777')
@@ -123,17 +123,17 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
       )
     }
     assert.equal(await run(all, 'ls /all/users/alice'), 'file')
-    // An existing directory at the subpath keeps its mode and owner.
+    // If the directory at the subpath exists, it keeps its mode and owner.
     await run(all, 'mkdir -m 700 /all/private; chown 1000 /all/private')
     const own = await startWith(box, [used(data, '/data', 'private')])
     assert.equal(await run(own, 'stat -c "%u %a" /data'), '1000 700')
   })
 
-  test('a volume’s missing mount path is made; a start fails if the path is a file or contains a link', async () => {
+  test('a missing mount path of a volume is made; a start fails if the path is a file or contains a link', async () => {
     const shared = volumeAt('/shared')
     const first = await startWith(box, [shared])
     await run(first, 'ln -s / /shared/root')
-    // A mount at one of these paths would hide files of the platform, or replace the root directory.
+    // A mount at one of these paths would hide files that Alcove needs, or would replace the root directory.
     const targets = ['/', '..', '/proc', '/proc/1', '/dev', '/dev/.alcove', '/sys', '/etc', '/nowhere', '/shared/root']
     const links = targets.map((target, at) => `ln -s ${target} /link-${at}`).join('; ')
     await run(first, `${links}; mkdir /real; ln -s /real /behind; echo x > /file`)
@@ -179,11 +179,11 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(one, 'cat /data/file'), 'kept\nforked')
   })
 
-  test('a start does not make a lost volume again, but completes a volume that was left half made', async () => {
+  test('a start does not make a lost volume again, but completes a volume that is half made', async () => {
     const gone = volumeAt('/data')
     await assert.rejects(startWith(box, [used(gone, '/data')]), /is not where it was/)
     assert.equal(existsSync(pathOf(gone)), false)
-    // Simulates a runner that was killed after the first step of making a volume.
+    // The state after a kill of a runner that had done only the first step of making a volume.
     const half = volumeAt('/data')
     execFileSync('btrfs', ['subvolume', 'create', pathOf(half)], { stdio: 'ignore' })
     const one = await startWith(box, [half])
@@ -193,7 +193,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(two, 'stat -c "%u %a" /data'), '1000 700')
   })
 
-  test('three sandboxes that start at the same time with a new volume share one volume', async () => {
+  test('three sandboxes that start at the same time with a new volume share that volume', async () => {
     const data = volumeAt('/data')
     const started = await Promise.all([1, 2, 3].map(() => startWith(box, [data])))
     for (const [at, each] of started.entries()) await run(each, `echo ${at} > /data/${at}`)
@@ -214,7 +214,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
 })
 
 suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
-  // Test with ramfs too, because it cannot map owners of files, like NFS.
+  // ramfs is tested as well because it cannot map owners of files, like NFS.
   for (const type of ['tmpfs', 'ramfs'])
     test(`hosts that mount one directory share its volumes; without the mount no volume is made: ${type}`, async () => {
       await using ends = new AsyncDisposableStack()
@@ -244,7 +244,7 @@ suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
       assert.equal(statSync(join(own, data.volumeId, 'a/file')).uid, uidBase + 1000)
       await one.host.destroy(first.sandboxId)
       await two.host.destroy(second.sandboxId)
-      // Simulates a host that was killed in the middle of an earlier removal.
+      // The state after a kill of a host during an earlier removal.
       mkdirSync(join(own, `.leaving-${data.volumeId}`))
       await Promise.all([one, two].map(({ host }) => host.removeVolume(data)))
       await one.host.removeVolume(data)
@@ -257,7 +257,7 @@ suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
     })
 
   test('a runner whose volume directory is not mounted offers no volumes', async () => {
-    // Use a path below a mount, so that only the directory is missing, not the mount.
+    // The path is below a mount, so only the directory is missing and not the mount.
     const directory = mkdtempSync('/dev/shm/alcove-volumes-')
     const parts = {
       disks: undefined as never,

@@ -1,8 +1,9 @@
-// The volumes of this host. A volume is a directory that several sandboxes mount. Each sandbox sees the owners of its files as
-// its own users (oci/ids.ts).
+// The volumes on this host. A volume is a directory that several sandboxes can mount. In each sandbox its files belong to the
+// sandbox's own users (oci/ids.ts).
 //
-// There are two drivers. `disk`: a subvolume of this host's pool, with a limit that the kernel enforces. `directory`: a directory
-// below one that the operator mounts on every host, such as CephFS or NFS; its limits are those of the operator.
+// A volume has one of two drivers. `disk`: it is a subvolume of this host's pool, with a size limit that the kernel enforces.
+// `directory`: it is in a directory that the operator mounts on every host, such as CephFS or NFS, and its size is limited only
+// by the operator.
 import { mkdir, stat } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
@@ -22,7 +23,7 @@ type StoreParts = {
   launcher: string
   /** Whether each sandbox on this host has its own range of user ids. */
   mapsOwners: boolean
-  /** Returns the path at which `launch` mounts a sandbox's volume, by the volume's position in the sandbox's list. */
+  /** Returns the path at which the launcher mounts a volume. `at`: position of the volume in the sandbox's list. */
   mountPointOf: (at: number) => string
   log: Logger
 }
@@ -72,7 +73,7 @@ export class VolumeStore {
     return volumes.every(({ driver }) => driver === 'disk' || this.#opened?.mapsOwners === true)
   }
 
-  /** Makes each volume that is new, and checks that all other volumes exist on this host. */
+  /** Makes each new volume. Throws if any other volume does not exist on this host. */
   async prepare(volumes: Volumes = []): Promise<void> {
     for (const { volumeId, driver, isNew } of volumes) {
       if (isNew) await this.#prepareNew(volumeId, driver)
@@ -83,7 +84,8 @@ export class VolumeStore {
 
   async #prepareNew(volumeId: string, driver: VolumeDriver): Promise<void> {
     if (driver === 'directory') return this.#getShared().make(volumeId)
-    // Subvolumes are made later by the launcher (`stepsToMake`), which needs no extra program for that.
+    // With btrfs, the launcher makes the volume later (`stepsToMake`), because it can do that without starting a further
+    // program.
     if (!this.#disks.areSubvolumes)
       await mkdir(this.#disks.pathOf(volumeId), { mode: 0o700 }).catch((error: unknown) => {
         if (!hasCode(error, 'EEXIST')) throw error
@@ -96,8 +98,8 @@ export class VolumeStore {
   }
 
   /**
-   * Returns the steps with which the launcher makes new volumes of the driver `disk`. The steps may be repeated, and two
-   * sandboxes may run them at the same time.
+   * Returns the steps with which the launcher makes new volumes of the driver `disk`. They may be repeated, also by two
+   * launchers at the same time.
    */
   stepsToMake(volumes: Volumes = []): Step[] {
     return volumes.flatMap(({ volumeId, driver, isNew, sizeGiB }): Step[] => {
@@ -114,7 +116,7 @@ export class VolumeStore {
     })
   }
 
-  /** Removes a volume that no sandbox mounts. A kill leaves the whole volume or none. No error if the volume does not exist. */
+  /** Removes a volume that no sandbox mounts. After a kill the volume is complete or gone. No error if it does not exist. */
   async remove({ volumeId, driver }: Pick<VolumeAssignment, 'volumeId' | 'driver'>): Promise<void> {
     await (driver === 'disk' ? this.#disks : this.#getShared()).remove(volumeId)
   }
