@@ -2,12 +2,10 @@
 // If the disk exploits a fault in tar, these limits contain it:
 //
 // - tar's root directory contains only the host's programs, read-only, and one disk, on which no device can be opened;
-//
 // - tar has only the capabilities for making files, cannot gain others, and has no network; a system call filter forbids
-// mounting, starting processes and touching other processes;
-//
+//   mounting, starting processes and touching other processes;
 // - tar ends when the runner ends. It is process 1 of its own namespace. Its output is therefore reproducible: tar writes its
-// process id into headers of sparse files.
+//   process id into headers of sparse files.
 import { filterProgram } from '#src/kit/confined.ts'
 
 export type TarPlace = { directory: string; isWritten: boolean }

@@ -3,10 +3,8 @@
 // root, therefore:
 //
 // - tar gets only two names, which this runner chose, and reads below them without following links;
-//
-// - tar unpacks into a directory that no other program can reach, refuses a name that occurs twice, and makes links that lead
-// elsewhere last;
-//
+// - tar unpacks into a directory that no other program can reach;
+// - tar refuses a name that occurs twice, and makes links that lead elsewhere last;
 // - a fault in tar can harm only that disk (confined-tar.ts).
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

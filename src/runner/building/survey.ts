@@ -126,8 +126,8 @@ export class Survey {
       throw failedAt(`Line ${stage.line}: FROM ${from === 'scratch' ? from : from.image}`, error)
     })
     const { steps, config } = stage.on(container)
-    // A snapshot of a sandbox has a disk of its own over its base image, so the files of the base image do not identify it. Its
-    // name is therefore part of the key.
+    // The key contains the name of a snapshot of a sandbox. The files of its base image do not identify it, because it also has
+    // files of its own.
     const name = source.kind === 'image' ? source.image : image
     const firstKey = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
     return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey, keptKey: undefined }

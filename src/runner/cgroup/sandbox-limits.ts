@@ -8,8 +8,8 @@ const cpuPeriodMicroseconds = 100_000
 export type Compute = { cpu: number; memoryGiB: number }
 
 /**
- * Maximum number of processes and threads of a sandbox. A thread takes about 30 KiB, so at this limit most of the sandbox's
- * memory is left, and a fork bomb fails before the host is affected. The highest value is Linux's default. The agent tells
+ * Maximum number of processes and threads of a sandbox. A thread takes about 30 KiB. At this limit most of the sandbox's memory
+ * is therefore left, and a fork bomb fails before the host is affected. The highest value is Linux's default. The agent tells
  * programs the limit (agent/src/setup.c).
  */
 export const pidsLimit = ({ memoryGiB }: Pick<Compute, 'memoryGiB'>) =>

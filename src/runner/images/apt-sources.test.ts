@@ -6,7 +6,7 @@ const debian = { id: 'debian', codename: 'bookworm' }
 const ubuntu = { id: 'ubuntu', codename: 'noble' }
 
 suite('the mirror and the release of the default image', () => {
-  test('on a Debian or Ubuntu host the default image has the host’s release; on any other host it is Debian', () => {
+  test('the default image has the host’s release of Debian or Ubuntu; on any other host it has Debian’s', () => {
     assert.deepEqual(distributionIn('NAME="x"\nVERSION_CODENAME=trixie\nID=debian\n'), {
       id: 'debian',
       codename: 'trixie',

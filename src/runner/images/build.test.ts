@@ -61,7 +61,7 @@ suite('a build of the default image', { skip: needs }, () => {
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('a build of the default image starts empty, after the files of a killed build could be removed', async () => {
+  test('a build of the default image first removes files of a killed build, waiting until that is possible', async () => {
     const { server, url } = await silentMirror()
     server.close()
     using _ = makeBusy(join(directory, 'work/root'))

@@ -1,5 +1,5 @@
-// Makes the directory of an image's files (its `tree`) from its layers. If this host has a tree of the lower layers that the
-// image's origin may use, the new tree begins as a copy of that tree (docs/adr/0035).
+// Makes the directory of an image's files (its `tree`) from its layers. This host may have a tree of the lower layers that the
+// image's origin may use. Then the new tree begins as a copy of that tree (docs/adr/0035).
 import { chown, mkdir } from 'node:fs/promises'
 import { uidBase } from '../oci/ids.ts'
 import type { Blobs } from './blobs.ts'

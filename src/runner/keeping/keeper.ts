@@ -51,7 +51,7 @@ type Entry = {
   retry?: NodeJS.Timeout
   /** True if, during a start of the sandbox here, control gave it to another runner or did not want it any more. */
   isLeft: boolean
-  /** True for a fork if this host may have a copy of the parent's disk for it, although the host does not list the fork yet. */
+  /** True for a fork that the host does not list yet, if the host may already have a copy of the parent's disk for it. */
   mayHaveCopy: boolean
   /**
    * True if a newer assignment came before the sandbox's first start had begun. This host may then have nothing of the sandbox.

@@ -1,5 +1,5 @@
-// Reads from the kernel's socket tables how much memory a sandbox's sockets take that no limit counts. Such memory is in netlink
-// sockets with unread messages, in TCP connections that were not accepted, and in datagrams that were begun but not sent
+// Reads from the kernel's socket tables how much memory a sandbox's sockets take that no limit counts. Three kinds of sockets
+// take such memory: netlink sockets with unread messages, TCP connections that were not accepted, and unsent datagrams
 // (`MSG_MORE`).
 import { open, readFile } from 'node:fs/promises'
 
@@ -12,9 +12,8 @@ export const mostSocketBytes = 64 * 1024 ** 2
 const connectionBytes = 3 * 1024
 
 /**
- * If a sandbox has fewer sockets than this, its tables are not read, because reading them takes as long as reading those of the
- * whole host. About half of these few sockets can be waiting connections, which take at most 8 MiB each: twice
- * `net.core.rmem_max`.
+ * If a sandbox has fewer sockets than this, its tables are not read: that takes as long as reading those of the whole host.
+ * About half of these few sockets can be waiting connections, which take at most 8 MiB each: twice `net.core.rmem_max`.
  */
 const fewSockets = 16
 

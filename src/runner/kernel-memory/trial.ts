@@ -6,9 +6,7 @@
 // questions:
 //
 // 1. Does memory grow more while all suspects run than while none runs? If not, no sandbox is the cause.
-//
 // 2. In each bout the suspects are split into two random halves. Which suspect is most often in the half that grows more?
-//
 // 3. Does memory grow more while that suspect runs alone than while none runs? If so, it is the cause.
 import type { ExperimentParts } from './experiment.ts'
 

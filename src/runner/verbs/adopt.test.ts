@@ -72,7 +72,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('if a sandbox ends while no runner runs, the next runner sets its end’s cause and can start it again', async () => {
+  test('a sandbox that ended while no runner ran is then stopped with a cause, and can be started again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo kept > /root/file')
@@ -115,7 +115,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('if a restart of the runner interrupts a start, the sandbox is stopped without a cause and can start', async () => {
+  test('a sandbox whose start was interrupted by a runner restart is stopped without a cause and can start', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const init = identityOf(box.pidOf(sandboxId))

@@ -1,5 +1,5 @@
-// Runs a command in a warm sandbox before the sandbox is claimed. What every first command has to load (the shell, the users
-// file, the agent's first fork) is then in memory, so the owner's first command is faster. A failure is ignored.
+// Runs a command in a warm sandbox before the sandbox is claimed. Every first command has to load the shell, the users file and
+// the agent's first fork. After this call they are in memory, so the owner's first command is faster. A failure is ignored.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'

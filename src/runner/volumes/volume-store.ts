@@ -2,8 +2,8 @@
 // sandbox's own users (oci/ids.ts).
 //
 // A volume has one of two drivers. `disk`: it is a subvolume of this host's pool, with a size limit that the kernel enforces.
-// `directory`: it is in a directory that the operator mounts on every host, such as CephFS or NFS, and its size is limited only
-// by the operator.
+// `directory`: it is in a directory that the operator mounts on every host, such as CephFS or NFS. Only the operator limits the
+// size of such a volume.
 import { mkdir, stat } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'

@@ -2,7 +2,8 @@
 // checks them before the compiled profile.
 //
 // They are not in the profile because libseccomp compares whole arguments. The kernel uses only the lower half of an `int`
-// argument, so a caller could pass the check by setting a bit of the upper half. This program compares only the lower half.
+// argument. A caller could therefore pass such a check by setting a bit of the upper half. This program compares only the lower
+// half.
 import { assemble, type Forbidden, forbid, onlyFor } from './program.ts'
 import { systemCalls32 } from './syscalls-32.ts'
 
