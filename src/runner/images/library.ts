@@ -341,8 +341,8 @@ export class Library {
   }
 
   /**
-   * Fetches the file at a URL and calls `use` with it. The file is removed afterwards. The URL may name only servers from which
-   * images may be fetched.
+   * Fetches the file at a URL and calls `use` with it. The file is removed afterwards. A private address is refused, unless the
+   * operator has named its host as a registry.
    */
   async withWebFile<T>(request: WebFileRequest, use: (file: WebFile) => Promise<T>): Promise<T> {
     const { url, checksum } = request
@@ -350,8 +350,8 @@ export class Library {
   }
 
   /**
-   * Fetches a git repository and calls `use` with it. The files are removed afterwards. Only servers from which images may be
-   * fetched are allowed.
+   * Fetches a git repository and calls `use` with it. Its files are removed afterwards. A private address is refused, unless the
+   * operator has named its host as a registry.
    */
   async withRepository<T>(request: RepositoryRequest, use: (file: RepositoryFile) => Promise<T>): Promise<T> {
     const { repository, checksum } = request

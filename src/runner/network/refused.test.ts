@@ -118,8 +118,8 @@ if (!isPrivateHost) {
 
     test('with `block all` no name resolves, and the DNS answer comes immediately', async () => {
       const slot = await slotWith(nothing)
-      // The first question is repeated until it succeeds. Alcove's resolver starts only with the first sandbox that needs it, so
-      // it may not be ready.
+      // The first question may be sent several times. Alcove's resolver starts only with the first sandbox that needs it, so it
+      // may not be ready.
       await ask(slot.name, web.other, 'example.com')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'A', 1), 'ENOTFOUND')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'AAAA', 1), 'ENOTFOUND')
