@@ -20,8 +20,10 @@ const web = { api: '203.0.113.5', other: '203.0.113.6' }
 const metadata = '169.254.169.254'
 
 if (!isPrivateHost) {
-  test('a domain list is in force from the create of a sandbox on, also after restarts and kills', { skip: needsRoot }, () =>
-    runOnPrivateHost(import.meta.filename, 420_000),
+  test(
+    'a domain list is in force from the create of a sandbox on, also after restarts and kills',
+    { skip: needsRoot },
+    () => runOnPrivateHost(import.meta.filename, 420_000),
   )
 } else {
   suite('a list of domains', () => {

@@ -255,7 +255,9 @@ suite('programs that use ssh', () => {
     assert.equal((await ssh('git -C repository log --format=%s main')).out, 'from outside\n')
   })
 
-  test('sshfs mounts a sandbox over SSH', { skip: !existsSync('/dev/fuse') && 'this machine has no /dev/fuse' }, async () => {
+  test('sshfs mounts a sandbox over SSH', {
+    skip: !existsSync('/dev/fuse') && 'this machine has no /dev/fuse',
+  }, async () => {
     const mount = join(desk, 'mount')
     mkdirSync(mount)
     const mounted = await run('sshfs', ['-F', config, 'box:', mount])

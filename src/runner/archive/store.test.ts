@@ -109,7 +109,9 @@ suite('a store in a directory', () => {
     assert.deepEqual(readdirSync(incoming), ['new'])
   })
 
-  test('a directory store refuses a write that would leave less free space than configured', { skip: needsRoot }, async () => {
+  test('a directory store refuses a write that would leave less free space than configured', {
+    skip: needsRoot,
+  }, async () => {
     const store = new DirectoryStore(scratch.small('kept', 4), 3 * 1024 ** 2)
     await store.put('small', Buffer.alloc(100_000))
     await assert.rejects(store.put('large', Buffer.alloc(2 * 1024 ** 2)), fails('store full', /is full/))
