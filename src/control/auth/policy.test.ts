@@ -170,7 +170,7 @@ suite('the callers that each endpoint admits', () => {
     }
   })
 
-  test('each endpoint of the server is in the access grid, only refuses, or has its check named in `policy.ts`', () => {
+  test('each endpoint of the server is in the access grid, refuses all calls, or is named in `policy.ts`', () => {
     // These calls answer 404 to everybody (src/http/unserved.ts).
     const refusing = new Set(Object.keys(unserved).map((call) => call.replaceAll('{}', ':')))
     const inGrid = new Set(app.app.routes.map(({ method, path }) => `${method} ${unnamed(path)}`))
