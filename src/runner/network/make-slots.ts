@@ -1,11 +1,18 @@
 // Makes and deletes slots. A slot is a network namespace with a link to the host and with settings. Few processes handle many
 // slots. The link is point to point: each end has a fixed hardware address and knows that of the other end. Sandboxes therefore
 // share no broadcast domain and cannot impersonate each other.
+import { randomUUID } from 'node:crypto'
 import { runCommand } from '#src/kit/run-command.ts'
 import { addressOf, gatewayOf, hardwareAddress, linkName, netnsDir, netnsName, type Range } from './names.ts'
 import { lockFile } from './notes.ts'
 
-type Where = { instance: string; range: Range; mtu: number }
+type Where = {
+  instance: string
+  range: Range
+  mtu: number
+  /** The name that `becomeMaker` returned. */
+  maker: string
+}
 
 const outside = ({ instance, range, mtu }: Where, n: number) => {
   const [name, link, address] = [netnsName(instance, n), linkName(instance, n), addressOf(range, n)]
@@ -73,6 +80,7 @@ const inside = ({ instance, range }: Where, n: number) => {
 export const makeSlots = async (where: Where, numbers: readonly number[], background: boolean) => {
   const script = [
     'set -e',
+    `[ "$(cat ${lockFile(where.instance)})" = ${where.maker} ]`,
     "ip -batch - <<'BATCH'",
     ...numbers.flatMap((n) => outside(where, n)),
     'BATCH',
@@ -81,7 +89,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
   ]
   try {
     // The lock is held by these programs and not by the runner, because they may continue for a moment after the runner was
-    // killed. The next runner waits for the lock.
+    // killed. The next runner waits for the lock, and writes its own name into it. Programs that get the lock later find that
+    // name and make nothing.
     await runCommand(['flock', lockFile(where.instance), 'sh', '-s'], { input: script.join('\n'), background })
   } catch (error) {
     await deleteSlots(where.instance, numbers)
@@ -89,9 +98,15 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
   }
 }
 
-/** Resolves when no process is making slots of this instance, even if an earlier runner started that process. */
-export const waitForMakers = async (instance: string) => {
-  await runCommand(['flock', lockFile(instance), 'true'], { timeoutMs: 60_000 })
+/**
+ * Lets this process be the only one that makes slots of the instance. Waits for programs of an earlier runner that are making
+ * slots; those that have not begun make none. Returns the name that `makeSlots` needs.
+ */
+export const becomeMaker = async (instance: string): Promise<string> => {
+  const maker = randomUUID()
+  const lock = lockFile(instance)
+  await runCommand(['flock', lock, 'sh', '-c', 'printf %s "$1" > "$0"', lock, maker], { timeoutMs: 60_000 })
+  return maker
 }
 
 /**

@@ -6,6 +6,8 @@ import { silentLog } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
+import { makeSlots } from './make-slots.ts'
+import { readNotes } from './notes.ts'
 import { type NetworkPoolOptions, openNetworkPool, type Slot } from './pool.ts'
 import { removeNetwork } from './remove.ts'
 import { isPrivateHost, preparePrivateHost, runOnPrivateHost } from './testing/private-host.ts'
@@ -167,6 +169,19 @@ if (!isPrivateHost) {
         await pool.release(slot)
         await pool.close()
       }
+    })
+
+    test('a program of a killed runner that begins only after the next pool was opened makes no slot', async () => {
+      const pool = await openPool()
+      const { range } = await readNotes(instance)
+      assert.ok(range)
+      await assert.rejects(makeSlots({ instance, range, mtu: 1500, maker: 'the-killed-runner' }, [40], false))
+      assert.deepEqual(
+        (await readdir('/run/netns')).filter((name) => name.includes(instance)),
+        [],
+      )
+      await pool.release(await pool.acquire())
+      await pool.close()
     })
 
     test('two servers on one host use different address ranges', async () => {

@@ -11,7 +11,7 @@ import { type Firewall, type OpenTime, openFirewall } from './firewall.ts'
 import { openForwarding, passForeignChains } from './forwarding.ts'
 import { HostNetworksWatch } from './host-networks.ts'
 import { lookForSlots, mtuOfWayOut } from './look.ts'
-import { deleteSlots, makeSlots, waitForMakers } from './make-slots.ts'
+import { becomeMaker, deleteSlots, makeSlots } from './make-slots.ts'
 import {
   addressOf,
   gatewayOf,
@@ -86,7 +86,7 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
   const firewall = await openFirewall({ instance, range, resolvers, opened, connectionTableSize }, log, openTime)
   await passForeignChains(instance, log)
 
-  await waitForMakers(instance)
+  const maker = await becomeMaker(instance)
   const found = await lookForSlots(instance)
   // Remove rules whose slot no longer exists. Otherwise they would apply to the next slot that gets that number.
   await firewall.forget(firewall.slots().filter((n) => !found.any.has(n)))
@@ -102,7 +102,16 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
   })
   const egress = new Egress({ address: gatewayOf(range), lead: firewall.leadToEgress, onTrouble, log })
   const mtu = await mtuOfWayOut()
-  const pool = new SlotPool(options, { range, mtu, firewall, resolver, egress, found: found.any, whole: found.whole })
+  const pool = new SlotPool(options, {
+    range,
+    mtu,
+    maker,
+    firewall,
+    resolver,
+    egress,
+    found: found.any,
+    whole: found.whole,
+  })
   pool.refill()
   return pool
 }
@@ -110,6 +119,8 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
 type Parts = {
   range: Range
   mtu: number
+  /** The name under which this pool makes slots (make-slots.ts). */
+  maker: string
   firewall: Firewall
   resolver: Resolver
   egress: Egress
@@ -248,7 +259,7 @@ class SlotPool implements NetworkPool {
 
   async #make(): Promise<void> {
     const { instance, log } = this.#options
-    const { range, mtu, firewall } = this.#parts
+    const { range, mtu, maker, firewall } = this.#parts
     let failures = 0
     while (!this.#closed && this.#wanted() > 0) {
       // If callers are waiting, make only as many slots as they need. Spare slots are made afterwards.
@@ -257,7 +268,7 @@ class SlotPool implements NetworkPool {
       try {
         const numbers = this.#freeNumbers(count)
         this.#beingMade = numbers
-        await makeSlots({ instance, range, mtu }, numbers, !isAwaited)
+        await makeSlots({ instance, range, mtu, maker }, numbers, !isAwaited)
         await firewall.open(numbers)
         for (const n of numbers) this.#hand(n)
         failures = 0
