@@ -41,7 +41,8 @@ export class Inside {
   }
 
   /**
-   * Creates a request without sending it. Every request has its own connection, because many servers inside serve one at a time.
+   * Creates a request without sending it. Every request has its own connection: many servers in sandboxes serve one connection
+   * at a time, so a connection that is kept open would block all others.
    */
   request(entering: Entering, port: number, { method, path, headers }: Outgoing): ClientRequest {
     const outgoing = request({

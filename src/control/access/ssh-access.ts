@@ -18,7 +18,10 @@ const letters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const newToken = () =>
   `ssh_${Array.from({ length: sshTokenLetters }, () => letters[randomInt(letters.length)]).join('')}`
 
-/** The command that opens a sandbox. `{{TOKEN}}` is the token's place in the configuration. */
+/**
+ * The command with which a user enters a sandbox over SSH. For the command that `GET /config` shows, `token` is the placeholder
+ * `{{TOKEN}}`.
+ */
 export const sshCommand = ({ host, port }: { host: string; port: number }, token: string): string =>
   `ssh -p ${port} ${token}@${host}`
 

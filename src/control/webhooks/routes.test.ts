@@ -40,7 +40,7 @@ suite('GET /webhooks/organizations/{organizationId}/initialization-status', () =
 })
 
 suite('POST /webhooks/organizations/{organizationId}/initialize', () => {
-  test('POST /webhooks/organizations/{organizationId}/initialize returns the application’s id, and counts repeated calls', async () => {
+  test('POST /webhooks/organizations/{organizationId}/initialize returns the id of the organization’s webhook application; repeated calls raise `retryCount`', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('owner').post(`${base}/initialize`)
     assert.equal(status, 200)

@@ -165,8 +165,8 @@ const heard = (from: Readable, keep: 'first' | 'last') => {
 }
 
 /**
- * Runs the job and returns its result. Throws if this process had to end the job: at its timeout, by its signal, or because
- * `watch` threw. `scratch`: a directory that belongs to root, on any file system.
+ * Runs the job and returns its result. Throws if this process had to end the job: because its timeout passed, because its
+ * `AbortSignal` was aborted, or because `watch` threw. `scratch`: a directory that belongs to root, on any file system.
  */
 export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   const system = systemDirectories()

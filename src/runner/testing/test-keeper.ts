@@ -1,4 +1,5 @@
-// For tests: starts a keeper on a simulated host, and collects all reports that it sends.
+// For tests: starts a `Keeper` (the part of the runner that makes each sandbox what control wants) on a simulated host, and
+// collects all reports that it sends.
 import { silentLog } from '#src/kit/log.ts'
 import { Keeper, type KeeperParts } from '#src/runner/keeping/keeper.ts'
 import type { Report } from '#src/wire/runner-link.ts'
