@@ -1,6 +1,7 @@
 // Makes calls of our own HTTP API in the name of a caller, for the tools of `/mcp`. Every such call passes the same guard,
 // rate limits, quotas and audit as a call over the network.
 import type { FastifyRequest } from 'fastify'
+import { readWhole } from '#src/kit/read-whole.ts'
 
 /** An error whose message the model sees. The message says what the model can do. */
 export class ToolError extends Error {}
@@ -22,18 +23,8 @@ const spareSeconds = 30
 
 const passedOn = ['authorization', 'x-daytona-organization-id', 'x-service-organization-id'] as const
 
-/** Reads a body up to `mostBytes`. Throws a ToolError if it is longer. */
-const readBounded = async (response: Response): Promise<Buffer> => {
-  const pieces: Uint8Array[] = []
-  let length = 0
-  for await (const piece of response.body ?? []) {
-    length += piece.length
-    if (length > mostBytes)
-      throw new ToolError('The answer is longer than 16 MiB. Write the output to a file, and read parts of that file.')
-    pieces.push(piece)
-  }
-  return Buffer.concat(pieces)
-}
+const tooLong = () =>
+  new ToolError('The answer is longer than 16 MiB. Write the output to a file, and read parts of that file.')
 
 const parsed = (text: string): unknown => {
   try {
@@ -98,7 +89,7 @@ export class OwnApi {
     }).catch((error: unknown) => {
       throw new ToolError('The sandbox cannot be reached now. Try again in some seconds.', { cause: error })
     })
-    const bytes = await readBounded(response)
+    const bytes = await readWhole(response.body ?? [], mostBytes, tooLong)
     if (!response.ok) throw refusalOf(response.status, parsed(bytes.toString()))
     return { bytes, headers: response.headers }
   }

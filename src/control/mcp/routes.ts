@@ -24,14 +24,20 @@ const resultOf = async (api: OwnApi, { run }: Tool, input: unknown) => {
   }
 }
 
-const serverFor = (api: OwnApi): McpServer => {
+type Prepared = { tool: Tool; inputSchema: ReturnType<typeof fromJsonSchema> }
+
+/** Prepares the input schemas of the tools. They are used for every call, because each call has a server of its own. */
+const prepareTools = (): Prepared[] =>
+  tools.map((tool) => ({ tool, inputSchema: fromJsonSchema(JSON.parse(JSON.stringify(tool.input))) }))
+
+const serverFor = (api: OwnApi, prepared: readonly Prepared[]): McpServer => {
   const server = new McpServer({ name: 'alcove', version }, { instructions, maxToolInputElements: 10_000 })
-  for (const tool of tools) {
-    const { name, description, input, effect } = tool
+  for (const { tool, inputSchema } of prepared) {
+    const { name, description, effect } = tool
     server.registerTool(
       name,
       {
-        ...{ description, inputSchema: fromJsonSchema(JSON.parse(JSON.stringify(input))) },
+        ...{ description, inputSchema },
         annotations: { readOnlyHint: effect === 'reads', destructiveHint: effect === 'destroys' },
       },
       (given) => resultOf(api, tool, given),
@@ -41,13 +47,15 @@ const serverFor = (api: OwnApi): McpServer => {
 }
 
 export const mcpRoutes = ({ settings }: Pick<Parts, 'settings'>): ControlRoute[] => {
+  let prepared: Prepared[] | undefined
   const answer = async (request: FastifyRequest, reply: FastifyReply, body: unknown) => {
     const ended = new AbortController()
     reply.raw.once('close', () => ended.abort())
     // Tools do not change while a server runs, so nobody needs to listen for changes.
-    const handler = createMcpHandler(() => serverFor(new OwnApi(request, settings.proxyUrl, ended.signal)), {
-      maxSubscriptions: 0,
-    })
+    prepared ??= prepareTools()
+    const known = prepared
+    const api = new OwnApi(request, settings.proxyUrl, ended.signal)
+    const handler = createMcpHandler(() => serverFor(api, known), { maxSubscriptions: 0 })
     reply.raw.once('close', () => void handler.close())
     const headers = Object.entries(request.headers).flatMap(([name, value]): [string, string][] =>
       typeof value === 'string' ? [[name, value]] : [],
