@@ -127,9 +127,10 @@ export const startRunner = async (
   const lines = await LineCache.open({ host, bases: images, givenBack, log })
   const builder = new ImageBuilder({ host, agentAt, contexts, lines })
   const allImages = await AllImages.open(images, host, builder, givenBack)
-  observe({ name: 'alcove.runner.build.cache', unit: 'By', description: 'Disk of kept lines of definitions.' }, () => [
-    [lines.usage().bytes, {}],
-  ])
+  observe(
+    { name: 'alcove.runner.build.cache', unit: 'By', description: 'Disk of cached lines of Dockerfiles.' },
+    () => [[lines.usage().bytes, {}]],
+  )
   const gates = await serveGates(
     { host, contexts, configOf: (image) => allImages.configOf(image), log },
     config.socket,
@@ -245,7 +246,7 @@ export const startRunner = async (
   const stopRelieving = repeat(
     LineCache.relieveSeconds,
     () => lines.relieve(),
-    (err) => log.warn({ err }, 'kept lines of definitions could not be looked through'),
+    (err) => log.warn({ err }, 'cached lines of Dockerfiles could not be evicted'),
   )
   const stopGivingBack = repeat(
     relieveImagesSeconds,

@@ -73,10 +73,11 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
   const promised = gauge('alcove_runner_promised', 'What of a runner is promised to sandboxes.', ['runner', 'resource'])
   const ready = gauge('alcove_runner_ready', '1: new sandboxes are placed on it.', ['runner'])
   const silent = gauge('alcove_runner_silent_seconds', 'Since a runner was last heard of.', ['runner'])
-  const imageBytes = gauge('alcove_runner_image_bytes', 'Disk of images, kept layers and kept lines of definitions.', [
-    'runner',
-    'kind',
-  ])
+  const imageBytes = gauge(
+    'alcove_runner_image_bytes',
+    'Disk of images, kept layers and cached lines of Dockerfiles.',
+    ['runner', 'kind'],
+  )
   const givenBack = new Counter({
     name: 'alcove_runner_image_given_back_bytes_total',
     help: 'Disk that images gave back since the runner started: unused, by age, or by pressure.',

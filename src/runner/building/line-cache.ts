@@ -49,9 +49,9 @@ export const standardLineLimits: LineLimits = {
   keptMs: 14 * day,
 }
 
-export type KeptLine = { name: string }
+export type CachedLine = { name: string }
 
-type Line = KeptLine & {
+type Line = CachedLine & {
   /** Hash of the organization's id. */
   owner: string
   key: string
@@ -163,7 +163,7 @@ export class LineCache {
   }
 
   /** Finds a cached line, and protects it from eviction until the caller releases it. */
-  async hold(organizationId: string, key: string): Promise<KeptLine | undefined> {
+  async hold(organizationId: string, key: string): Promise<CachedLine | undefined> {
     const found = this.#find(ownerOf(organizationId), key)
     if (found === undefined) return undefined
     found.holds += 1
@@ -171,7 +171,7 @@ export class LineCache {
     return found
   }
 
-  release({ name }: KeptLine): void {
+  release({ name }: CachedLine): void {
     for (const line of this.#lines.values()) if (line.name === name && line.holds > 0) line.holds -= 1
   }
 
@@ -237,7 +237,7 @@ export class LineCache {
         await this.#sweepLines()
         await this.#sweepBases()
       } catch (err) {
-        this.#log.warn({ err }, 'kept lines of definitions could not be swept')
+        this.#log.warn({ err }, 'cached lines of Dockerfiles could not be swept')
       }
     }
     // There is no `await` between the last check of `#mustSweep` and this line. A later call of `sweep` therefore starts a new

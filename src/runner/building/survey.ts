@@ -6,7 +6,7 @@ import type { ContainerConfig } from '#src/runner/images/manifest.ts'
 import { formatReference, parseReference, pinned } from '#src/runner/images/reference.ts'
 import type { CopySource } from '../copying/source.ts'
 import type { BaseSource, BuildRequest } from './image-builder.ts'
-import type { KeptLine, LineCache } from './line-cache.ts'
+import type { CachedLine, LineCache } from './line-cache.ts'
 import { inputsOf, mayChange } from './line-inputs.ts'
 import { keyAfter, keyOfBase } from './line-keys.ts'
 
@@ -64,7 +64,7 @@ export class Survey {
   readonly #looks = new Map<number, Promise<Looked>>()
   readonly #looked = new Map<number, Looked>()
   readonly #identities = new Map<string, Promise<string>>()
-  readonly #held: KeptLine[] = []
+  readonly #held: CachedLine[] = []
   /** Names of images that this build has fetched and removes at its end. */
   readonly bases: string[] = []
 
