@@ -2,15 +2,11 @@
 // starts, and sends it the secrets of each sandbox. The proxy recognizes a sandbox by its source address, which the firewall
 // rules guarantee.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { Budget } from '#src/kit/budget.ts'
 import type { FromEgress, KnownSecret, ToEgress } from '#src/wire/secrets.ts'
 import { serveConnection } from './connection.ts'
 import { originalDestinationOf } from './original-destination.ts'
+import { Places } from './places.ts'
 
-/**
- * Maximum number of open connections. `each`: per sandbox. `all`: in total. `sure`: the number that every sandbox always gets.
- */
-const mostConnections = { each: 512, all: 8192, sure: 8 }
 /** Milliseconds that a connection waits until the secrets of its sandbox arrive. */
 const awaitedMs = 10_000
 /** Maximum number of sentences for the timeline of one sandbox in ten minutes. */
@@ -18,6 +14,7 @@ const mostTroubles = 20
 const troublesMs = 10 * 60_000
 
 type Sandbox = {
+  owner: string
   secrets: readonly KnownSecret[] | 'awaited'
   connections: Set<Socket>
   wakes: Set<() => void>
@@ -25,7 +22,7 @@ type Sandbox = {
 }
 
 const sandboxes = new Map<string, Sandbox>()
-const connected = new Budget(mostConnections)
+const places = new Places()
 
 const say = (word: FromEgress) => void process.send?.(word, undefined, undefined, () => {})
 
@@ -54,13 +51,13 @@ const take = (socket: Socket) => {
   const sandbox = sandboxes.get(address)
   const destination = originalDestinationOf(socket)
   const isOurs = destination?.address === socket.localAddress
-  if (sandbox === undefined || destination === undefined || isOurs || !connected.take(address)) {
-    return void socket.resetAndDestroy()
-  }
+  if (sandbox === undefined || destination === undefined || isOurs) return void socket.resetAndDestroy()
+  const givePlace = places.take(address, sandbox.owner)
+  if (givePlace === undefined) return void socket.resetAndDestroy()
   sandbox.connections.add(socket)
   socket.once('close', () => {
     sandbox.connections.delete(socket)
-    connected.give(address)
+    givePlace()
   })
   const secrets = () => (sandbox.secrets === 'awaited' ? [] : sandbox.secrets)
   const known = async () => {
@@ -73,23 +70,26 @@ const take = (socket: Socket) => {
   serveConnection(socket, { secrets, known, destination, trouble }).catch(() => socket.destroy())
 }
 
-const learn = (address: string, secrets: readonly KnownSecret[] | 'awaited' | null) => {
+const learn = ({ address, owner, secrets }: Extract<ToEgress, { type: 'sandbox' }>) => {
   const known = sandboxes.get(address)
-  if (secrets === null) {
-    sandboxes.delete(address)
-    for (const socket of known?.connections ?? []) socket.destroy()
-    return
-  }
   if (known === undefined) {
-    sandboxes.set(address, { secrets, connections: new Set(), wakes: new Set(), troubles: new Set() })
+    sandboxes.set(address, { owner, secrets, connections: new Set(), wakes: new Set(), troubles: new Set() })
     return
   }
+  known.owner = owner
   known.secrets = secrets
   if (secrets !== 'awaited') for (const wake of [...known.wakes]) wake()
 }
 
+const forget = (address: string) => {
+  const known = sandboxes.get(address)
+  sandboxes.delete(address)
+  for (const socket of known?.connections ?? []) socket.destroy()
+}
+
 process.on('message', (word: ToEgress) => {
-  if (word.type === 'sandbox') return learn(word.address, word.secrets)
+  if (word.type === 'sandbox') return learn(word)
+  if (word.type === 'gone') return forget(word.address)
   const server = createServer({ allowHalfOpen: true }, take)
   server.listen({ host: word.address, port: 0, exclusive: true }, () =>
     say({ type: 'serving', port: (server.address() as AddressInfo).port }),

@@ -68,13 +68,16 @@ export const isAllowedHost = (hosts: readonly string[], name: string): boolean =
   )
 }
 
-/**
- * Messages from the runner to the proxy. `secrets` is `awaited` if control has not sent the sandbox's secrets yet, and
- * null if no sandbox has the address.
- */
+/** Messages from the runner to the proxy. */
 export type ToEgress =
   | { type: 'serve'; address: string }
-  | { type: 'sandbox'; address: string; secrets: readonly KnownSecret[] | 'awaited' | null }
+  /**
+   * `address`: the sandbox's address. `owner`: the organization to which its connections count. `secrets`: `awaited` if
+   * control has not sent the sandbox's secrets yet.
+   */
+  | { type: 'sandbox'; address: string; owner: string; secrets: readonly KnownSecret[] | 'awaited' }
+  /** No sandbox with secrets has this address any more. */
+  | { type: 'gone'; address: string }
 
 /** Messages from the proxy to the runner. `trouble`: a sentence for the timeline of the sandbox with this address. */
 export type FromEgress = { type: 'serving'; port: number } | { type: 'trouble'; address: string; sentence: string }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
@@ -145,6 +145,16 @@ if (!isPrivateHost) {
       test(`${name} trusts the proxy and is let in`, async () => {
         assert.match(await say(command), expected)
       })
+
+    test('the proxy’s process has a limit of its memory, that outside of its heap included', async () => {
+      const limits: string[] = []
+      for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+        const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+        if (!command.includes(join(root, 'src/egress/process.ts'))) continue
+        limits.push((await readFile(`/proc/${pid}/limits`, 'utf8')).match(/Max data size +(\S+)/)?.[1] ?? 'none')
+      }
+      assert.deepEqual([...new Set(limits)], [String(2.5 * 1024 ** 3)])
+    })
 
     test('clients outside of the image, such as requests, httpx and skopeo, accept the files for trust', async () => {
       const bundle = join(scratch, 'bundle.pem')

@@ -188,7 +188,8 @@ class SlotPool implements NetworkPool {
     if (!this.#used.has(n)) throw new Error(`${slot.name} is not in use`)
     const { firewall, resolver, egress } = this.#parts
     if (policy.hasSecrets) {
-      egress.know(slot.address, sandboxId)
+      const sandbox = sandboxId === undefined ? undefined : { sandboxId, owner: organizationId ?? sandboxId }
+      egress.know(slot.address, sandbox)
       await egress.serve()
     }
     const domains = policy.blockAll ? [] : (policy.domains ?? null)

@@ -4,7 +4,7 @@
 import type { Logger } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
-import { takeBack } from './dns/resolver.ts'
+import { removeHostAddress } from './host-address.ts'
 import { gatewayOf, type Range, rangeBits, rangeText } from './names.ts'
 import { readNotes, writeNotes } from './notes.ts'
 import { resolversForSandboxes } from './resolvers.ts'
@@ -64,6 +64,6 @@ export const claimRange = async (instance: string, log: Logger): Promise<Range> 
 }
 
 export const giveUpRange = async (range: Range) => {
-  await takeBack(gatewayOf(range))
+  await removeHostAddress(gatewayOf(range))
   await route('del', range).catch(() => {})
 }

@@ -1,11 +1,11 @@
-// Runs Alcove's resolver for the runner. Starts the resolver's process when the first list of domains is applied, and restarts
-// it when it ends. Opens addresses in the firewall when the process requests that.
-import { type ChildProcess, spawn } from 'node:child_process'
+// Runs Alcove's resolver for the runner, from the first list of domains. Opens addresses in the firewall when the process
+// requests that.
 import { isIPv4 } from 'node:net'
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
-import { runCommand } from '#src/kit/run-command.ts'
+import { addHostAddress } from '../host-address.ts'
+import { LastingProgram } from '../lasting-program.ts'
 import type { Ports } from '../ruleset.ts'
 import type { FromResolver, ToResolver } from './words.ts'
 
@@ -23,18 +23,16 @@ type ResolverParts = {
   log: Logger
 }
 
-const startsWithinMs = 30_000
-const againAfterMs = 500
 const memoryMiB = 96
 const mostAddresses = 64
 
-export const give = (address: string) => runCommand(['ip', 'addr', 'replace', `${address}/32`, 'dev', 'lo'])
-
-export const takeBack = (address: string) =>
-  runCommand(['ip', 'addr', 'del', `${address}/32`, 'dev', 'lo']).then(
-    () => {},
-    () => {},
-  )
+const commandOfResolver = () =>
+  confined({
+    command: nodeCommand('src/runner/network/dns/process.ts', `--max-old-space-size=${memoryMiB}`),
+    uid: users.resolver,
+    shown: ownCode(),
+    sockets: 'internet',
+  })
 
 const isOpening = (word: FromResolver) =>
   word.type === 'open' &&
@@ -44,21 +42,26 @@ const isOpening = (word: FromResolver) =>
 
 export class Resolver {
   readonly #parts: ResolverParts
+  readonly #program: LastingProgram<ToResolver, FromResolver>
   readonly #domains = new Map<string, readonly string[]>()
-  #child: ChildProcess | undefined
-  #serving: Promise<void> | undefined
-  #again: NodeJS.Timeout | undefined
-  #closed = false
 
   constructor(parts: ResolverParts) {
     this.#parts = parts
+    const { address, lead, log } = parts
+    this.#program = new LastingProgram({
+      name: 'the resolver of sandboxes with a list of domains',
+      command: commandOfResolver,
+      prepare: () => addHostAddress(address),
+      begin: () => this.#firstWords(),
+      onServing: ({ udp, tcp }) => lead({ udp, tcp }),
+      onWord: (word) => void this.#open(word),
+      log,
+    })
   }
 
   /** Starts the resolver if it does not run. Resolves when it answers questions. */
   serve(): Promise<void> {
-    clearTimeout(this.#again)
-    this.#serving ??= this.#start()
-    return this.#serving
+    return this.#program.serve()
   }
 
   /** Sets the domains that a sandbox may ask for. With `null`, the resolver no longer answers this sandbox. */
@@ -66,52 +69,17 @@ export class Resolver {
     if (domains === null && !this.#domains.has(sandbox)) return
     if (domains === null) this.#domains.delete(sandbox)
     else this.#domains.set(sandbox, domains)
-    this.#say({ type: 'sandbox', sandbox, domains })
+    this.#program.say({ type: 'sandbox', sandbox, domains })
   }
 
-  async close(): Promise<void> {
-    this.#closed = true
-    clearTimeout(this.#again)
-    const child = this.#child
-    if (child === undefined) return
-    const ended = new Promise((resolve) => child.once('exit', resolve))
-    child.kill('SIGKILL')
-    await ended
+  close(): Promise<void> {
+    return this.#program.close()
   }
 
-  async #start(): Promise<void> {
-    const { address, upstreams, lead, log } = this.#parts
-    if (this.#closed) throw new Error('the resolver is closed')
-    await give(address)
-    if (this.#closed) throw new Error('the resolver is closed')
-    const [program = '', ...args] = confined({
-      command: nodeCommand('src/runner/network/dns/process.ts', `--max-old-space-size=${memoryMiB}`),
-      uid: users.resolver,
-      shown: ownCode(),
-      sockets: 'internet',
-    })
-    const child = spawn(program, args, { env: {}, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-    this.#child = child
-    const { promise, resolve: serving, reject } = Promise.withResolvers<void>()
-    const timer = setTimeout(() => child.kill('SIGKILL'), startsWithinMs)
-    child.on('error', (error) => log.error({ err: error }, 'the resolver of sandboxes with a list of domains failed'))
-    child.once('exit', (code, signal) => {
-      clearTimeout(timer)
-      this.#child = undefined
-      this.#serving = undefined
-      reject(new Error('the resolver of sandboxes with a list of domains ended'))
-      if (this.#closed) return
-      log.error({ code, signal }, 'the resolver of sandboxes with a list of domains ended: starting it again')
-      this.#again = setTimeout(() => void this.serve().catch(() => {}), againAfterMs).unref()
-    })
-    child.on('message', (word: FromResolver) => {
-      if (word.type === 'open') return void this.#open(word)
-      clearTimeout(timer)
-      lead({ udp: word.udp, tcp: word.tcp }).then(serving, reject)
-    })
-    this.#say({ type: 'serve', address, upstreams })
-    for (const [sandbox, domains] of this.#domains) this.#say({ type: 'sandbox', sandbox, domains })
-    return promise
+  #firstWords(): ToResolver[] {
+    const { address, upstreams } = this.#parts
+    const sandboxes = [...this.#domains].map(([sandbox, domains]) => ({ type: 'sandbox' as const, sandbox, domains }))
+    return [{ type: 'serve', address, upstreams }, ...sandboxes]
   }
 
   async #open(word: Extract<FromResolver, { type: 'open' }>): Promise<void> {
@@ -122,11 +90,6 @@ export class Resolver {
           return null
         })
       : null
-    this.#say({ type: 'opened', id: word.id, addresses })
-  }
-
-  #say(word: ToResolver): void {
-    // If the child process has just ended, the message is lost. At its next start the process gets the domains of all sandboxes.
-    if (this.#child?.connected) this.#child.send(word, () => {})
+    this.#program.say({ type: 'opened', id: word.id, addresses })
   }
 }

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { Places } from './places.ts'
+
+/** Takes places for one sandbox of an owner until none is left, and returns them. */
+const takeAll = (places: Places, sandbox: string, owner: string) => {
+  const taken: (() => void)[] = []
+  for (let place = places.take(sandbox, owner); place !== undefined; place = places.take(sandbox, owner)) {
+    taken.push(place)
+  }
+  return taken
+}
+const sandboxesOf = (owner: string, count: number) => Array.from({ length: count }, (_, n) => `${owner}-${n}`)
+
+suite('connections to the proxy for secrets', () => {
+  test('one sandbox gets at most 512 connections, and as many again when they have ended', () => {
+    const places = new Places()
+    const taken = takeAll(places, 'a-0', 'a')
+    assert.equal(taken.length, 512)
+    assert.equal(takeAll(places, 'a-1', 'a').length, 512)
+    for (const give of taken) give()
+    assert.equal(takeAll(places, 'a-0', 'a').length, 512)
+  })
+
+  test('an organization with many sandboxes gets half, and another organization’s sandbox all its own', () => {
+    const places = new Places()
+    const taken = sandboxesOf('many', 40).flatMap((sandbox) => takeAll(places, sandbox, 'many'))
+    assert.equal(taken.length, 4096)
+    assert.equal(takeAll(places, 'b-0', 'b').length, 512)
+  })
+
+  test('an organization gets 32 connections even if many organizations have taken all', () => {
+    const places = new Places()
+    for (const owner of sandboxesOf('owner', 50)) {
+      for (const sandbox of sandboxesOf(owner, 20)) takeAll(places, sandbox, owner)
+    }
+    assert.equal(takeAll(places, 'late-0', 'late').length, 32)
+  })
+
+  test('a refused connection takes no place, so its sandbox gets all when its organization has some', () => {
+    const places = new Places()
+    const [first] = sandboxesOf('many', 8).map((sandbox) => takeAll(places, sandbox, 'many'))
+    assert.deepEqual(takeAll(places, 'many-8', 'many'), [])
+    for (const give of first ?? []) give()
+    assert.equal(takeAll(places, 'many-8', 'many').length, 512)
+  })
+})
