@@ -109,6 +109,30 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(await statusWith(body['id_token']!), 401)
   })
 
+  test('a sign-in may return to the dashboard, and so may a sign-out', async () => {
+    const { verifier, challenge } = startPkce()
+    const dashboard = `${publicUrl}/dashboard/`
+    const browser = openBrowser(base)
+    const isThere = (url: string) => url.startsWith(dashboard)
+    const form = await browser.follow(
+      await browser.get(authorizeUrl(challenge, { redirect_uri: dashboard, prompt: undefined })),
+    )
+    const back = await browser.follow(await fillIn(browser, form, 'owner@example.com'), isThere)
+    const code = new URL(back.location ?? '').searchParams.get('code') ?? ''
+    const fields = { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: dashboard }
+    const { status, body } = await tokens(fields)
+    assert.equal(status, 200, JSON.stringify(body))
+    // While the session lasts, another sign-in of this browser shows no page, even if it must not show one.
+    const silent = authorizeUrl(challenge, { redirect_uri: dashboard, prompt: 'none' })
+    assert.match((await browser.get(silent)).location ?? '', /\/dashboard\/\?code=/)
+    const leave = new URLSearchParams({ id_token_hint: body['id_token']!, post_logout_redirect_uri: dashboard })
+    const asked = await browser.get(`${issuer}/session/end?${leave}`)
+    const { action, fields: hidden } = formOf(asked)
+    const left = await browser.post(action, { ...hidden, logout: 'yes' })
+    assert.ok(left.location && isThere(left.location), `${left.status} ${left.html}`)
+    assert.match((await browser.get(silent)).location ?? '', /\/dashboard\/\?error=login_required/)
+  })
+
   test('an authorization code works once; a second use revokes the tokens of the first use', async () => {
     const { verifier, challenge } = startPkce()
     const code = (await getCode(openBrowser(base), challenge)).get('code')!
@@ -223,6 +247,8 @@ suite('signing in at the embedded issuer', () => {
     assert.match(policy, /default-src 'none'/)
     assert.match(policy, /frame-ancestors 'none'/)
     assert.equal(form.headers.get('cache-control'), 'no-store')
+    // Under `no-referrer`, browsers send `Origin: null` with the form, which would be refused as from another site.
+    assert.equal(form.headers.get('referrer-policy'), 'same-origin')
   })
 
   test('a sign-in form is accepted only from the browser that received it, and only from our own pages', async () => {

@@ -83,7 +83,8 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
     const path = request.url ?? ''
     response.setHeader('content-security-policy', contentSecurityPolicy)
     response.setHeader('x-content-type-options', 'nosniff')
-    response.setHeader('referrer-policy', 'no-referrer')
+    // Under `no-referrer`, browsers send `Origin: null` with our own forms, which sign-in-form.ts would refuse.
+    response.setHeader('referrer-policy', 'same-origin')
     response.setHeader('cache-control', 'no-store')
     const [, uid] = /^\/oidc\/interaction\/([\w-]{1,64})$/.exec(path.split('?')[0]!) ?? []
     if (uid !== undefined) return await signIn(visit, uid)

@@ -4,6 +4,7 @@ import type { EventEmitter } from 'node:events'
 import { Provider } from 'oidc-provider'
 import type { Logger } from '#src/kit/log.ts'
 import type { Settings } from '../parts.ts'
+import { dashboardUrl } from '../settings/dashboard-url.ts'
 import type { Database } from '../storage/database.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import { findUserById } from '../users/service.ts'
@@ -30,6 +31,7 @@ const scope = 'openid profile email offline_access'
 export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider => {
   const { database, encryption, log, settings } = parts
   const { audience, clientId } = settings.identity
+  const pages = [`${settings.publicUrl}/`, dashboardUrl(settings)]
   const provider = new Provider(issuerUrl(settings), {
     adapter: recordsIn(database, encryption),
     clients: [
@@ -39,8 +41,8 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
         token_endpoint_auth_method: 'none',
         grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
         response_types: ['code'],
-        redirect_uris: [`${settings.publicUrl}/`],
-        post_logout_redirect_uris: [`${settings.publicUrl}/`],
+        redirect_uris: pages,
+        post_logout_redirect_uris: pages,
       },
     ],
     jwks: { keys: keys.signing as never },
