@@ -213,7 +213,7 @@ const createCommandLine = (): Command => {
     .command('doctor')
     .description('show what this host offers, and what each missing thing costs')
     .addOption(dataOption())
-    .action(async ({ data }) => (await import('./doctor.ts')).doctor(data))
+    .action(async ({ data }) => (await import('./doctor.ts')).doctor(data, process.env))
 
   program
     .command('purge')

@@ -1,10 +1,28 @@
 // `alcove doctor`: tries each feature of the host that Alcove needs, and prints the results.
 import { inspectHost } from '#src/doctor/inspect.ts'
+import type { Mirrors } from '#src/doctor/mirrors.ts'
 import { renderFindings } from '#src/doctor/render.ts'
+import { noNetworks, readNetworks } from '#src/kit/networks.ts'
+import { readMirrors } from '#src/kit/registry-mirrors.ts'
+import { sourcesOfThisHost } from '#src/runner/images/apt-sources.ts'
+
+const namesIn = (setting: string | undefined) => (setting ?? '').split(/[\s,]+/).filter((name) => name !== '')
+
+const hostOf = (url: string) => /^https?:\/\/([^/]+)/.exec(url)?.[1]
+
+/** Reads which mirrors this host uses: apt's, and those of the settings. A setting of the wrong form counts as none. */
+const mirrorsOf = (env: NodeJS.ProcessEnv): Mirrors => ({
+  packages: sourcesOfThisHost().lines.flatMap((line) => hostOf(line.split(' ')[1] ?? '') ?? []),
+  images: (readMirrors(namesIn(env['ALCOVE_REGISTRY_MIRRORS'])) ?? []).flatMap(
+    ({ location }) => location.split('/')[0] ?? [],
+  ),
+  openNetworks: readNetworks(namesIn(env['ALCOVE_OPEN_NETWORKS']).join(',')) ?? noNetworks,
+  privateRegistries: namesIn(env['ALCOVE_PRIVATE_REGISTRIES']),
+})
 
 /** Prints the results of all probes. The exit code is 1 if sandboxes cannot run on this host. */
-export const doctor = async (dataDir: string): Promise<void> => {
-  const findings = await inspectHost({ dataDir })
+export const doctor = async (dataDir: string, env: NodeJS.ProcessEnv): Promise<void> => {
+  const findings = await inspectHost({ dataDir, mirrors: mirrorsOf(env) })
   process.stdout.write(renderFindings(findings))
   if (findings.some(({ status }) => status === 'missing')) process.exitCode = 1
 }

@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path'
 import { type Finding, type Probe, type ProbeContext, reasonOf } from './finding.ts'
 import { isolationProbes } from './isolation.ts'
 import { machineProbes } from './machine.ts'
+import { type Mirrors, packageMirrors, registryMirrors } from './mirrors.ts'
 import { networkProbes } from './network.ts'
 import { runtimeProbes } from './runtimes.ts'
 import { storageProbes } from './storage.ts'
@@ -24,10 +25,17 @@ const defaultDataDir = '/var/lib/alcove'
  * Returns the findings in the order in which people should read them. A feature that the host lacks is a finding, not
  * an error.
  */
-export const inspectHost = async ({ dataDir = defaultDataDir }: { dataDir?: string } = {}): Promise<Finding[]> => {
+export const inspectHost = async ({
+  dataDir = defaultDataDir,
+  mirrors,
+}: {
+  dataDir?: string
+  mirrors?: Mirrors
+} = {}): Promise<Finding[]> => {
   const isRoot = process.getuid?.() === 0
+  const all = mirrors === undefined ? probes : [...probes, packageMirrors(mirrors), registryMirrors(mirrors)]
   return Promise.all(
-    probes.map(async ({ name, run }) => {
+    all.map(async ({ name, run }) => {
       const scratch = await makeScratch(dataDir)
       const context: ProbeContext = { dataDir: resolve(dataDir), scratch, isRoot }
       try {
