@@ -15,6 +15,7 @@ import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
+import { writeDashboardTypes } from './dashboard-types.ts'
 import type { Batch } from './test-batches.ts'
 import { type FileOutcome, runTestFile, runTestFiles } from './test-file.ts'
 import { type Lanes, runInLanes } from './test-lanes.ts'
@@ -81,9 +82,11 @@ const runCheck = async (file: string, command: string, args: string[]) => {
 const runChecks = async () => {
   await runCheck('format and lint', 'biome', ['ci', '--colors=off'])
   await runCheck('types', 'tsc', ['--noEmit', '-p', root])
+  writeDashboardTypes()
+  await runCheck('types of the dashboard', 'tsc', ['--noEmit', '-p', join(root, 'dashboard')])
 }
 
-const testFiles = '{src,agent,native,bin,scripts,bench,test}/**/*.test.ts'
+const testFiles = '{src,agent,native,bin,scripts,bench,test,client/src,dashboard/src}/**/*.test.ts'
 
 const isTestFile = (path: string) => path.endsWith('.test.ts') && existsSync(path)
 

@@ -59,7 +59,8 @@ const parametersOf = ({ path, params, query }: DescribedRoute): object[] => {
   }))
   const required: readonly string[] = query?.required ?? []
   const inQuery = Object.entries(query?.properties ?? {}).map(([name, schema]) => ({
-    ...{ name, in: 'query', required: required.includes(name) },
+    // Callers may leave out what has a default.
+    ...{ name, in: 'query', required: required.includes(name) && !('default' in schema) },
     schema,
   }))
   return [...inPath, ...inQuery]

@@ -1,0 +1,32 @@
+/** An answer of the server that is not a success. `message` is the server's own sentence. */
+export class ApiProblem extends Error {
+  readonly status: number
+  /** The short name of the error, for programs. Absent if the answer did not come from Alcove. */
+  readonly code: string | undefined
+  /** The id under which the server's log has this call. */
+  readonly requestId: string | undefined
+
+  constructor(message: string, parts: { status: number; code?: string | undefined; requestId?: string | undefined }) {
+    super(message)
+    this.name = 'ApiProblem'
+    this.status = parts.status
+    this.code = parts.code
+    this.requestId = parts.requestId
+  }
+}
+
+/** Makes an error of an answer. Its body may have been read already: then it is given. */
+export const problemOf = (response: Response, body: unknown): ApiProblem => {
+  const { message, code } = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>
+  const sentence = Array.isArray(message) ? message.join(' ') : message
+  return new ApiProblem(
+    typeof sentence === 'string' && sentence !== '' ? sentence : `The server answered ${response.status}.`,
+    {
+      status: response.status,
+      code: typeof code === 'string' ? code : undefined,
+      requestId: response.headers.get('x-request-id') ?? undefined,
+    },
+  )
+}
+
+export const unreachable = () => new ApiProblem('The server cannot be reached. Is it running?', { status: 0 })

@@ -1,0 +1,66 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { answerOf, control } from '../api/client.ts'
+import { session } from '../session/session.ts'
+import { useOrganizationId } from '../session/use-session.ts'
+import { Button } from '../ui/button.tsx'
+import { FormDialog } from '../ui/dialog.tsx'
+import { TextField } from '../ui/field.tsx'
+import { Menu, MenuItem, MenuLine } from '../ui/menu.tsx'
+
+export const useOrganizations = () =>
+  useQuery({ queryKey: ['organizations'], queryFn: () => answerOf(control.GET('/organizations')) })
+
+/** Shows the organization of this tab, and changes to another one or makes one. */
+export const OrganizationMenu = () => {
+  const organizationId = useOrganizationId()
+  const { data = [], refetch } = useOrganizations()
+  const [isMaking, setMaking] = useState(false)
+  const [name, setName] = useState('')
+  const make = async () => {
+    const { id } = await answerOf(control.POST('/organizations', { body: { name } as never }))
+    await refetch()
+    setMaking(false)
+    setName('')
+    session.organizationId = id
+  }
+  return (
+    <>
+      <Menu
+        trigger={
+          <Button aria-label="Organization">
+            <span className="cut">{data.find(({ id }) => id === organizationId)?.name ?? 'Organization'}</span>
+            <span aria-hidden="true" className="muted">
+              ▾
+            </span>
+          </Button>
+        }
+      >
+        {data.map(({ id, name }) => (
+          <MenuItem
+            key={id}
+            onSelect={() => {
+              session.organizationId = id
+            }}
+          >
+            <span className="cut">{name}</span>
+            {id === organizationId && <span aria-hidden="true">✓</span>}
+          </MenuItem>
+        ))}
+        <MenuLine />
+        <MenuItem onSelect={() => setMaking(true)}>New organization…</MenuItem>
+      </Menu>
+      <FormDialog
+        title="New organization"
+        description="Sandboxes, keys and members of an organization are apart from those of others."
+        isOpen={isMaking}
+        onClose={() => setMaking(false)}
+        submit="Create"
+        isSubmitDisabled={name.trim() === ''}
+        onSubmit={make}
+      >
+        <TextField label="Name" value={name} onChange={setName} maxLength={255} />
+      </FormDialog>
+    </>
+  )
+}

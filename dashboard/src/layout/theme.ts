@@ -1,0 +1,20 @@
+const key = 'alcove.theme'
+
+export const themes = ['system', 'light', 'dark'] as const
+export type Theme = (typeof themes)[number]
+
+export const currentTheme = (): Theme => {
+  const stored = localStorage.getItem(key)
+  return themes.find((theme) => theme === stored) ?? 'system'
+}
+
+/** Sets the colours of this browser. `system`: as the operating system says. */
+export const applyTheme = (theme: Theme): void => {
+  if (theme === 'system') {
+    localStorage.removeItem(key)
+    delete document.documentElement.dataset['theme']
+  } else {
+    localStorage.setItem(key, theme)
+    document.documentElement.dataset['theme'] = theme
+  }
+}

@@ -1,0 +1,88 @@
+// What can be done with sandboxes, one or many.
+import { answerOf, control, type SandboxRow, type SandboxState } from '../../api/client.ts'
+import { toast, toastError } from '../../ui/toast.tsx'
+
+const pathOf = (sandboxId: string) => ({ params: { path: { sandboxIdOrName: sandboxId } } })
+
+export const actions = {
+  start: {
+    label: 'Start',
+    done: 'started',
+    run: (id: string) => answerOf(control.POST('/sandbox/{sandboxIdOrName}/start', pathOf(id) as never)),
+    from: ['stopped', 'paused', 'archived'],
+  },
+  stop: {
+    label: 'Stop',
+    done: 'stopped',
+    run: (id: string) => answerOf(control.POST('/sandbox/{sandboxIdOrName}/stop', pathOf(id) as never)),
+    from: ['started'],
+  },
+  pause: {
+    label: 'Pause',
+    done: 'paused',
+    run: (id: string) => answerOf(control.POST('/sandbox/{sandboxIdOrName}/pause', pathOf(id) as never)),
+    from: ['started'],
+  },
+  archive: {
+    label: 'Archive',
+    done: 'being archived',
+    run: (id: string) => answerOf(control.POST('/sandbox/{sandboxIdOrName}/archive', pathOf(id) as never)),
+    from: ['stopped'],
+  },
+  recover: {
+    label: 'Recover',
+    done: 'recovered',
+    run: (id: string) => answerOf(control.POST('/sandbox/{sandboxIdOrName}/recover', pathOf(id) as never)),
+    from: ['error'],
+  },
+  delete: {
+    label: 'Delete',
+    done: 'deleted',
+    run: (id: string) => answerOf(control.DELETE('/sandbox/{sandboxIdOrName}', pathOf(id) as never)),
+    from: undefined,
+  },
+} as const satisfies Record<
+  string,
+  { label: string; done: string; run: (id: string) => Promise<unknown>; from: readonly SandboxState[] | undefined }
+>
+
+export type ActionName = keyof typeof actions
+
+/** Whether the action can be done from the sandbox's state. */
+export const isPossible = (name: ActionName, { state }: Pick<SandboxRow, 'state'>): boolean => {
+  const from: readonly SandboxState[] | undefined = actions[name].from
+  return from === undefined || from.includes(state)
+}
+
+/** How many calls of one bulk action are made at once. */
+const atOnce = 6
+
+/**
+ * Does an action with many sandboxes and says what came of it. One that fails does not stop the others. `onProgress`
+ * hears how many are done.
+ */
+export const runOnMany = async (
+  name: ActionName,
+  rows: readonly SandboxRow[],
+  onProgress: (done: number) => void = () => {},
+): Promise<void> => {
+  const { run, done } = actions[name]
+  const waiting = [...rows]
+  const errors: unknown[] = []
+  let finished = 0
+  const work = async () => {
+    for (let row = waiting.shift(); row !== undefined; row = waiting.shift()) {
+      try {
+        await run(row.id)
+      } catch (error) {
+        errors.push(error)
+      }
+      finished += 1
+      onProgress(finished)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, rows.length) }, work))
+  const succeeded = rows.length - errors.length
+  if (succeeded > 0) toast(`${succeeded} ${succeeded === 1 ? 'sandbox' : 'sandboxes'} ${done}`)
+  if (errors.length > 0) toastError(`${errors.length} of ${rows.length} failed`, errors[0])
+}

@@ -1,0 +1,102 @@
+// Signing in at the issuer that the server names: a code with PKCE, by openid-client. Nothing of it is stored but the
+// values that must survive the way to the issuer and back, in the session storage of this tab.
+import * as client from 'openid-client'
+
+export type ServerConfig = {
+  version: string
+  oidc: { issuer: string; clientId: string }
+  proxyToolboxUrl: string
+  proxyTemplateUrl: string
+  defaultSnapshot: string
+  environment: string
+  sshGatewayCommand?: string
+}
+
+export type Tokens = {
+  accessToken: string
+  refreshToken?: string | undefined
+  /** When the access token ends, on the clock of `performance.now()`. Undefined: not known. */
+  endsAt?: number | undefined
+}
+
+/** The page to which the issuer sends the browser back. */
+export const redirectUri = new URL('/dashboard/', location.origin).href
+const scope = 'openid profile email offline_access'
+
+type Started = { verifier: string; state: string; returnTo: string }
+const startedKey = 'alcove.sign-in'
+
+let configuration: Promise<client.Configuration> | undefined
+
+/** Reads the issuer's discovery once. `skewSeconds`: by how much the server's clock is ahead of this machine's. */
+export const discover = ({ oidc }: ServerConfig, skewSeconds: number): Promise<client.Configuration> => {
+  configuration ??= client
+    .discovery(new URL(oidc.issuer), oidc.clientId, { [client.clockSkew]: skewSeconds }, client.None(), {
+      execute: oidc.issuer.startsWith('http://') ? [client.allowInsecureRequests] : [],
+    })
+    .catch((error: unknown) => {
+      configuration = undefined
+      throw error
+    })
+  return configuration
+}
+
+const tokensOf = (
+  answer: client.TokenEndpointResponse & client.TokenEndpointResponseHelpers,
+  before?: Tokens,
+): Tokens => ({
+  accessToken: answer.access_token,
+  refreshToken: answer.refresh_token ?? before?.refreshToken,
+  endsAt: performance.now() + (answer.expiresIn() ?? 300) * 1000,
+})
+
+/**
+ * Sends the browser to the issuer. `returnTo` is the address that is opened afterwards; `link` is a one-time link's
+ * token, which signs in without a password.
+ */
+export const goToIssuer = async (
+  issuer: client.Configuration,
+  { returnTo, link }: { returnTo: string; link?: string | undefined },
+): Promise<never> => {
+  const verifier = client.randomPKCECodeVerifier()
+  const state = client.randomState()
+  sessionStorage.setItem(startedKey, JSON.stringify({ verifier, state, returnTo } satisfies Started))
+  const url = client.buildAuthorizationUrl(issuer, {
+    redirect_uri: redirectUri,
+    scope,
+    state,
+    code_challenge: await client.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+    ...(link !== undefined && { link }),
+  })
+  location.replace(url)
+  return await new Promise<never>(() => {})
+}
+
+/** Trades the code in the address for tokens. Returns undefined if this tab did not begin the sign-in. */
+export const finishAtIssuer = async (
+  issuer: client.Configuration,
+  url: URL,
+): Promise<{ tokens: Tokens; returnTo: string } | undefined> => {
+  const stored = sessionStorage.getItem(startedKey)
+  sessionStorage.removeItem(startedKey)
+  if (stored === null) return undefined
+  const { verifier, state, returnTo } = JSON.parse(stored) as Started
+  const answer = await client.authorizationCodeGrant(issuer, url, { pkceCodeVerifier: verifier, expectedState: state })
+  return { tokens: tokensOf(answer), returnTo }
+}
+
+/** Trades the refresh token for new tokens. */
+export const renewAtIssuer = async (issuer: client.Configuration, before: Tokens): Promise<Tokens> => {
+  if (before.refreshToken === undefined) throw new Error('This session cannot be renewed.')
+  return tokensOf(await client.refreshTokenGrant(issuer, before.refreshToken), before)
+}
+
+/** The page of the issuer that ends its session in this browser, where it has one. */
+export const signOutUrl = (issuer: client.Configuration): string | undefined =>
+  issuer.serverMetadata().end_session_endpoint === undefined
+    ? undefined
+    : client.buildEndSessionUrl(issuer, {
+        client_id: issuer.clientMetadata().client_id,
+        post_logout_redirect_uri: redirectUri,
+      }).href

@@ -1,0 +1,235 @@
+// The session of this tab. Tokens are in memory only: after a reload the issuer's own cookie signs in again, without a
+// page. A session that ends while a page is open is renewed in a second window, so that no typed text is lost.
+import type { Configuration } from 'openid-client'
+import { ApiProblem, unreachable } from '../api/problem.ts'
+import {
+  discover,
+  finishAtIssuer,
+  goToIssuer,
+  renewAtIssuer,
+  type ServerConfig,
+  signOutUrl,
+  type Tokens,
+} from './issuer.ts'
+
+/**
+ * - `signed-in`: calls can be made.
+ * - `expired`: the page stays, and a dialog asks to sign in again.
+ * - `failed`: there is no session, and `reason` says why.
+ */
+export type SessionState =
+  | { name: 'opening' }
+  | { name: 'signed-in' }
+  | { name: 'expired' }
+  | { name: 'failed'; reason: string; code?: string | undefined }
+
+/** How long before its end an access token is renewed, in ms. */
+const earlyMilliseconds = 60_000
+const organizationKey = 'alcove.organization'
+const renewalKey = 'alcove.renewal'
+const channelName = 'alcove.session'
+
+const subjectOf = (token: string): string | undefined => {
+  try {
+    const payload = token.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/')
+    return (JSON.parse(atob(payload)) as { sub?: string }).sub
+  } catch {
+    return undefined
+  }
+}
+
+class Session {
+  #state: SessionState = { name: 'opening' }
+  #tokens: Tokens | undefined
+  #config: ServerConfig | undefined
+  #renewing: Promise<void> | undefined
+  #skewMilliseconds = 0
+  readonly #listeners = new Set<() => void>()
+  readonly #channel = new BroadcastChannel(channelName)
+
+  constructor() {
+    this.#channel.onmessage = ({ data }: MessageEvent<Tokens>) => this.#accept(data)
+  }
+
+  get state(): SessionState {
+    return this.#state
+  }
+
+  /** What the server tells before sign-in. Only known once the session has been opened. */
+  get config(): ServerConfig {
+    if (this.#config === undefined) throw new Error('the session is not open')
+    return this.#config
+  }
+
+  /** The organization on which this tab acts. Other tabs have their own. */
+  get organizationId(): string | undefined {
+    return sessionStorage.getItem(organizationKey) ?? undefined
+  }
+
+  set organizationId(id: string) {
+    sessionStorage.setItem(organizationKey, id)
+    // A new tab begins with the organization that was chosen last.
+    localStorage.setItem(organizationKey, id)
+    this.#tell()
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  readonly snapshot = (): SessionState => this.#state
+
+  /** The server's time now, in ms since 1970, also if this machine's clock is wrong. */
+  now(): number {
+    return Date.now() + this.#skewMilliseconds
+  }
+
+  /** Opens the session, or leaves the page for the issuer. Never throws: `state` says what came of it. */
+  async open(): Promise<void> {
+    try {
+      await this.#readConfig()
+      await this.#open()
+    } catch (error) {
+      const { message } = error as Error
+      this.#become({ name: 'failed', reason: error instanceof ApiProblem ? message : `Signing in failed: ${message}` })
+    }
+  }
+
+  /** The headers of a call: the credential, and the organization. Renews the access token if it ends soon. */
+  async headers(): Promise<Record<string, string>> {
+    const token = await this.token()
+    return {
+      Authorization: `Bearer ${token}`,
+      ...(this.organizationId !== undefined && { 'X-Daytona-Organization-ID': this.organizationId }),
+    }
+  }
+
+  /** The access token. Renewed first, if it ends soon. */
+  async token(): Promise<string> {
+    const { endsAt, refreshToken } = this.#tokens ?? {}
+    if (endsAt !== undefined && refreshToken !== undefined && performance.now() > endsAt - earlyMilliseconds)
+      await this.renew()
+    return this.#tokens?.accessToken ?? ''
+  }
+
+  /** Renews the access token. If that is refused, the session has expired. */
+  async renew(): Promise<void> {
+    this.#renewing ??= (async () => {
+      try {
+        this.#tokens = await renewAtIssuer(await this.#issuer(), this.#tokens!)
+      } catch (error) {
+        // The network may be away only for a moment: calls then fail by themselves, and say so.
+        if (!(error instanceof TypeError)) this.expire()
+      } finally {
+        this.#renewing = undefined
+      }
+    })()
+    await this.#renewing
+  }
+
+  /** Called when the server refuses the credential. */
+  expire(): void {
+    if (this.#state.name === 'signed-in') this.#become({ name: 'expired' })
+  }
+
+  /** Opens a window in which the user signs in again. Its tokens come back to this page. */
+  signInAgain(): void {
+    sessionStorage.setItem(renewalKey, 'yes')
+    const opened = window.open('/dashboard/', '_blank', 'popup,width=520,height=640')
+    sessionStorage.removeItem(renewalKey)
+    // Where windows are blocked, the page itself goes.
+    if (opened === null) void this.signIn()
+  }
+
+  /** Leaves this page for the issuer, and comes back to the same address. */
+  async signIn(link?: string): Promise<void> {
+    const returnTo = `${location.pathname}${location.search}`
+    await goToIssuer(await this.#issuer(), { returnTo, link })
+  }
+
+  async signOut(): Promise<void> {
+    const url = signOutUrl(await this.#issuer())
+    this.#tokens = undefined
+    sessionStorage.clear()
+    location.assign(url ?? '/dashboard/')
+  }
+
+  async #readConfig(): Promise<void> {
+    const response = await fetch('/api/config').catch(() => {
+      throw unreachable()
+    })
+    if (!response.ok) throw unreachable()
+    this.#skewMilliseconds = Date.parse(response.headers.get('date') ?? '') - Date.now() || 0
+    this.#config = (await response.json()) as ServerConfig
+  }
+
+  #issuer(): Promise<Configuration> {
+    return discover(this.config, Math.round(this.#skewMilliseconds / 1000))
+  }
+
+  async #open(): Promise<void> {
+    const url = new URL(location.href)
+    const fragment = new URLSearchParams(url.hash.slice(1))
+    const code = url.searchParams.get('error')
+    const ssoToken = fragment.get('access_token')
+    // Credentials are taken from the address at once, so that they stay neither in the history nor in a copied address.
+    if (url.hash !== '' && (ssoToken !== null || fragment.has('link')))
+      history.replaceState(null, '', `${url.pathname}${url.search}`)
+    if (ssoToken !== null) {
+      const organizationId = fragment.get('organization_id')
+      if (organizationId !== null) this.organizationId = organizationId
+      return this.#start({ accessToken: ssoToken })
+    }
+    if (code !== null) {
+      history.replaceState(null, '', url.pathname)
+      this.#become({ name: 'failed', reason: url.searchParams.get('error_description') ?? '', code })
+      return
+    }
+    if (url.searchParams.has('code')) {
+      const finished = await finishAtIssuer(await this.#issuer(), url)
+      history.replaceState(null, '', finished?.returnTo ?? '/dashboard/')
+      if (finished !== undefined) return this.#start(finished.tokens)
+    }
+    await this.signIn(fragment.get('link') ?? undefined)
+  }
+
+  #start(tokens: Tokens): void {
+    // This window was opened to renew the session of another one.
+    if (sessionStorage.getItem(renewalKey) !== null) {
+      sessionStorage.removeItem(renewalKey)
+      this.#channel.postMessage(tokens)
+      window.close()
+      return
+    }
+    this.#tokens = tokens
+    if (this.organizationId === undefined) {
+      const last = localStorage.getItem(organizationKey)
+      if (last !== null) sessionStorage.setItem(organizationKey, last)
+    }
+    this.#become({ name: 'signed-in' })
+  }
+
+  /** Takes the tokens of the window in which the user signed in again. */
+  #accept(tokens: Tokens): void {
+    if (this.#state.name !== 'expired' || this.#tokens === undefined) return
+    // Somebody else signed in: nothing of this page may stay.
+    if (subjectOf(tokens.accessToken) !== subjectOf(this.#tokens.accessToken)) {
+      location.reload()
+      return
+    }
+    this.#tokens = { ...tokens, endsAt: tokens.endsAt === undefined ? undefined : performance.now() + 10 * 60_000 }
+    this.#become({ name: 'signed-in' })
+  }
+
+  #become(state: SessionState): void {
+    this.#state = state
+    this.#tell()
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener()
+  }
+}
+
+export const session = new Session()

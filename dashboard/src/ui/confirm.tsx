@@ -1,0 +1,52 @@
+import { type ReactNode, useState } from 'react'
+import { FormDialog } from './dialog.tsx'
+import { TextField } from './field.tsx'
+
+type ConfirmProps = {
+  title: string
+  /** What will happen, in a sentence. */
+  children: ReactNode
+  /** The verb of the button, such as "Delete". */
+  verb: string
+  /** A text that must be typed first, for what cannot be undone. */
+  typed?: string | undefined
+  isOpen: boolean
+  onClose: () => void
+  onConfirm: () => Promise<unknown>
+}
+
+/** Asks before a dangerous action, and names what it does. Closes when the action has succeeded. */
+export const Confirm = ({ title, children, verb, typed, isOpen, onClose, onConfirm }: ConfirmProps) => {
+  const [text, setText] = useState('')
+  const close = () => {
+    setText('')
+    onClose()
+  }
+  return (
+    <FormDialog
+      title={title}
+      isOpen={isOpen}
+      onClose={close}
+      submit={verb}
+      isDanger
+      isSubmitDisabled={typed !== undefined && text !== typed}
+      onSubmit={async () => {
+        await onConfirm()
+        close()
+      }}
+    >
+      <div>{children}</div>
+      {typed !== undefined && (
+        <TextField
+          label={
+            <>
+              Type <code>{typed}</code> to go on
+            </>
+          }
+          value={text}
+          onChange={setText}
+        />
+      )}
+    </FormDialog>
+  )
+}

@@ -1,0 +1,54 @@
+import { useState } from 'react'
+import { Button, IconButton } from './button.tsx'
+import { toastError } from './toast.tsx'
+
+const useCopy = (text: string) => {
+  const [isCopied, setCopied] = useState(false)
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text)
+      setCopied(true)
+      setTimeout(() => setCopied(false), 1500)
+    } catch {
+      toastError(
+        'Copying did not work',
+        new Error('The browser gives the clipboard only to pages with HTTPS or on localhost.'),
+      )
+    }
+  }
+  return { isCopied, copy: () => void copy() }
+}
+
+/** A text, such as an id, that a click copies. `shown` is what stands on the page; all of the text is copied. */
+export const CopyText = ({ text, shown = text }: { text: string; shown?: string }) => {
+  const { isCopied, copy } = useCopy(text)
+  return (
+    <Button kind="quiet" compact className="mono" title={`Copy ${text}`} onClick={copy}>
+      {isCopied ? 'Copied' : shown}
+    </Button>
+  )
+}
+
+/** Text to paste elsewhere, with a button that copies it. */
+export const CodeBlock = ({ code, label = 'Copy' }: { code: string; label?: string }) => {
+  const { isCopied, copy } = useCopy(code)
+  return (
+    <div className="code-block">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
+      <pre tabIndex={0}>
+        <code>{code}</code>
+      </pre>
+      <IconButton label={label} compact onClick={copy}>
+        {isCopied ? '✓' : '⧉'}
+      </IconButton>
+    </div>
+  )
+}
+
+/** A value that the server tells only once. */
+export const SecretOnce = ({ value, what }: { value: string; what: string }) => (
+  <div className="stack">
+    <div className="notice warn">Copy {what} now. It is not shown again.</div>
+    <CodeBlock code={value} label={`Copy ${what}`} />
+  </div>
+)

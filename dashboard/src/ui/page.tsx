@@ -1,0 +1,42 @@
+import { type ReactNode, useEffect } from 'react'
+import { ErrorNotice } from './error-notice.tsx'
+
+type PageProps = { title: string; description?: ReactNode; actions?: ReactNode; children: ReactNode }
+
+/** A page: its heading, what can be done on it, and its content. Also sets the title of the browser's tab. */
+export const Page = ({ title, description, actions, children }: PageProps) => {
+  useEffect(() => {
+    document.title = `${title} · Alcove`
+  }, [title])
+  return (
+    <div className="page">
+      <header className="page-head">
+        <div>
+          <h1 className="wrap-anywhere">{title}</h1>
+          {description !== undefined && <div className="muted">{description}</div>}
+        </div>
+        {actions !== undefined && <div className="row">{actions}</div>}
+      </header>
+      {children}
+    </div>
+  )
+}
+
+/** What an empty list says: that it is empty, and what the next step is. */
+export const Empty = ({ title, children, action }: { title: string; children?: ReactNode; action?: ReactNode }) => (
+  <div className="empty">
+    <h2>{title}</h2>
+    {children !== undefined && <p>{children}</p>}
+    {action}
+  </div>
+)
+
+type Loaded<T> = { data: T | undefined; error: unknown; isPending: boolean; refetch: () => unknown }
+
+/** Draws what a query found; while it loads and if it fails, says so instead. Old data stay, with the error above. */
+export const WhenLoaded = <T,>({ query, children }: { query: Loaded<T>; children: (data: T) => ReactNode }) => (
+  <>
+    {query.error != null && <ErrorNotice error={query.error} retry={() => void query.refetch()} />}
+    {query.data !== undefined ? children(query.data) : query.isPending && <div className="waiting">Loading…</div>}
+  </>
+)

@@ -1,0 +1,21 @@
+// Prints the types of the dashboard's clients from the OpenAPI descriptions, next to the clients.
+import { execFileSync } from 'node:child_process'
+import { join, resolve } from 'node:path'
+
+const root = resolve(import.meta.dirname, '..')
+
+/** Writes `dashboard/src/api/{control,toolbox}.d.ts`. Takes about a second. */
+export const writeDashboardTypes = (): void => {
+  for (const [description, types] of [
+    ['openapi.json', 'control.d.ts'],
+    ['toolbox-openapi.json', 'toolbox.d.ts'],
+  ] as const) {
+    const program = join(root, 'dashboard/node_modules/openapi-typescript/bin/cli.js')
+    const files = [join(root, 'docs/reference', description), '-o', join(root, 'dashboard/src/api', types)]
+    // What has a default may be left out of a request.
+    const args = [program, ...files, '--default-non-nullable', 'false']
+    execFileSync(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
+  }
+}
+
+if (import.meta.main) writeDashboardTypes()
