@@ -1,36 +1,17 @@
 // Runs the examples of the README and of the guides exactly as they are printed there.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { addressedTo, blocksOf, checkout, readPage, runProgram } from './guide.ts'
 import { type Platform, platform } from './harness.ts'
 
-const root = resolve(import.meta.dirname, '../..')
-const readme = readFileSync(join(root, 'README.md'), 'utf8')
-
-const guide = readFileSync(join(root, 'docs/guides/first-agent.md'), 'utf8')
-const sshGuide = readFileSync(join(root, 'docs/guides/ssh.md'), 'utf8')
-const dayTwo = readFileSync(join(root, 'docs/guides/day-two.md'), 'utf8')
-
-const blocks = (language: string, page = readme) =>
-  [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, text]) => text ?? '')
-
-const run = async (command: string, args: string[], options: { cwd: string; env: Record<string, string> }) => {
-  const child = spawn(command, args, {
-    cwd: options.cwd,
-    env: { ...process.env, ...options.env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 240_000,
-  })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
-  const [code] = (await once(child, 'close')) as [number | null]
-  return { code, output }
-}
+const readme = readPage('README.md')
+const guide = readPage('docs/guides/first-agent.md')
+const sshGuide = readPage('docs/guides/ssh.md')
+const dayTwo = readPage('docs/guides/day-two.md')
 
 suite('the README', () => {
   let server: Platform
@@ -39,30 +20,24 @@ suite('the README', () => {
   before(async () => {
     server = await platform()
     mkdirSync(join(desk, 'node_modules'))
-    symlinkSync(join(root, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
+    symlinkSync(join(checkout, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
   })
   after(async () => {
     rmSync(desk, { recursive: true, force: true })
     await server?.[Symbol.asyncDispose]()
   })
 
-  /** Replaces only the address of the server in an example, because the server of this test has another address. */
-  const here = (text: string) =>
-    text
-      .replaceAll('http://127.0.0.1:4600', server.url)
-      .replaceAll('http://127.0.0.1:4601', `http://127.0.0.1:${Number(new URL(server.url).port) + 1}`)
-      .replaceAll('4602', String(Number(new URL(server.url).port) + 2))
-      .replaceAll('./alcove key', `./alcove key --data ${server.data}`)
+  const here = (text: string) => addressedTo(server, text)
 
   test('the README’s curl lines create a sandbox and run a command in it', async () => {
     const [create, execute, ...more] =
-      blocks('sh')
+      blocksOf(readme, 'sh')
         .find((text) => text.startsWith('curl'))
         ?.trim()
         .split('\n') ?? []
     assert.ok(create && execute && more.length === 0)
     const answerTo = async (line: string) => {
-      const { code, output } = await run('sh', ['-c', `${here(line)} --silent`], { cwd: root, env: {} })
+      const { code, output } = await runProgram('sh', ['-c', `${here(line)} --silent`], { cwd: checkout })
       assert.equal(code, 0, output)
       return JSON.parse(output)
     }
@@ -75,14 +50,14 @@ suite('the README', () => {
   })
 
   test('the SDK script of the README runs unchanged, with the README’s line that sets the key, and ends', async () => {
-    const [script] = blocks('js')
+    const [script] = blocksOf(readme, 'js')
     assert.ok(script)
     const [setKey] = /(?<=`)export [^`]+(?=`)/.exec(readme) ?? []
     assert.ok(setKey)
     const file = join(desk, 'readme.mjs')
     writeFileSync(file, here(script))
     const line = `${here(setKey)} && cd '${desk}' && exec '${process.execPath}' '${file}'`
-    const { code, output } = await run('sh', ['-c', line], { cwd: root, env: {} })
+    const { code, output } = await runProgram('sh', ['-c', line], { cwd: checkout })
     assert.equal(code, 0, output)
     assert.match(output, /^Linux .*\n\n?42\n/m)
   })
@@ -92,11 +67,11 @@ suite('the README', () => {
     // A server shows a build log only if it builds. A second run of this test would use the image of the first one, so
     // the text in the image differs each time.
     const words = `made once, ${randomUUID()}`
-    writeFileSync(file, blocks('js', guide).join('\n').replace('made once', words))
+    writeFileSync(file, blocksOf(guide, 'js').join('\n').replace('made once', words))
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
-    const { code, output } = await run(process.execPath, [file], { cwd: desk, env })
+    const { code, output } = await runProgram(process.execPath, [file], { cwd: desk, env })
     assert.equal(code, 0, output)
-    const shown = blocks('text', guide).map((lines) => lines.replaceAll('made once', words))
+    const shown = blocksOf(guide, 'text').map((lines) => lines.replaceAll('made once', words))
     assert.ok(shown.length >= 5)
     let from = 0
     for (const lines of shown) {
@@ -107,19 +82,22 @@ suite('the README', () => {
   })
 
   test('the commands of the second-day guide run, and set limits for an organization', async () => {
-    const [lines] = blocks('sh', dayTwo)
+    const [lines] = blocksOf(dayTwo, 'sh')
     assert.ok(lines)
     const made = await server.api('POST', '/organizations', { name: 'tenant', defaultRegionId: 'local' })
     assert.equal(made.status, 201, JSON.stringify(made.body))
-    const { code, output } = await run('sh', ['-ec', here(lines)], { cwd: root, env: { ORG: String(made.body['id']) } })
+    const { code, output } = await runProgram('sh', ['-ec', here(lines)], {
+      cwd: checkout,
+      env: { ORG: String(made.body['id']) },
+    })
     assert.equal(code, 0, output)
   })
 
   test('the commands of the SSH guide, joined to one script, copy files and revoke the token', async () => {
     const made = await server.api('POST', '/sandbox', {})
     const id = String(made.body['id'])
-    const script = here(blocks('sh', sshGuide).join('\n')).replaceAll('./alcove', join(root, 'alcove'))
-    const { code, output } = await run('sh', ['-ec', script], { cwd: desk, env: { ID: id } })
+    const script = here(blocksOf(sshGuide, 'sh').join('\n')).replaceAll('./alcove', join(checkout, 'alcove'))
+    const { code, output } = await runProgram('sh', ['-ec', script], { cwd: desk, env: { ID: id } })
     assert.equal(code, 0, output)
     assert.match(output, /hello from daytona/)
     assert.equal(readFileSync(join(desk, 'fetched'), 'utf8'), readFileSync('/etc/hostname', 'utf8'))
@@ -129,14 +107,14 @@ suite('the README', () => {
 
   test('examples/first-sandbox.mjs runs unchanged', async () => {
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
-    const { code, output } = await run(process.execPath, ['examples/first-sandbox.mjs'], { cwd: root, env })
+    const { code, output } = await runProgram(process.execPath, ['examples/first-sandbox.mjs'], { cwd: checkout, env })
     assert.equal(code, 0, output)
     assert.match(output, /^hello from \S+\n5050\n$/)
   })
 
   test('examples/toolbox.mjs runs unchanged', async () => {
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
-    const { code, output } = await run(process.execPath, ['examples/toolbox.mjs'], { cwd: root, env })
+    const { code, output } = await runProgram(process.execPath, ['examples/toolbox.mjs'], { cwd: checkout, env })
     assert.equal(code, 0, output)
     assert.deepEqual(
       output.match(/^\w+(?=:)/gm),
@@ -147,13 +125,13 @@ suite('the README', () => {
 
   test('all checks of examples/first-day.mjs print `ok`', async () => {
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
-    const { code, output } = await run(process.execPath, ['examples/first-day.mjs'], { cwd: root, env })
+    const { code, output } = await runProgram(process.execPath, ['examples/first-day.mjs'], { cwd: checkout, env })
     assert.equal(code, 0, output)
     assert.ok((output.match(/^ok /gm) ?? []).length >= 28, output)
   })
 
   test('every command that the README names exists', async () => {
-    const { code, output } = await run(join(root, 'alcove'), ['--help'], { cwd: desk, env: {} })
+    const { code, output } = await runProgram(join(checkout, 'alcove'), ['--help'], { cwd: desk })
     assert.equal(code, 0, output)
     const named = [...readme.matchAll(/^\| `\.\/alcove (\w+)`/gm)].map(([, name]) => name ?? '')
     assert.ok(named.length >= 7)

@@ -1,0 +1,48 @@
+// Reads the pages of docs/guides, and runs the code on them.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Platform } from './harness.ts'
+
+export const checkout = resolve(import.meta.dirname, '../..')
+
+export const readPage = (path: string): string => readFileSync(join(checkout, path), 'utf8')
+
+/** Returns the text of each block of code in this language. A block may have more words after its language. */
+export const blocksOf = (page: string, language: string): string[] =>
+  [...page.matchAll(new RegExp(`^\`\`\`${language}(?: .*)?\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, text]) => text ?? '')
+
+/** Returns the programs on a page, which are the blocks with a file name after their language. */
+export const programsOf = (page: string): Map<string, string> =>
+  new Map([...page.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```/gm)].map(([, name, text]) => [name ?? '', text ?? '']))
+
+/** Replaces only the addresses and the data directory of the server, because the server of a test has other ones. */
+export const addressedTo = ({ url, data }: Pick<Platform, 'url' | 'data'>, text: string): string => {
+  const port = Number(new URL(url).port)
+  return text
+    .replaceAll('http://127.0.0.1:4600', url)
+    .replaceAll('http://127.0.0.1:4601', `http://127.0.0.1:${port + 1}`)
+    .replaceAll('4602', String(port + 2))
+    .replaceAll(/[\w./]*\/alcove key\b/g, `${checkout}/alcove key --data ${data}`)
+}
+
+type RunOptions = { cwd: string; env?: Record<string, string>; timeoutMs?: number }
+
+/** Runs a program and returns its exit code, and everything that it has printed. */
+export const runProgram = async (
+  command: string,
+  args: string[],
+  { cwd, env = {}, timeoutMs = 240_000 }: RunOptions,
+) => {
+  const child = spawn(command, args, {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: timeoutMs,
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, output }
+}
