@@ -1,0 +1,43 @@
+// Runs the programs of the quickstart as they are printed there, with the variables that the page sets.
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { addressedTo, blocksOf, checkout, programsOf, readPage, runProgram } from './guide.ts'
+import { type Platform, platform } from './harness.ts'
+
+const page = readPage('docs/guides/quickstart.md')
+const programs = programsOf(page)
+const commands = { 'quickstart.ts': process.execPath, 'quickstart.py': 'python3', 'quickstart.sh': 'sh -e' }
+
+suite('the quickstart', () => {
+  let server: Platform
+  const desk = mkdtempSync(join(tmpdir(), 'alcove-quickstart-'))
+  before(async () => {
+    server = await platform()
+    mkdirSync(join(desk, 'node_modules'))
+    symlinkSync(join(checkout, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
+  })
+  after(async () => {
+    rmSync(desk, { recursive: true, force: true })
+    await server?.[Symbol.asyncDispose]()
+  })
+
+  for (const [name, command] of Object.entries(commands))
+    test(`${name} of the quickstart prints what the page shows below it`, async () => {
+      const [setVariables] = blocksOf(page, 'sh')
+      const program = programs.get(name)
+      assert.ok(setVariables && program)
+      writeFileSync(join(desk, name), program)
+      const script = `${addressedTo(server, setVariables)}\nexec ${command} ${name}`
+      const { code, output } = await runProgram('sh', ['-ec', script], { cwd: desk })
+      assert.equal(code, 0, output)
+      const [shown] = blocksOf(page.slice(page.indexOf(program) + program.length), 'text')
+      assert.equal(output, shown)
+    })
+
+  test('each program of the quickstart is run', () => {
+    assert.deepEqual([...programs.keys()].sort(), Object.keys(commands).sort())
+  })
+})
