@@ -1,29 +1,32 @@
 // The client of control, whose types are generated from its OpenAPI description (docs/reference/openapi.json).
-import createClient, { type Middleware } from 'openapi-fetch'
+import createClient from 'openapi-fetch'
 import { session } from '../session/session.ts'
 import type { paths } from './control.d.ts'
 import { problemOf, unreachable } from './problem.ts'
 
 export const apiUrl = new URL('/api', location.origin).href
 
-const signedIn: Middleware = {
-  onRequest: async ({ request }) => {
-    for (const [name, value] of Object.entries(await session.headers())) request.headers.set(name, value)
-    return request
-  },
-  onResponse: async ({ response }) => {
-    if (response.status === 401) session.expire()
-    return undefined
-  },
+/**
+ * Makes a call with the session's credential. If it is refused, the session is renewed and the call made once more: the
+ * token may have ended while this machine slept.
+ */
+export const fetchSignedIn = async (request: Request): Promise<Response> => {
+  const send = async (each: Request) => {
+    for (const [name, value] of Object.entries(await session.headers())) each.headers.set(name, value)
+    return await fetch(each)
+  }
+  const again = request.clone()
+  const response = await send(request)
+  return response.status === 401 && (await session.renewRefused()) ? await send(again) : response
 }
 
 /** Calls to control. Each method answers `{ data, error, response }`; most callers want `answerOf`. */
 export const control = createClient<paths>({
   baseUrl: apiUrl,
+  fetch: fetchSignedIn,
   // Lists are sent as repeated parameters, as the interface has it.
   querySerializer: { array: { style: 'form', explode: true } },
 })
-control.use(signedIn)
 
 type Answer<T> = { data?: T; error?: unknown; response: Response }
 

@@ -3,13 +3,26 @@ import type { AnswerTo, SandboxRow } from '../api/client.ts'
 /** The pages of a list of sandboxes, as TanStack Query keeps them. */
 export type ListPages = { pages: AnswerTo<'/sandbox', 'get'>[]; pageParams: unknown[] }
 
-/** Replaces the rows that have changed. Pages without a changed row stay the same objects, so that they are not drawn. */
-export const applyChange = (list: ListPages, rows: readonly SandboxRow[]): ListPages => {
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  const pages = list.pages.map((page) =>
-    page.items.some(({ id }) => byId.has(id))
-      ? { ...page, items: page.items.map((item) => ({ ...item, ...byId.get(item.id) })) }
-      : page,
-  )
+/**
+ * Brings changed sandboxes into a list. Rows of sandboxes that are gone are removed. A sandbox that the list does not have
+ * is put first if `takesAll`: the list then has no filter, and the newest stands first. Pages without a change stay the same
+ * objects, so that they are not drawn again.
+ */
+export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesAll: boolean): ListPages => {
+  const changed = new Map(rows.map((row) => [row.id, row]))
+  const known = new Set(list.pages.flatMap(({ items }) => items.map(({ id }) => id)))
+  const added = takesAll ? rows.filter(({ id, state }) => !known.has(id) && state !== 'destroyed') : []
+  const pages = list.pages.map((page, index) => {
+    const isFirstWithNew = index === 0 && added.length > 0
+    if (!isFirstWithNew && !page.items.some(({ id }) => changed.has(id))) return page
+    const items = page.items
+      .map((item) => ({ ...item, ...changed.get(item.id) }))
+      .filter(({ state }) => state !== 'destroyed')
+    return { ...page, items: isFirstWithNew ? [...added, ...items] : items }
+  })
   return { ...list, pages }
 }
+
+/** Whether the list has a row for each of these sandboxes. */
+export const hasAll = (list: ListPages, rows: readonly SandboxRow[]): boolean =>
+  rows.every((row) => list.pages.some(({ items }) => items.some(({ id }) => id === row.id)))

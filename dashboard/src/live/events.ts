@@ -4,12 +4,16 @@ import type { QueryClient } from '@tanstack/react-query'
 import { io } from 'socket.io-client'
 import type { Sandbox, SandboxRow } from '../api/client.ts'
 import { session } from '../session/session.ts'
-import { applyChange, type ListPages } from './apply-change.ts'
+import { applyChange, hasAll, type ListPages } from './apply-change.ts'
 
 export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']; oldState?: SandboxRow['state'] }
 
 /** For how long changes are gathered before the lists are drawn again, in ms. */
 const gatherMilliseconds = 250
+/** A longer list is not fetched again for a new sandbox: its reader has scrolled away from the beginning. */
+const mostPagesFetched = 5
+/** How long a refused connection waits before it is tried again, in ms. */
+const refusedMilliseconds = 5000
 
 /** Keeps what is shown up to date until the returned function is called. `onLink` hears whether events arrive. */
 export const follow = (
@@ -19,21 +23,24 @@ export const follow = (
 ): (() => void) => {
   const changed = new Map<string, SandboxRow>()
   let timer: ReturnType<typeof setTimeout> | undefined
+  let retry: ReturnType<typeof setTimeout> | undefined
 
   const draw = () => {
     timer = undefined
     const rows = [...changed.values()]
     changed.clear()
-    queries.setQueriesData<ListPages>(
-      { queryKey: [organizationId, 'sandboxes'] },
-      (pages) => pages && applyChange(pages, rows),
-    )
+    for (const [queryKey, list] of queries.getQueriesData<ListPages>({ queryKey: [organizationId, 'sandboxes'] })) {
+      if (list === undefined) continue
+      const takesAll = Object.keys(queryKey[2] ?? {}).length === 0
+      queries.setQueryData<ListPages>(queryKey, applyChange(list, rows, takesAll))
+      // Only the server knows whether a sandbox fits the filters of a list.
+      if (!takesAll && !hasAll(list, rows) && list.pages.length <= mostPagesFetched)
+        void queries.invalidateQueries({ queryKey })
+    }
     for (const row of rows) {
       queries.setQueryData<Sandbox>([organizationId, 'sandbox', row.id], (before) => before && { ...before, ...row })
       void queries.invalidateQueries({ queryKey: [organizationId, 'sandbox', row.id] })
     }
-    // A sandbox that no list has yet may belong into one.
-    void queries.invalidateQueries({ queryKey: [organizationId, 'sandboxes', 'first'] })
   }
   const gather = (row: SandboxRow) => {
     changed.set(row.id, row)
@@ -59,12 +66,15 @@ export const follow = (
   })
   socket.on('connect_error', () => {
     onLink(false)
-    if (!socket.active) setTimeout(() => socket.connect(), 5000)
+    // The credential was refused: the library does not try again by itself.
+    if (!socket.active)
+      retry = setTimeout(() => void session.renewRefused().then(() => socket.connect()), refusedMilliseconds)
   })
   socket.on('sandbox.created', gather)
   socket.on('sandbox.state.updated', ({ sandbox }: SandboxChange) => gather(sandbox))
   return () => {
     clearTimeout(timer)
+    clearTimeout(retry)
     socket.disconnect()
   }
 }

@@ -1,5 +1,6 @@
 // Signing in at the issuer that the server names: a code with PKCE, by openid-client. Nothing of it is stored but the
 // values that must survive the way to the issuer and back, in the session storage of this tab.
+import { sha256 } from '@noble/hashes/sha2.js'
 import * as client from 'openid-client'
 
 export type ServerConfig = {
@@ -51,6 +52,16 @@ const tokensOf = (
 })
 
 /**
+ * PKCE's challenge: the SHA-256 of the verifier, in base64url (RFC 7636). Browsers have their own hashes only on pages
+ * with HTTPS and on this machine, so that a server of the local network needs a library.
+ */
+const challengeOf = (verifier: string): string =>
+  btoa(String.fromCharCode(...sha256(new TextEncoder().encode(verifier))))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')
+
+/**
  * Sends the browser to the issuer. `returnTo` is the address that is opened afterwards; `link` is a one-time link's
  * token, which signs in without a password.
  */
@@ -65,7 +76,7 @@ export const goToIssuer = async (
     redirect_uri: redirectUri,
     scope,
     state,
-    code_challenge: await client.calculatePKCECodeChallenge(verifier),
+    code_challenge: challengeOf(verifier),
     code_challenge_method: 'S256',
     ...(link !== undefined && { link }),
   })

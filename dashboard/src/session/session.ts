@@ -120,7 +120,7 @@ class Session {
         this.#tokens = await renewAtIssuer(await this.#issuer(), this.#tokens!)
       } catch (error) {
         // The network may be away only for a moment: calls then fail by themselves, and say so.
-        if (!(error instanceof TypeError)) this.expire()
+        if (!(error instanceof TypeError)) this.#expire()
       } finally {
         this.#renewing = undefined
       }
@@ -128,9 +128,11 @@ class Session {
     await this.#renewing
   }
 
-  /** Called when the server refuses the credential. */
-  expire(): void {
-    if (this.#state.name === 'signed-in') this.#become({ name: 'expired' })
+  /** Renews a credential that the server has refused. Returns false, and the session has expired, if that fails. */
+  async renewRefused(): Promise<boolean> {
+    if (this.#tokens?.refreshToken === undefined) this.#expire()
+    else await this.renew()
+    return this.#state.name === 'signed-in'
   }
 
   /** Opens a window in which the user signs in again. Its tokens come back to this page. */
@@ -220,6 +222,10 @@ class Session {
     }
     this.#tokens = { ...tokens, endsAt: tokens.endsAt === undefined ? undefined : performance.now() + 10 * 60_000 }
     this.#become({ name: 'signed-in' })
+  }
+
+  #expire(): void {
+    if (this.#state.name === 'signed-in') this.#become({ name: 'expired' })
   }
 
   #become(state: SessionState): void {

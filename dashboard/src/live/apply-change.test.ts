@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import type { SandboxRow } from '../api/client.ts'
+import { applyChange, hasAll, type ListPages } from './apply-change.ts'
+
+const row = (id: string, state: SandboxRow['state'] = 'started') => ({ id, name: id, state }) as SandboxRow
+const list: ListPages = {
+  pages: [
+    { items: [row('a'), row('b')], nextCursor: 'next' },
+    { items: [row('c')], nextCursor: null },
+  ],
+  pageParams: [],
+}
+const idsOf = ({ pages }: ListPages) => pages.map(({ items }) => items.map(({ id, state }) => `${id} ${state}`))
+
+suite('applyChange', () => {
+  test('a changed sandbox has its new state, and pages without a change stay the same objects', () => {
+    const after = applyChange(list, [row('c', 'stopped')], true)
+    assert.deepEqual(idsOf(after), [['a started', 'b started'], ['c stopped']])
+    assert.equal(after.pages[0], list.pages[0])
+  })
+
+  test('a sandbox that is gone leaves the list', () => {
+    assert.deepEqual(idsOf(applyChange(list, [row('a', 'destroyed'), row('x', 'destroyed')], true)), [
+      ['b started'],
+      ['c started'],
+    ])
+  })
+
+  test('a new sandbox stands first in a list without filters, and not in a filtered one', () => {
+    assert.deepEqual(idsOf(applyChange(list, [row('n', 'creating')], true))[0]?.[0], 'n creating')
+    assert.deepEqual(idsOf(applyChange(list, [row('n')], false)), idsOf(list))
+    assert.deepEqual([hasAll(list, [row('c')]), hasAll(list, [row('c'), row('n')])], [true, false])
+  })
+})
