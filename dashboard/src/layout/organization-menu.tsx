@@ -6,6 +6,7 @@ import { useOrganizationId } from '../session/use-session.ts'
 import { Button } from '../ui/button.tsx'
 import { FormDialog } from '../ui/dialog.tsx'
 import { TextField } from '../ui/field.tsx'
+import { Icon } from '../ui/icons.tsx'
 import { Menu, MenuItem, MenuLine } from '../ui/menu.tsx'
 
 export const useOrganizations = () =>
@@ -30,9 +31,7 @@ export const OrganizationMenu = () => {
         trigger={
           <Button aria-label="Organization">
             <span className="cut">{data.find(({ id }) => id === organizationId)?.name ?? 'Organization'}</span>
-            <span aria-hidden="true" className="muted">
-              ▾
-            </span>
+            <Icon name="down" />
           </Button>
         }
       >
@@ -44,7 +43,7 @@ export const OrganizationMenu = () => {
             }}
           >
             <span className="cut">{name}</span>
-            {id === organizationId && <span aria-hidden="true">✓</span>}
+            {id === organizationId && <Icon name="check" />}
           </MenuItem>
         ))}
         <MenuLine />

@@ -7,6 +7,7 @@ import { session } from '../session/session.ts'
 import { useOrganizationId, useSessionState } from '../session/use-session.ts'
 import { Button, IconButton } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
+import { Icon } from '../ui/icons.tsx'
 import { Menu, MenuItem, MenuLine } from '../ui/menu.tsx'
 import { groups } from './navigation.ts'
 import { OrganizationMenu } from './organization-menu.tsx'
@@ -37,7 +38,7 @@ const AccountMenu = () => {
             setTheme(each)
           }}
         >
-          {`Colours: ${each}`} {each === theme && <span aria-hidden="true">✓</span>}
+          {`Colours: ${each}`} {each === theme && <Icon name="check" />}
         </MenuItem>
       ))}
       <MenuLine />
@@ -97,11 +98,11 @@ export const Shell = () => {
       </a>
       <div className="top-bar">
         <IconButton label="Menu" aria-expanded={isMenuOpen} onClick={() => setMenuOpen(!isMenuOpen)}>
-          ☰
+          <Icon name="menu" />
         </IconButton>
         <strong>Alcove</strong>
         <IconButton label="Go to (Ctrl+K)" onClick={() => setPaletteOpen(true)}>
-          ⌕
+          <Icon name="search" />
         </IconButton>
       </div>
       <nav className="side" aria-label="Pages">

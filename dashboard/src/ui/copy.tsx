@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import { Button, IconButton } from './button.tsx'
+import { Icon } from './icons.tsx'
 import { toastError } from './toast.tsx'
 
 const useCopy = (text: string) => {
@@ -39,7 +40,7 @@ export const CodeBlock = ({ code, label = 'Copy' }: { code: string; label?: stri
         <code>{code}</code>
       </pre>
       <IconButton label={label} compact onClick={copy}>
-        {isCopied ? '✓' : '⧉'}
+        <Icon name={isCopied ? 'check' : 'copy'} />
       </IconButton>
     </div>
   )

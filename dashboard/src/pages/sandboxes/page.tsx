@@ -82,12 +82,13 @@ const SandboxesPage = () => {
           <strong>{chosen.length} selected</strong>
           {bulkActions.map((name) => {
             const possible = chosen.filter((row) => isPossible(name, row))
+            if (possible.length === 0) return null
             return (
               <Button
                 key={name}
                 compact
                 kind={name === 'delete' ? 'danger' : undefined}
-                disabled={possible.length === 0 || progress !== undefined}
+                disabled={progress !== undefined}
                 onClick={() => begin(name, possible)}
               >
                 {actions[name].label} {possible.length}

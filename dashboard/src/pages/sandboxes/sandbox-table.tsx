@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'react'
 import type { SandboxRow } from '../../api/client.ts'
 import { IconButton } from '../../ui/button.tsx'
 import { CopyText } from '../../ui/copy.tsx'
+import { Icon } from '../../ui/icons.tsx'
 import { Menu, MenuItem, MenuLine } from '../../ui/menu.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
@@ -65,7 +66,7 @@ const RowMenu = ({ row, onAction }: Pick<TableProps, 'onAction'> & { row: Sandbo
   <Menu
     trigger={
       <IconButton label={`Actions for ${row.name}`} kind="quiet" compact>
-        ⋯
+        <Icon name="more" />
       </IconButton>
     }
   >

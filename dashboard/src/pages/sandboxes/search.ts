@@ -33,6 +33,7 @@ export const readListSearch = (given: Record<string, unknown>): ListSearch => {
     // The router reads `?name=12` as a number.
     else if (typeof value === 'number') search[name] = String(value)
   }
+  if (typeof search['labels'] === 'string' && readLabels(search['labels']) === undefined) delete search['labels']
   for (const name of numbers) if (typeof given[name] === 'number') search[name] = given[name]
   for (const name of flags) if (typeof given[name] === 'boolean') search[name] = given[name]
   for (const name of lists) {
