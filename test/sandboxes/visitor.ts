@@ -1,0 +1,110 @@
+// A person at the dashboard: Debian's Chromium, signed in to a real server as an account of its own. What the browser
+// complains about is kept, so that a test can say that there was nothing.
+import assert from 'node:assert/strict'
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Answer } from './box.ts'
+import type { Platform } from './harness.ts'
+
+/** How long a page may take to show what a test waits for, in ms. The machine may be busy. */
+const patience = 30_000
+
+export const openChromium = (): Promise<Browser> =>
+  chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: [
+      ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
+      ...['--disable-background-networking', '--disable-component-update'],
+      '--host-resolver-rules=MAP *.localhost 127.0.0.1,MAP * ~NOTFOUND,EXCLUDE 127.0.0.1',
+    ],
+  })
+
+export type Account = { email: string; password: string }
+
+let accounts = 0
+
+/** Makes a local account, whose organization has nothing in it. */
+export const makeAccount = async ({ api }: Platform, name: string): Promise<Account> => {
+  accounts += 1
+  const email = `${name}-${process.pid}-${accounts}@example.com`
+  const made = await api('POST', '/admin/users', { email, name })
+  assert.equal(made.status, 201, JSON.stringify(made.body))
+  const { body } = await api('POST', '/admin/users/password', { email })
+  return { email, password: String(body['password']) }
+}
+
+export class Visitor implements AsyncDisposable {
+  readonly context: BrowserContext
+  readonly page: Page
+  /** What the browser reported: errors of scripts, refusals by the content security policy, other errors of the console. */
+  readonly complaints: string[] = []
+  readonly #platform: Platform
+  #authorization: string | undefined
+
+  private constructor(platform: Platform, context: BrowserContext, page: Page) {
+    this.#platform = platform
+    this.context = context
+    this.page = page
+    this.watch(page)
+  }
+
+  /** Keeps what the browser complains about on a page. */
+  watch(page: Page): void {
+    page.on('pageerror', (error) => this.complaints.push(`script: ${error.stack}`))
+    page.on('console', (message) => {
+      // The browser reports every answer of 400 or more. Tests look at the page for those.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+        this.complaints.push(`console: ${message.text()}`)
+    })
+    page.on('request', (request) => {
+      this.#authorization = request.headers()['authorization'] ?? this.#authorization
+    })
+  }
+
+  /** Opens a browser window of its own, without anybody signed in. */
+  static async open(platform: Platform, browser: Browser, options: BrowserContextOptions = {}): Promise<Visitor> {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options })
+    context.setDefaultTimeout(patience)
+    return new Visitor(platform, context, await context.newPage())
+  }
+
+  /** Opens the dashboard and signs in with a password. Returns when the sandboxes are shown. */
+  async signIn({ email, password }: Account): Promise<void> {
+    await this.page.goto(`${this.#platform.url}/dashboard/`)
+    await this.page.getByLabel('E-mail').fill(email)
+    await this.page.getByLabel('Password').fill(password)
+    await this.page.getByRole('button', { name: 'Sign in' }).click()
+    await this.page.getByRole('heading', { name: 'Sandboxes', level: 1 }).waitFor()
+  }
+
+  /** Opens a page of the dashboard by its address, such as `/keys`. */
+  async go(path: string): Promise<void> {
+    await this.page.goto(`${this.#platform.url}/dashboard${path}`)
+    await this.page.getByRole('heading', { level: 1 }).first().waitFor()
+  }
+
+  /** Makes an API call as the person who is signed in. */
+  async api(method: string, path: string, body?: unknown): Promise<Answer> {
+    assert.ok(this.#authorization, 'nobody is signed in')
+    const reply = await fetch(`${this.#platform.url}/api${path}`, {
+      method,
+      headers: {
+        authorization: this.#authorization,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await reply.text()
+    const isJson = reply.headers.get('content-type')?.includes('json') ?? false
+    return { status: reply.status, body: text === '' ? {} : isJson ? JSON.parse(text) : { text } }
+  }
+
+  /** The credential of the last call that the page made, such as `Bearer …`. */
+  get authorization(): string {
+    assert.ok(this.#authorization, 'nobody is signed in')
+    return this.#authorization
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.context.close()
+  }
+}
