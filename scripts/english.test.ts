@@ -7,7 +7,7 @@ import { suite, test } from 'node:test'
 import { meanings } from './reference/setting-meanings.ts'
 import { telemetryMeanings } from './reference/telemetry-meanings.ts'
 
-const sources = globSync(['{bin,src,scripts,bench,test}/**/*.ts', '{agent,native}/**/*.{c,h}'], {
+const sources = globSync(['{bin,src,client/src,scripts,bench,test}/**/*.ts', '{agent,native}/**/*.{c,h}'], {
   exclude: ['**/build/**'],
 })
 

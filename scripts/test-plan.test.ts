@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import type { Lanes } from './test-lanes.ts'
 import { planOf } from './test-plan.ts'
 
-const all = globSync('{src,agent,native,bin,scripts,bench,test}/**/*.test.ts').sort()
+const all = globSync('{src,client/src,agent,native,bin,scripts,bench,test}/**/*.test.ts').sort()
 const plan = planOf(all, { processors: 2, sharesProcesses: true })
 const inServers = (name: string) => `test/sandboxes/${name}.test.ts`
 

@@ -27,7 +27,9 @@ const ground = ['src/wire', 'src/problems.ts', 'src/kit']
 /** For each part of the code, the other parts that it may import. A part that is not listed may import nothing. */
 const reaches: Record<string, readonly string[]> = {
   bin: ['src/cli', 'src/up', 'src/control', 'src/gate', 'src/runner', 'src/ssh-gateway', ...ground],
-  'src/cli': ['src/up', 'src/doctor', 'src/runner', ...ground],
+  'src/cli': ['client/src', 'src/up', 'src/doctor', 'src/runner', ...ground],
+  // The client is published by itself, so it contains no code of the server.
+  'client/src': [],
   'src/up': ['src/doctor', 'src/postgres', ...ground],
   'src/doctor': ground,
   'src/control': ['src/http', 'src/postgres/url.ts', ...ground],
@@ -232,6 +234,7 @@ suite('allowed imports and writers', () => {
     const allowed = [
       'src/kit/log.ts', // the level of every program's log
       'src/cli/command-line.ts', // 'src/cli/command-line.ts', // passes the environment to the settings of `up`
+      'client/src/main.ts', // passes the environment to the commands
       'src/up/system-packages.ts', // 'src/up/system-packages.ts', // passes the environment to the package manager
     ]
     assert.deepEqual(

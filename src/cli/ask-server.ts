@@ -1,8 +1,8 @@
 // Calls the server of a data directory with the admin key that is stored in this directory.
+import { callServer } from '#client/src/call.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
-import { callServer } from './call.ts'
 
 /** Returns the URL and the admin key of the server that runs in a data directory. Throws a Complaint if none runs. */
 export const serverOf = (directory: string): { url: string; key: string } => {

@@ -2,6 +2,10 @@
 // command runs, so that others start fast.
 import { readFileSync } from 'node:fs'
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { addCommands } from '#client/src/commands.ts'
+import { flushOutput, showFailure } from '#client/src/end.ts'
+import { handOn } from '#client/src/hand-on.ts'
+import type { Access } from '#client/src/session/access.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { defaultDataDirectory } from '#src/up/data-directory.ts'
 
@@ -29,19 +33,6 @@ const dataOption = () => namedData('the data directory of the server').default(d
  */
 const namedData = (meaning: string) => new Option('--data <dir>', meaning).argParser(directoryName)
 
-/** Gives options before the name of a subcommand to that subcommand. Refuses options that the subcommand does not have. */
-const handOn = (command: Command, subcommand: Command): void => {
-  for (const option of command.options) {
-    const name = option.attributeName()
-    if (command.getOptionValueSource(name) !== 'cli') continue
-    if (!subcommand.options.some(({ long }) => long === option.long))
-      command.error(`error: option '${option.flags}' is not for '${command.name()} ${subcommand.name()}'`)
-    subcommand.setOptionValueWithSource(name, command.getOptionValue(name), 'cli')
-  }
-}
-
-const say = (line: string): void => void process.stdout.write(`${line}\n`)
-
 /**
  * Reads the settings of `up`. A variable with an unknown name causes only a warning, because another program may use
  * it.
@@ -55,9 +46,23 @@ const upSettings = async () => {
   return config
 }
 
-const ownSession = async (): Promise<string> => {
-  const [{ sessionFile }, { readCliConfig }] = await Promise.all([import('./session.ts'), import('./config.ts')])
-  return sessionFile(readCliConfig(process.env).configDirectory)
+/**
+ * Returns the access of a user's command: to the server of `--data`, or as in the client package. Without any of these,
+ * it is the server of the default data directory, for whoever may read its key.
+ */
+const connect = async ({ data }: { data?: string }): Promise<Access> => {
+  const local = async (directory: string): Promise<Access> => {
+    const { url, key } = (await import('./ask-server.ts')).serverOf(directory)
+    return { apiUrl: `${url}/api`, token: async () => key }
+  }
+  if (data !== undefined) return await local(data)
+  const { findAccess, notSignedIn } = await import('#client/src/session/access.ts')
+  const access = findAccess(process.env)
+  if (access !== undefined) return access
+  return await local(defaultDataDirectory).catch((error) => {
+    if (!(error instanceof Complaint)) throw error
+    throw notSignedIn(`For a server of this machine, give its --data DIR: ${error.message}.`)
+  })
 }
 
 const ownVersion = (): string =>
@@ -185,29 +190,13 @@ const createCommandLine = (): Command => {
     .addOption(dataOption())
     .action(async ({ data }) => (await import('./images.ts')).renewImages(data))
 
-  program
-    .command('login')
-    .description('sign in to a server, by a code that you enter in any browser')
-    .addOption(new Option('--url <url>', 'the server').default('http://127.0.0.1:4600'))
-    .addOption(namedData('the server that runs in this data directory').conflicts('url'))
-    .action(async ({ url, data }) => {
-      const server = data === undefined ? url : (await import('./ask-server.ts')).serverOf(data).url
-      await (await import('./login.ts')).login({ url: server, file: await ownSession(), say })
-    })
-
-  program
-    .command('logout')
-    .description('end the session of alcove login')
-    .action(async () => (await import('./login.ts')).logout({ file: await ownSession(), say }))
-
-  program
-    .command('sandboxes')
-    .description('list your sandboxes, once you are signed in')
-    .option('--organization <id>', 'in this organization; default: your personal one')
-    .addOption(namedData('those of the first admin of the server in this data directory, without signing in'))
-    .action(async ({ organization, data }) =>
-      (await import('./sandboxes.ts')).sandboxes({ file: await ownSession(), data, organization, say }),
-    )
+  addCommands(program, {
+    connect,
+    options: () => [namedData('the server that runs in this data directory, with its admin key')],
+    serverUrl: async ({ data }: { data?: string }) =>
+      data === undefined ? undefined : (await import('./ask-server.ts')).serverOf(data).url,
+    env: process.env,
+  })
 
   program
     .command('doctor')
@@ -238,15 +227,17 @@ const createCommandLine = (): Command => {
 }
 
 /**
- * Runs the command and ends the process. A Complaint is printed as a sentence. Any other error is a bug of Alcove and
- * is printed with its stack trace.
+ * Runs the command and ends the process. A Complaint or a Failure is printed as a sentence. Any other error is a bug of
+ * Alcove and is printed with its stack trace.
  */
 export const runCommandLine = async (argv: readonly string[]): Promise<never> => {
   try {
     await createCommandLine().parseAsync(argv)
   } catch (error) {
-    console.error(error instanceof Complaint ? `alcove: ${error.message}` : error)
-    process.exit(1)
+    const code = showFailure(error)
+    if (code === undefined) console.error(error instanceof Complaint ? `alcove: ${error.message}` : error)
+    process.exitCode = code ?? 1
   }
+  await flushOutput()
   process.exit()
 }

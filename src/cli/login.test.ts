@@ -4,16 +4,18 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { Api } from '#client/src/api.ts'
+import { findSandboxes } from '#client/src/sandboxes/list.ts'
+import { findAccess } from '#client/src/session/access.ts'
+import { waitForLock } from '#client/src/session/lock.ts'
+import { login, logout } from '#client/src/session/login.ts'
+import { readSession, sessionFile, writeSession } from '#client/src/session/session.ts'
 import { setPassword } from '#src/control/issuer/passwords.ts'
-import { tryLock } from '#src/kit/lock.ts'
 import { formOf, openBrowser } from '#test/control/browser.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations, userId } from '#test/control/people.ts'
 import { insertMany } from '#test/control/population.ts'
 import { testSettings } from '#test/control/test-settings.ts'
-import { login, logout } from './login.ts'
-import { sandboxes } from './sandboxes.ts'
-import { readSession, sessionFile, writeSession } from './session.ts'
 
 /**
  * Returns a free port. The address of the issuer must be known before the issuer listens, so the issuer cannot choose
@@ -75,44 +77,45 @@ suite('alcove login', () => {
     await entered
     assert.equal(statSync(file).mode & 0o777, 0o600)
     await insertMany(app.database.sql, { organizationId: organizations.ours, count: 3 }, app.clock.now())
-    const list = async () => {
-      const lines: string[] = []
-      await sandboxes({ file, organization: organizations.ours, say: (line) => lines.push(line) })
-      return lines
+    const list = async (organization: string = organizations.ours) => {
+      const access = findAccess({ XDG_CONFIG_HOME: directory })
+      assert.ok(access)
+      const names = await findSandboxes(new Api(access, { organization }))
+      return names.map(({ name }) => name).join('\n')
     }
-    assert.match((await list()).join('\n'), /\tnotebook-/)
+    assert.match(await list(), /^notebook-/)
     const before = readSession(file)!
     writeSession(file, { ...before, accessToken: 'ended', endsAt: 0 })
-    assert.match((await list()).join('\n'), /\tnotebook-/)
+    assert.match(await list(), /^notebook-/)
     // In each round, several commands start with an expired token, and only one of them renews the session. The second
     // round shows that the session is valid after that.
     for (const _ of ['once', 'again']) {
       writeSession(file, { ...readSession(file)!, endsAt: 0 })
-      for (const lines of await Promise.all([list(), list(), list()])) assert.match(lines.join('\n'), /\tnotebook-/)
+      for (const names of await Promise.all([list(), list(), list()])) assert.match(names, /^notebook-/)
     }
     const renewed = readSession(file)!
     assert.notEqual(renewed.refreshToken, before.refreshToken)
-    await assert.rejects(sandboxes({ file, organization: organizations.theirs, say: () => {} }), /does not reach/)
+    await assert.rejects(list(organizations.theirs), /does not reach/)
 
     // Locks the session, as a command does while it renews the session. Logout must wait for that command. Otherwise
     // the command would write the session file again after logout has removed it.
-    const renewing = tryLock(`${file}.lock`)!
+    const renewing = await waitForLock(`${file}.busy`, 1000)
     const signedOut = logout({ file, say: () => {} })
     assert.ok(existsSync(file))
     renewing[Symbol.dispose]()
     await signedOut
     assert.ok(!existsSync(file))
-    await assert.rejects(sandboxes({ file, say: () => {} }), /not signed in/)
+    assert.equal(findAccess({ XDG_CONFIG_HOME: directory }), undefined)
     // Writes the session back that logout has removed. It cannot be renewed, because the issuer has revoked its token.
     writeSession(file, { ...renewed, endsAt: 0 })
-    await assert.rejects(sandboxes({ file, say: () => {} }), /could not be renewed/)
+    await assert.rejects(list(), /could not be renewed/)
   })
 
   test('a wrong address for `alcove login` and an unreadable session file are each reported in a sentence', async () => {
     await assert.rejects(login({ url: 'nonsense', file, say: () => {} }), /not a URL/)
     await assert.rejects(login({ url: 'http://127.0.0.1:1', file, say: () => {} }), /no Alcove server/)
     writeFileSync(file, '{')
-    await assert.rejects(sandboxes({ file, say: () => {} }), /cannot be read/)
+    assert.throws(() => findAccess({ XDG_CONFIG_HOME: directory }), /cannot be read/)
     assert.equal(readFileSync(file, 'utf8'), '{')
   })
 })

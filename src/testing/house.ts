@@ -23,7 +23,7 @@ export const specifiersOf = (file: string): string[] => {
 export const isTest = (file: string): boolean => /\.test\.ts$|\/testing\//.test(file)
 
 /** Every source file of our programs, without tests. */
-export const programs: readonly string[] = globSync('{bin,src}/**/*.ts', { cwd: root })
+export const programs: readonly string[] = globSync('{bin,src,client/src}/**/*.ts', { cwd: root })
   .filter((file) => !isTest(file))
   .sort()
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { resolve } from 'node:path'
 import { suite, test } from 'node:test'
-import { commandFor, loginCommand } from './command-for.ts'
+import { commandFor } from './command-for.ts'
 
 suite('a command in a message', () => {
   const launcher = resolve(import.meta.dirname, '../../alcove')
@@ -13,9 +13,5 @@ suite('a command in a message', () => {
 
   test('`commandFor` quotes a directory with spaces and quotes as one shell word', () => {
     assert.equal(commandFor('key', "/srv/Ann's disk"), `${launcher} key --data '/srv/Ann'\\''s disk'`)
-  })
-
-  test('`loginCommand` contains the URL of the server, because the default is another server', () => {
-    assert.equal(loginCommand('https://sandboxes.example/api'), `${launcher} login --url https://sandboxes.example/api`)
   })
 })

@@ -9,6 +9,3 @@ const quoted = (text: string): string => (/^[\w.:/-]+$/.test(text) ? text : `'${
 /** Returns a command about the server of a data directory, such as `/opt/alcove/alcove key --data /x`. */
 export const commandFor = (command: string, directory: string): string =>
   `${quoted(launcher)} ${command} --data ${quoted(resolve(directory))}`
-
-/** Returns the command that signs in to a server. */
-export const loginCommand = (url: string): string => `${quoted(launcher)} login --url ${quoted(url)}`

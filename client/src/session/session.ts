@@ -3,11 +3,11 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { allowInsecureRequests, type Configuration, discovery, None, refreshTokenGrant } from 'openid-client'
-import { type Lock, waitForLock } from '#src/kit/lock.ts'
-import { loginCommand } from '#src/up/command-for.ts'
-import { Complaint } from '#src/up/complaint.ts'
+import { cleanLine } from '../clean.ts'
+import { exitCodes, Failure } from '../failure.ts'
+import { waitForLock } from './lock.ts'
 
-type Session = {
+export type Session = {
   /** Base URL of the API, ending in `/api`. */
   apiUrl: string
   issuer: string
@@ -39,7 +39,7 @@ export const readSession = (file: string): Session | undefined => {
     return JSON.parse(readFileSync(file, 'utf8')) as Session
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new Complaint(`${file} cannot be read. Sign in again with "alcove login"`)
+    throw new Failure(`${file} cannot be read. Sign in again with "alcove login".`, exitCodes.notAllowed)
   }
 }
 
@@ -72,9 +72,9 @@ const lockMilliseconds = 60_000
  * Locks the session, so that only one command at a time uses its refresh token. A refresh token that is used twice ends
  * the session.
  */
-const sessionLock = (file: string): Promise<Lock> =>
-  waitForLock(`${file}.lock`, { timeoutMs: lockMilliseconds }).catch((error: Error) => {
-    throw new Complaint(`your session cannot be locked (${error.message})`)
+const sessionLock = (file: string): Promise<Disposable> =>
+  waitForLock(`${file}.busy`, lockMilliseconds).catch((error: Error) => {
+    throw new Failure(`Your session cannot be locked (${error.message}).`, exitCodes.localFile)
   })
 
 const isFresh = ({ endsAt }: Session): boolean => Date.now() < endsAt - earlyMilliseconds
@@ -82,9 +82,7 @@ const isFresh = ({ endsAt }: Session): boolean => Date.now() < endsAt - earlyMil
 const knownSession = (file: string): Session => {
   const session = readSession(file)
   if (session === undefined)
-    throw new Complaint(
-      'you are not signed in. Sign in with "alcove login --url URL"; for a server of this machine give its --data DIR',
-    )
+    throw new Failure('You are not signed in. Sign in with "alcove login --url URL".', exitCodes.notAllowed)
   return session
 }
 
@@ -110,11 +108,13 @@ export const freshSession = async (file: string): Promise<Session> => {
   return await renewed(file, knownSession(file))
 }
 
+const signInAgain = ({ apiUrl }: Session) => `Sign in again: alcove login --url ${cleanLine(apiUrl)}`
+
 const renewed = async (file: string, session: Session): Promise<Session> => {
   // While this command waited for the lock, another command has renewed the session.
   if (isFresh(session)) return session
   if (session.refreshToken === undefined)
-    throw new Complaint(`your session has ended. Sign in again: ${loginCommand(session.apiUrl)}`)
+    throw new Failure(`Your session has ended. ${signInAgain(session)}`, exitCodes.notAllowed)
   try {
     const tokens = await refreshTokenGrant(await discover(session.issuer, session.clientId), session.refreshToken)
     const fresh = asSession(session, tokens)
@@ -122,8 +122,7 @@ const renewed = async (file: string, session: Session): Promise<Session> => {
     writeSession(file, fresh)
     return fresh
   } catch (error) {
-    throw new Complaint(
-      `your session could not be renewed (${(error as Error).message}). Sign in again: ${loginCommand(session.apiUrl)}`,
-    )
+    const reason = cleanLine((error as Error).message)
+    throw new Failure(`Your session could not be renewed (${reason}). ${signInAgain(session)}`, exitCodes.notAllowed)
   }
 }

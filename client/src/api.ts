@@ -1,0 +1,68 @@
+// The API of a server, as the commands use it.
+import { type CallOptions, callServer, openCall } from './call.ts'
+import type { Access } from './session/access.ts'
+
+export type Query = Record<string, string | undefined>
+
+type Options = { query?: Query | undefined; body?: object | undefined; patience?: number }
+
+/** Returns a path whose names cannot change its meaning. */
+export const path = (strings: TemplateStringsArray, ...names: string[]): string =>
+  String.raw({ raw: strings }, ...names.map(segment))
+
+// `.` and `..` would be taken for steps in the path. No sandbox, snapshot or key can be found by such a name.
+const segment = (name: string): string => (/^\.{1,2}$/.test(name) ? `%00${name}` : encodeURIComponent(name))
+
+export class Api {
+  readonly #access: Access
+  readonly #organization: string | undefined
+  readonly #signal: AbortSignal | undefined
+
+  constructor(access: Access, parts: { organization?: string | undefined; signal?: AbortSignal | undefined } = {}) {
+    this.#access = access
+    this.#organization = parts.organization
+    this.#signal = parts.signal
+  }
+
+  /** Returns the same API for calls that go on although the user has interrupted the program. */
+  uninterrupted(): Api {
+    return new Api(this.#access, { organization: this.#organization })
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#signal
+  }
+
+  async headers(): Promise<Record<string, string>> {
+    return {
+      authorization: `Bearer ${await this.#access.token()}`,
+      ...(this.#organization === undefined ? {} : { 'x-daytona-organization-id': this.#organization }),
+    }
+  }
+
+  async #options(method: string, { body, patience }: Options): Promise<CallOptions> {
+    const type = body === undefined ? {} : { 'content-type': 'application/json' }
+    return {
+      method,
+      headers: { ...(await this.headers()), ...type },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(patience === undefined ? {} : { patience }),
+      signal: this.#signal,
+    }
+  }
+
+  #url(where: string, query: Query = {}): string {
+    const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined)
+    const text = new URLSearchParams(given).toString()
+    return `${this.#access.apiUrl}${where}${text === '' ? '' : `?${text}`}`
+  }
+
+  async ask<Answer>(method: string, where: string, options: Options = {}): Promise<Answer> {
+    return await callServer<Answer>(this.#url(where, options.query), await this.#options(method, options))
+  }
+
+  /** Opens an answer that may take long to arrive, such as a log that is followed. */
+  async open(where: string, options: Options = {}): Promise<Response> {
+    return await openCall(this.#url(where, options.query), await this.#options('GET', options))
+  }
+}

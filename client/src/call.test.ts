@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, suite, test } from 'node:test'
+import { callServer } from './call.ts'
+import { exitCodes, Failure } from './failure.ts'
+import { Interrupted } from './interruption.ts'
+
+suite('a call of the command line to a server', () => {
+  let next = { status: 200, body: '' }
+  const server = createServer((_request, response) =>
+    response.writeHead(next.status, { 'x-request-id': 'r1' }).end(next.body),
+  ).listen(0, '127.0.0.1')
+  after(() => server.close())
+  const urlOf = async () => {
+    if (!server.listening) await once(server, 'listening')
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+  const call = async (status: number, body: string) => {
+    next = { status, body }
+    return await callServer<unknown>(`${await urlOf()}/api/x`, {})
+  }
+  const failure = (sentence: RegExp, exitCode: number) => (error: unknown) =>
+    error instanceof Failure && sentence.test(error.message) && error.exitCode === exitCode
+
+  test('`callServer` returns the answer of the server, or an empty object if the answer is empty', async () => {
+    assert.deepEqual(await call(200, '[1]'), [1])
+    assert.deepEqual(await call(204, ''), {})
+  })
+
+  test('`callServer` throws the message of a refusal with the id of the request, or else the status', async () => {
+    await assert.rejects(call(409, '{"message":"There is one."}'), failure(/^There is one\. \(request r1\)$/, 65))
+    await assert.rejects(call(502, '<html>Bad Gateway</html>'), failure(/ answered 502\. \(request r1\)$/, 70))
+    await assert.rejects(call(200, '<html>Welcome</html>'), failure(/ is no Alcove server\.$/, 70))
+  })
+
+  test('each kind of refusal has its own exit code', async () => {
+    const codes = { 400: 65, 401: 77, 403: 77, 404: 66, 408: 75, 422: 65, 429: 75, 500: 70, 503: 75 }
+    for (const [status, code] of Object.entries(codes)) {
+      await assert.rejects(call(Number(status), '{"message":"No."}'), failure(/^No\. /, code), status)
+    }
+  })
+
+  test('a refusal is shown without characters that a terminal would interpret', async () => {
+    await assert.rejects(call(400, JSON.stringify({ message: 'a\u001b[2Jb' })), failure(/^a\\u\{1b\}\[2Jb /, 65))
+  })
+
+  test('a server that cannot be reached is reported in one sentence, without a stack trace', async () => {
+    const away = failure(/^The server at http:\/\/127\.0\.0\.1:9 does not answer: /, exitCodes.unreachable)
+    await assert.rejects(callServer('http://127.0.0.1:9/api/x'), away)
+  })
+
+  test('an interrupted call ends with the interruption and not with a failure', async () => {
+    const interrupted = new AbortController()
+    interrupted.abort(new Interrupted(130))
+    await assert.rejects(callServer(`${await urlOf()}/api/x`, { signal: interrupted.signal }), Interrupted)
+  })
+})

@@ -1,0 +1,95 @@
+// Calls the API of a server. If a call fails, the error is a sentence for the user.
+import { cleanLines } from './clean.ts'
+import { exitCodeOf, exitCodes, Failure } from './failure.ts'
+import { Interrupted } from './interruption.ts'
+
+const patienceMs = 30_000
+/** Maximum size of an answer. The largest, a page of 200 sandboxes, is far smaller. */
+const mostAnswerBytes = 64 * 1024 * 1024
+
+const sentenceOf = (answer: unknown): string | undefined => {
+  const message = (answer as { message?: unknown } | null)?.message
+  return typeof message === 'string' ? message : undefined
+}
+
+/** Parses the text of an answer. Returns `{}` for an empty answer, and undefined for an answer that is not JSON. */
+const readAnswer = (text: string): unknown => {
+  try {
+    return text === '' ? {} : JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the error for a refusal: the server's sentence, and the id by which the operator finds the request. */
+export const refusalOf = (
+  origin: string,
+  { status, text, requestId }: { status: number; text: string; requestId: string | undefined },
+): Failure => {
+  const sentence = sentenceOf(readAnswer(text)) ?? `The server at ${origin} answered ${status}.`
+  const told = requestId === undefined ? '' : ` (request ${requestId})`
+  return new Failure(cleanLines(`${sentence}${told}`), exitCodeOf(status), { status })
+}
+
+const readWhole = async (reply: Response): Promise<string> => {
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for await (const piece of (reply.body ?? []) as AsyncIterable<Uint8Array>) {
+    size += piece.length
+    if (size > mostAnswerBytes) throw new Error('its answer is too long')
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString()
+}
+
+const reasonOf = (error: Error): string => {
+  const cause = error.cause as { message?: string; code?: string } | undefined
+  return cleanLines(cause?.message || cause?.code || error.message)
+}
+
+/** Returns the error for a server that cannot be reached. An interruption by the user stays what it is. */
+export const unreachable = (origin: string, error: Error): Error => {
+  if (error instanceof Interrupted) return error
+  if (error.name === 'TimeoutError') return new Failure(`The server at ${origin} took too long.`, exitCodes.tryAgain)
+  const sentence = `The server at ${origin} does not answer: ${reasonOf(error)}`
+  return new Failure(sentence, exitCodes.unreachable, { cause: error })
+}
+
+export type CallOptions = {
+  method?: string
+  headers?: Record<string, string>
+  body?: string
+  /** The user's interruption. */
+  signal?: AbortSignal | undefined
+  /** How long the call may take, in ms. Default: 30 s. */
+  patience?: number
+}
+
+/** Calls a server and returns its answer unread. Throws a Failure if the server cannot be reached, or if it refuses. */
+export const openCall = async (url: string, { signal, patience, ...init }: CallOptions = {}): Promise<Response> => {
+  const { origin } = new URL(url)
+  const late = AbortSignal.timeout(patience ?? patienceMs)
+  const until = signal === undefined ? late : AbortSignal.any([signal, late])
+  let reply: Response
+  let text: string
+  try {
+    reply = await fetch(url, { ...init, signal: until })
+    if (reply.ok) return reply
+    text = await readWhole(reply)
+  } catch (error) {
+    throw unreachable(origin, error as Error)
+  }
+  throw refusalOf(origin, { status: reply.status, text, requestId: reply.headers.get('x-request-id') ?? undefined })
+}
+
+/** Calls a server and returns its parsed answer. Throws a Failure as `openCall` does, or if the answer is not JSON. */
+export const callServer = async <Answer>(url: string, options: CallOptions = {}): Promise<Answer> => {
+  const { origin } = new URL(url)
+  const reply = await openCall(url, options)
+  const text = await readWhole(reply).catch((error: Error) => {
+    throw unreachable(origin, error)
+  })
+  const answer = readAnswer(text)
+  if (answer === undefined) throw new Failure(`What answers at ${origin} is no Alcove server.`, exitCodes.serverError)
+  return answer as Answer
+}

@@ -1,0 +1,28 @@
+// Makes text of servers and sandboxes safe for a terminal. A name or an error could otherwise contain sequences that
+// change what the user sees, or that make the terminal act.
+
+/**
+ * Matches characters that a terminal interprets or that change the order of the text: control and format characters,
+ * separators of lines, and halves of surrogate pairs.
+ */
+const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+const escaped = (character: string): string => `\\u{${character.codePointAt(0)?.toString(16)}}`
+
+/** Returns the text in one line. Unsafe characters are shown as escapes such as `\u{1b}`. */
+export const cleanLine = (text: string): string => text.replace(unsafe, escaped)
+
+/** Returns the text with its line breaks and tabs. All other unsafe characters are shown as escapes. */
+export const cleanLines = (text: string): string =>
+  text.replaceAll('\r\n', '\n').replace(unsafe, (found) => (found === '\n' || found === '\t' ? found : escaped(found)))
+
+/** Matches what JSON.stringify leaves unescaped although a terminal may interpret it. */
+const unsafeInJson = /[\u007f-\u009f]|[\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/** Returns the value as JSON that is safe for a terminal. Unsafe characters are escaped by the rules of JSON. */
+export const asJson = (value: unknown): string =>
+  JSON.stringify(value, null, 2).replace(unsafeInJson, (found) =>
+    Array.from({ length: found.length }, (_, at) => `\\u${found.charCodeAt(at).toString(16).padStart(4, '0')}`).join(
+      '',
+    ),
+  )

@@ -1,0 +1,82 @@
+// Opens a WebSocket to the toolbox of a sandbox, and notices when it is lost.
+import { WebSocket } from 'ws'
+import { refusalOf, unreachable } from '../call.ts'
+
+const openMs = 30_000
+const pingMs = 15_000
+const mostRefusalBytes = 64 * 1024
+/** Maximum size of a message. The server sends at most a few hundred KiB at a time. */
+const mostMessageBytes = 8 * 1024 * 1024
+
+const readRefusal = async (reply: AsyncIterable<Buffer>): Promise<string> => {
+  let text = ''
+  for await (const piece of reply) {
+    text += piece.toString()
+    if (text.length > mostRefusalBytes) break
+  }
+  return text
+}
+
+/** Opens a WebSocket. Throws a Failure with the server's sentence if it refuses. */
+export const openSocket = (
+  url: string,
+  {
+    headers,
+    protocol,
+    signal,
+  }: { headers: Record<string, string>; protocol?: string; signal?: AbortSignal | undefined },
+): Promise<WebSocket> =>
+  new Promise((resolve, reject) => {
+    const address = url.replace(/^http/, 'ws')
+    const { origin } = new URL(url)
+    const socket = new WebSocket(address, protocol === undefined ? [] : [protocol], {
+      headers,
+      handshakeTimeout: openMs,
+      maxPayload: mostMessageBytes,
+      perMessageDeflate: false,
+    })
+    const onAbort = () => socket.terminate()
+    const settle = () => signal?.removeEventListener('abort', onAbort)
+    signal?.addEventListener('abort', onAbort, { once: true })
+    if (signal?.aborted) onAbort()
+    socket.once('open', () => {
+      settle()
+      socket.off('error', onError)
+      resolve(socket)
+    })
+    const onError = (error: Error) => {
+      settle()
+      reject(signal?.aborted ? signal.reason : unreachable(origin, error))
+    }
+    socket.once('error', onError)
+    // An error after a refusal, or after the end, says nothing more.
+    socket.on('error', () => {})
+    socket.once('unexpected-response', (_request, reply) => {
+      settle()
+      readRefusal(reply)
+        .then((text) => {
+          const requestId = [reply.headers['x-request-id']].flat()[0]
+          reject(refusalOf(origin, { status: reply.statusCode ?? 0, text, requestId }))
+        }, reject)
+        .finally(() => socket.terminate())
+    })
+  })
+
+/**
+ * Asks the server for a sign of life at intervals, and ends the connection if none comes. While this side does not read,
+ * it hears no answer, and waits.
+ */
+export const keepAlive = (socket: WebSocket): void => {
+  let isAlive = true
+  const hear = () => {
+    isAlive = true
+  }
+  socket.on('pong', hear).on('message', hear)
+  const timer = setInterval(() => {
+    if (socket.isPaused) return hear()
+    if (!isAlive) return socket.terminate()
+    isAlive = false
+    socket.ping()
+  }, pingMs)
+  socket.once('close', () => clearInterval(timer))
+}

@@ -1,0 +1,170 @@
+// A command in a sandbox: its input and its two outputs are streams of this machine.
+//
+// The wire is that of the SSH gateway, `{toolbox}/ssh/command`: the first message starts the command, binary messages
+// carry bytes, and those from the sandbox begin with the number of their stream. The client may send `windowBytes` of
+// input; each `credit` of the server allows more.
+import { constants } from 'node:os'
+import type { Readable } from 'node:stream'
+import type { WebSocket } from 'ws'
+import type { Api } from '../api.ts'
+import { cleanLines } from '../clean.ts'
+import { exitCodes, Failure } from '../failure.ts'
+import { write } from '../print/print.ts'
+import { type Sandbox, toolboxOf } from '../sandboxes/sandbox.ts'
+import { keepAlive, openSocket } from './open-socket.ts'
+import { makeToken } from './ssh-token.ts'
+
+const windowBytes = 256 * 1024
+const pieceBytes = 64 * 1024
+
+export type CommandParts = {
+  argv: readonly string[]
+  env?: Record<string, string>
+  /** Undefined: the command has an empty input. */
+  input?: Readable | undefined
+  stdout: NodeJS.WritableStream
+  stderr: NodeJS.WritableStream
+  /** Called once the command runs, with the function that sends it a signal, such as `INT`. */
+  onStart?: (signal: (name: string) => void) => void
+}
+
+type Told =
+  | { type: 'started' }
+  | { type: 'credit'; bytes: number }
+  | { type: 'exit'; code: number; signal?: string }
+  | { type: 'failed'; message: string }
+
+/** Returns a word that a POSIX shell reads as exactly this text. */
+export const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
+
+const parsed = (data: Buffer): Told | undefined => {
+  try {
+    return JSON.parse(data.toString()) as Told
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the exit code as a shell would: 128 and the number of the signal for a command that a signal has ended. */
+const codeOf = ({ code, signal }: { code: number; signal?: string }): number => {
+  const number = signal === undefined ? undefined : (constants.signals as Record<string, number>)[`SIG${signal}`]
+  return number === undefined ? code : 128 + number
+}
+
+class Conversation {
+  readonly #socket: WebSocket
+  readonly #parts: CommandParts
+  readonly #outputs: NodeJS.WritableStream[]
+  #window = windowBytes
+  #onCredit: () => void = () => {}
+  #isOver = false
+  #writing: Promise<void> = Promise.resolve()
+  #waiting = 0
+
+  constructor(socket: WebSocket, parts: CommandParts) {
+    this.#socket = socket
+    this.#parts = parts
+    this.#outputs = [parts.stdout, parts.stderr]
+  }
+
+  #tell(message: object): void {
+    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(message))
+  }
+
+  /** Writes output in its order. The server is not read while the reader of the output is slow. */
+  #show(data: Buffer): void {
+    const stream = this.#outputs[(data[0] ?? 0) - 1]
+    if (stream === undefined) return
+    this.#waiting += 1
+    this.#socket.pause()
+    this.#writing = this.#writing
+      .then(() => write(stream, data.subarray(1)))
+      .finally(() => {
+        this.#waiting -= 1
+        if (this.#waiting === 0) this.#socket.resume()
+      })
+  }
+
+  async #sendInput(): Promise<void> {
+    for await (const chunk of this.#parts.input ?? []) {
+      const data = chunk as Buffer
+      for (let at = 0; at < data.length && !this.#isOver; ) {
+        if (this.#window === 0) {
+          await new Promise<void>((resolve) => {
+            this.#onCredit = resolve
+          })
+          continue
+        }
+        const piece = data.subarray(at, at + Math.min(this.#window, pieceBytes))
+        this.#window -= piece.length
+        at += piece.length
+        this.#socket.send(piece)
+      }
+      if (this.#isOver) return
+    }
+    this.#tell({ type: 'eof' })
+  }
+
+  /** Starts the command, and returns its exit code after all its output was written. */
+  async run(): Promise<number> {
+    const { argv, env, onStart, input } = this.#parts
+    keepAlive(this.#socket)
+    const ended = new Promise<number>((resolve, reject) => {
+      const lost = () =>
+        new Failure('The connection to the sandbox was lost. The command was hung up.', exitCodes.unreachable)
+      this.#socket.on('message', (data: Buffer, isBinary) => {
+        if (isBinary) return this.#show(data)
+        const told = parsed(data)
+        if (told?.type === 'started') {
+          this.#sendInput().catch(reject)
+          onStart?.((signal) => this.#tell({ type: 'signal', signal }))
+        } else if (told?.type === 'credit') {
+          this.#window += told.bytes
+          this.#onCredit()
+        } else if (told?.type === 'exit') resolve(codeOf(told))
+        else if (told?.type === 'failed') reject(new Failure(cleanLines(told.message), exitCodes.refused))
+      })
+      this.#socket.once('close', () => reject(lost()))
+    })
+    this.#tell({
+      type: 'start',
+      run: { kind: 'exec', command: argv.map(quoted).join(' ') },
+      env: env ?? {},
+    })
+    try {
+      const code = await ended
+      await this.#writing
+      return code
+    } finally {
+      this.#isOver = true
+      this.#onCredit()
+      input?.destroy()
+      this.#socket.terminate()
+    }
+  }
+}
+
+/** Runs a command in a sandbox, and returns its exit code. An interruption ends the connection, which hangs up the command. */
+export const runCommand = async (
+  api: Api,
+  sandbox: Sandbox,
+  parts: CommandParts & { signal?: AbortSignal | undefined },
+): Promise<number> => {
+  const { signal } = parts
+  const { token, revoke } = await makeToken(api, sandbox)
+  try {
+    const headers = { authorization: `Bearer ${token}` }
+    const socket = await openSocket(`${toolboxOf(sandbox)}/ssh/command`, { headers, signal })
+    const onAbort = () => socket.terminate()
+    signal?.addEventListener('abort', onAbort, { once: true })
+    try {
+      return await new Conversation(socket, parts).run()
+    } catch (error) {
+      throw signal?.aborted ? signal.reason : error
+    } finally {
+      signal?.removeEventListener('abort', onAbort)
+    }
+  } finally {
+    await revoke()
+  }
+}

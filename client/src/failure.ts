@@ -1,0 +1,45 @@
+// Errors for the user: a sentence, and the exit code of the program.
+
+/** Exit codes of this program, besides those of commands in a sandbox. They follow sysexits.h. client/README.md lists them. */
+export const exitCodes = {
+  /** The command line is wrong. */
+  usage: 64,
+  /** The server refused the request: it is invalid, or not possible now. */
+  refused: 65,
+  notFound: 66,
+  /** The server or the sandbox cannot be reached, or the connection was lost. */
+  unreachable: 69,
+  serverError: 70,
+  /** A file of this machine could not be read or written. */
+  localFile: 74,
+  /** Something took too long, or the server has too much to do. */
+  tryAgain: 75,
+  /** The user is not signed in, or may not do that. */
+  notAllowed: 77,
+} as const
+
+/** An error that is shown as its sentence, without a stack trace. */
+export class Failure extends Error {
+  readonly exitCode: number
+  /** HTTP status with which a server has refused. Undefined if no server has refused. */
+  readonly status: number | undefined
+
+  constructor(sentence: string, exitCode: number, options?: ErrorOptions & { status?: number }) {
+    super(sentence, options)
+    this.exitCode = exitCode
+    this.status = options?.status
+  }
+}
+
+const ofStatus: Record<number, number> = {
+  401: exitCodes.notAllowed,
+  403: exitCodes.notAllowed,
+  404: exitCodes.notFound,
+  408: exitCodes.tryAgain,
+  429: exitCodes.tryAgain,
+  503: exitCodes.tryAgain,
+}
+
+/** Returns the exit code for a refusal with this HTTP status. */
+export const exitCodeOf = (status: number): number =>
+  ofStatus[status] ?? (status >= 500 ? exitCodes.serverError : exitCodes.refused)

@@ -1,0 +1,67 @@
+// Ctrl-C and other signals that ask this program to end. What was begun, such as the sandbox of `alcove run`, can then
+// still be undone.
+import { constants } from 'node:os'
+
+/** Thrown where work stops because the user has interrupted the program. */
+export class Interrupted extends Error {
+  readonly exitCode: number
+
+  constructor(exitCode: number) {
+    super('interrupted')
+    this.exitCode = exitCode
+  }
+}
+
+const heard = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+/** `SIGPIPE` means that nobody reads the output any more. Node reports this as an error of the stream. */
+type Heard = (typeof heard)[number] | 'SIGPIPE'
+
+/** How often the program may be interrupted before it ends at once, whatever it still has to undo. */
+const patience = 3
+
+/** Listens for signals. The first one aborts `signal`; the third one ends the program. */
+export class Interruption implements Disposable {
+  readonly #abort = new AbortController()
+  readonly #listeners = new Map<Heard, () => void>()
+  #count = 0
+  #exitCode: number | undefined
+  /** Called with each signal, after `signal` was aborted. */
+  onSignal: (name: Heard) => void = () => {}
+
+  constructor() {
+    for (const name of heard) {
+      const listener = () => this.#hear(name)
+      this.#listeners.set(name, listener)
+      process.on(name, listener)
+    }
+    process.stdout.on('error', this.#onOutputError)
+    process.stderr.on('error', this.#onOutputError)
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  /** Exit code of an interrupted program: 130 after Ctrl-C. Undefined if it was not interrupted. */
+  get exitCode(): number | undefined {
+    return this.#exitCode
+  }
+
+  #hear(name: Heard): void {
+    if (name === 'SIGPIPE' && this.#exitCode !== undefined) return
+    this.#count += 1
+    this.#exitCode ??= 128 + constants.signals[name]
+    this.#abort.abort(new Interrupted(this.#exitCode))
+    if (this.#count >= patience) process.exit(this.#exitCode)
+    this.onSignal(name)
+  }
+
+  /** Nobody reads the output any more, as in `alcove sandbox list | head -1`. */
+  readonly #onOutputError = (): void => this.#hear('SIGPIPE');
+
+  [Symbol.dispose](): void {
+    for (const [name, listener] of this.#listeners) process.off(name, listener)
+    process.stdout.off('error', this.#onOutputError)
+    process.stderr.off('error', this.#onOutputError)
+  }
+}

@@ -1,0 +1,70 @@
+// Makes a sandbox from what the command line says.
+import { readFileSync } from 'node:fs'
+import type { Api } from '../api.ts'
+import { exitCodes, Failure } from '../failure.ts'
+import type { Activity } from '../print/progress.ts'
+import type { Sandbox } from './sandbox.ts'
+import { settle } from './settle.ts'
+
+export type CreateOptions = {
+  image?: string
+  snapshot?: string
+  name?: string
+  env?: string[]
+  label?: string[]
+  cpu?: number
+  memory?: number
+  disk?: number
+  autoStop?: number
+}
+
+/** How long a create may take, in ms: the server answers after 30 s at most, whatever the sandbox is doing. */
+const createMs = 120_000
+
+/** Reads `NAME=VALUE`. `NAME` alone means the variable of this process, where `from` has it. */
+export const readPairs = (pairs: readonly string[] = [], from: NodeJS.ProcessEnv = {}): Record<string, string> =>
+  Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf('=')
+      const [name, value] = at < 0 ? [pair, from[pair]] : [pair.slice(0, at), pair.slice(at + 1)]
+      if (name === '' || value === undefined)
+        throw new Failure(`"${pair}" is not of the form NAME=VALUE.`, exitCodes.usage)
+      return [name, value]
+    }),
+  )
+
+/** Returns the definition of an image by its name. */
+const definitionOf = (image: string): string => {
+  if (/[\s\p{Cc}]/u.test(image) || image === '') throw new Failure('This is no name of an image.', exitCodes.usage)
+  return `FROM ${image}\n`
+}
+
+export const readDockerfile = (file: string): string => {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Failure(`The file cannot be read: ${(error as Error).message}`, exitCodes.localFile)
+  }
+}
+
+export const bodyOf = (options: CreateOptions, variables: NodeJS.ProcessEnv): Record<string, unknown> => {
+  const { image, snapshot, name, env, label, cpu, memory, disk, autoStop } = options
+  return {
+    ...(image === undefined ? {} : { buildInfo: { dockerfileContent: definitionOf(image) } }),
+    ...(snapshot === undefined ? {} : { snapshot }),
+    ...(name === undefined ? {} : { name }),
+    ...(env === undefined ? {} : { env: readPairs(env, variables) }),
+    ...(label === undefined ? {} : { labels: readPairs(label) }),
+    ...(cpu === undefined ? {} : { cpu }),
+    ...(memory === undefined ? {} : { memory }),
+    ...(disk === undefined ? {} : { disk }),
+    ...(autoStop === undefined ? {} : { autoStopInterval: autoStop }),
+  }
+}
+
+/** Asks for a sandbox. The answer may come before it is started. */
+export const requestSandbox = (api: Api, body: Record<string, unknown>): Promise<Sandbox> =>
+  api.ask<Sandbox>('POST', '/sandbox', { body, patience: createMs })
+
+export const untilStarted = (api: Api, sandbox: Sandbox, activity?: Activity): Promise<Sandbox> =>
+  settle(api, sandbox, ['started'], activity)

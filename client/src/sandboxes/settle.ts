@@ -1,0 +1,46 @@
+// Waits until a sandbox is in the state that a command has asked for.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Api } from '../api.ts'
+import { cleanLine, cleanLines } from '../clean.ts'
+import { exitCodes, Failure } from '../failure.ts'
+import type { Activity } from '../print/progress.ts'
+import { getSandbox, type Sandbox } from './sandbox.ts'
+
+/** How long a sandbox may take, in ms. The longest is the first use of an image, which is downloaded and unpacked. */
+const longestMs = 60 * 60_000
+const [firstLookMs, mostLookMs] = [200, 2000]
+
+/** States in which a sandbox stays until somebody asks for something. */
+const resting = new Set(['started', 'stopped', 'paused', 'archived', 'error', 'build_failed', 'destroyed'])
+
+const failureOf = ({ name, state, errorReason }: Sandbox, wanted: readonly string[]): Failure => {
+  const reason = errorReason ? `: ${cleanLines(errorReason).trim()}` : '.'
+  if (state === 'error' || state === 'build_failed')
+    return new Failure(`The sandbox ${cleanLine(name)} has failed${reason}`, exitCodes.serverError)
+  const sentence = `The sandbox ${cleanLine(name)} is ${cleanLine(state)} and not ${wanted.join(' or ')}${reason}`
+  return new Failure(sentence, exitCodes.refused)
+}
+
+/**
+ * Asks for the sandbox until it is in one of the states. Throws a Failure with the reason if it failed, or if it is in a
+ * state from which it does not get there by itself.
+ */
+export const settle = async (
+  api: Api,
+  sandbox: Sandbox,
+  wanted: readonly string[],
+  activity?: Activity | undefined,
+): Promise<Sandbox> => {
+  const end = Date.now() + longestMs
+  let now = sandbox
+  for (let lookMs = firstLookMs; !wanted.includes(now.state); lookMs = Math.min(lookMs * 1.5, mostLookMs)) {
+    if (resting.has(now.state)) throw failureOf(now, wanted)
+    if (Date.now() > end) {
+      throw new Failure(`The sandbox ${cleanLine(now.name)} is still ${cleanLine(now.state)}.`, exitCodes.tryAgain)
+    }
+    activity?.say(cleanLine(now.state).replaceAll('_', ' '))
+    await delay(lookMs, undefined, api.signal ? { signal: api.signal } : {})
+    now = await getSandbox(api, sandbox.id)
+  }
+  return now
+}

@@ -1,0 +1,80 @@
+// A sandbox for one command, which is deleted whatever happens.
+import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Api, path } from '../api.ts'
+import { cleanLine } from '../clean.ts'
+import type { Work } from '../commands.ts'
+import { Failure } from '../failure.ts'
+import { note } from '../print/print.ts'
+import { Activity } from '../print/progress.ts'
+import { bodyOf, type CreateOptions, requestSandbox, untilStarted } from './create.ts'
+import type { Sandbox } from './sandbox.ts'
+
+const deletionMs = 15_000
+const againMs = 300
+
+const isGone = (error: unknown): boolean => error instanceof Failure && error.status === 404
+
+const remove = async (api: Api, idOrName: string): Promise<boolean> => {
+  try {
+    await api.ask('DELETE', path`/sandbox/${idOrName}`, { patience: deletionMs })
+    return true
+  } catch (error) {
+    if (isGone(error)) return false
+    note(`The sandbox ${cleanLine(idOrName)} could not be deleted: ${(error as Error).message}`)
+    return true
+  }
+}
+
+/**
+ * Makes a sandbox by a name that this program has chosen, so that it can be deleted although the answer was lost. The
+ * request is not given up when the user interrupts, because the server would go on with it: the sandbox is deleted as
+ * soon as there is one.
+ */
+const request = async (api: Api, body: { name: string }): Promise<Sandbox> => {
+  const { signal } = api
+  const lasting = api.uninterrupted()
+  let isOver = false
+  const asked = requestSandbox(lasting, body).finally(() => {
+    isOver = true
+  })
+  asked.catch(() => {})
+  const interrupted = new Promise<undefined>((resolve) => {
+    if (signal?.aborted) resolve(undefined)
+    signal?.addEventListener('abort', () => resolve(undefined), { once: true })
+  })
+  const made = await Promise.race([asked, interrupted])
+  if (made !== undefined) return made
+  while (!isOver && !(await remove(lasting, body.name))) await delay(againMs)
+  throw signal?.reason
+}
+
+/** Makes a sandbox, lets `use` work with it, and deletes it. With `keep`, it stays. */
+export const withSandbox = async <Answer>(
+  { api, env: variables }: Pick<Work, 'api' | 'env'>,
+  { keep, ...options }: CreateOptions & { keep?: boolean | undefined },
+  use: (sandbox: Sandbox) => Promise<Answer>,
+): Promise<Answer> => {
+  const name = options.name ?? `run-${randomBytes(6).toString('hex')}`
+  // If this program is killed, the server deletes the sandbox when it stops by itself for lack of use.
+  const body = { ...bodyOf(options, variables), name, ...(keep ? {} : { autoDeleteInterval: 0 }) }
+  let mayExist = true
+  try {
+    const activity = new Activity('creating')
+    let sandbox: Sandbox
+    try {
+      const requested = await request(api, body).catch((error) => {
+        // A refusal means that there is no such sandbox, or that another one has the name.
+        if (error instanceof Failure && (error.status ?? 500) < 500) mayExist = false
+        throw error
+      })
+      sandbox = await untilStarted(api, requested, activity)
+    } finally {
+      activity[Symbol.dispose]()
+    }
+    if (keep) note(`The sandbox is kept: ${cleanLine(sandbox.name)}`)
+    return await use(sandbox)
+  } finally {
+    if (!keep && mayExist) await remove(api.uninterrupted(), name)
+  }
+}

@@ -1,0 +1,60 @@
+// Finds out which server a command uses, and with which credential.
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { exitCodes, Failure } from '../failure.ts'
+import { apiUrlOf } from './api-url.ts'
+import { freshSession, readSession, sessionFile } from './session.ts'
+
+/** A server and the way to be let in. */
+export type Access = {
+  /** Base URL of the API, ending in `/api`. */
+  apiUrl: string
+  /** Returns a credential that is valid now. */
+  token: () => Promise<string>
+}
+
+export const defaultServer = 'http://127.0.0.1:4600'
+
+/** Returns the path of the file in which `alcove login` keeps the session. */
+export const ownSessionFile = (env: NodeJS.ProcessEnv): string => {
+  // The XDG Base Directory Specification says that a relative path must be ignored.
+  const configured = env['XDG_CONFIG_HOME']
+  return sessionFile(configured?.startsWith('/') ? configured : join(homedir(), '.config'))
+}
+
+const withKey = (url: string, key: string): Access => ({ apiUrl: apiUrlOf(url), token: async () => key })
+
+/**
+ * Returns the access that environment variables give. The variables of the SDKs are only used together, so that no key
+ * is sent to a server that it is not for.
+ */
+const accessByVariables = (env: NodeJS.ProcessEnv): Access | undefined => {
+  const key = env['ALCOVE_API_KEY']
+  if (key) return withKey(env['ALCOVE_API_URL'] || defaultServer, key)
+  const [sdkUrl, sdkKey] = [env['DAYTONA_API_URL'], env['DAYTONA_API_KEY']]
+  return sdkUrl && sdkKey && !env['ALCOVE_API_URL'] ? withKey(sdkUrl, sdkKey) : undefined
+}
+
+/** Returns the access token of the session, unless it is meanwhile one of another server. */
+const freshToken = async (file: string, apiUrl: string): Promise<string> => {
+  const session = await freshSession(file)
+  if (session.apiUrl === apiUrl) return session.accessToken
+  throw new Failure('You have signed in to another server meanwhile.', exitCodes.notAllowed)
+}
+
+const accessBySession = (env: NodeJS.ProcessEnv): Access | undefined => {
+  const file = ownSessionFile(env)
+  const session = readSession(file)
+  if (session === undefined) return undefined
+  const url = env['ALCOVE_API_URL']
+  if (url && apiUrlOf(url) !== session.apiUrl) return undefined
+  return { apiUrl: session.apiUrl, token: () => freshToken(file, session.apiUrl) }
+}
+
+/** Returns the access of the user: by variables, or by the session of `alcove login`. Undefined if there is none. */
+export const findAccess = (env: NodeJS.ProcessEnv): Access | undefined => accessByVariables(env) ?? accessBySession(env)
+
+export const notSignedIn = (more = ''): Failure => {
+  const sentence = 'You are not signed in. Set ALCOVE_API_URL and ALCOVE_API_KEY, or run "alcove login --url URL".'
+  return new Failure(`${sentence} ${more}`.trim(), exitCodes.notAllowed)
+}
