@@ -100,7 +100,7 @@ const KeysPage = () => {
           {deleting !== undefined && deleting.userId !== standing?.userId && (
             <> of {emails.get(deleting.userId) ?? 'a former member'}</>
           )}{' '}
-          are refused from now on. Keys that were made with this key stay until they end or are deleted.
+          are refused from now on. Keys that were made with this key end too.
         </p>
       </Confirm>
     </Page>
