@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { after, before, suite, test } from 'node:test'
-import ssh2, { type ClientChannel } from 'ssh2'
+import type ssh2 from 'ssh2'
+import type { ClientChannel } from 'ssh2'
+import { newPrivateKey } from '#src/kit/ssh-key.ts'
 import { startTestGateway, type TestGateway, toEnd, token } from './testing/gateway.ts'
 
 let gateway: TestGateway
@@ -149,7 +151,7 @@ suite('who may connect, and for how long', () => {
   })
 
   test('a valid SSH token is accepted with every sign-in method that the client offers', async () => {
-    const key = ssh2.utils.generateKeyPairSync('ed25519').private
+    const key = newPrivateKey()
     for (const config of [{ password: 'any' }, { privateKey: key }, { tryKeyboard: true }]) {
       using client = await gateway.connect(token, { authHandler: [authOf(config)], ...config } as never)
       assert.equal((await client.run('echo in')).out, 'in\n')

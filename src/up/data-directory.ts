@@ -187,7 +187,7 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
  * secret, because its file appears only when it is complete.
  */
 export const readSecret = (
-  data: DataDirectory,
+  data: Pick<DataDirectory, 'secrets'>,
   name: string,
   make: () => string,
 ): { value: string; isNew: boolean } => {

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import ssh2, { type Client, type ClientChannel, type ConnectConfig, type ExecOptions } from 'ssh2'
 import { silentLog } from '#src/kit/log.ts'
+import { newPrivateKey } from '#src/kit/ssh-key.ts'
 import { startToolbox, type Toolbox } from '#src/toolbox/testing/toolbox.ts'
 import { type SshGatewayBounds, startSshGateway } from '../main.ts'
 
@@ -86,7 +87,7 @@ export const startTestGateway = async (bounds: SshGatewayBounds = {}): Promise<T
       controlUrl: new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`),
       gateUrl: new URL(box.url('/')),
       key: 'the-gateway-key',
-      hostKey: ssh2.utils.generateKeyPairSync('ed25519').private,
+      hostKey: newPrivateKey(),
     },
     silentLog(),
     bounds,

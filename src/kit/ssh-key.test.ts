@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { newPrivateKey, parsePrivateKey } from './ssh-key.ts'
+
+/** A key that ssh2 has made, and cannot read: its public key began with a zero byte, which is missing. */
+const unreadable = `-----BEGIN OPENSSH PRIVATE KEY-----
+b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMgAAAAtz
+c2gtZWQyNTUxOQAAAB/7iKNONPzQPEvNjejzTlWzn209NZw0OEGL6e25BnQ0AAAA
+iCboCxkm6AsZAAAAC3NzaC1lZDI1NTE5AAAAH/uIo040/NA8S82N6PNOVbOfbT01
+nDQ4QYvp7bkGdDQAAAA/z9gmVNsLGRE0La3vs+ew+NqdE+7uK90KNxGT11bZlUL7
+iKNONPzQPEvNjejzTlWzn209NZw0OEGL6e25BnQ0AAAAAAECAwQFBgc=
+-----END OPENSSH PRIVATE KEY-----
+`
+
+suite('a new key for SSH', () => {
+  test('a new key that cannot be read is dropped, and another one is made', () => {
+    assert.ok(parsePrivateKey(unreadable) instanceof Error)
+    const made = [unreadable, unreadable, newPrivateKey()]
+    const expected = made.at(-1)
+    assert.equal(
+      newPrivateKey(() => made.shift() ?? assert.fail()),
+      expected,
+    )
+  })
+})

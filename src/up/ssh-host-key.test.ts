@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { readSshHostKey } from './ssh-host-key.ts'
+
+suite('the host key of the SSH gateway', () => {
+  test('a key that cannot be read is an error that names the file and says what to do', () => {
+    const secrets = mkdtempSync(join(tmpdir(), 'alcove-host-key-'))
+    try {
+      writeFileSync(join(secrets, 'ssh-host.key'), 'no key')
+      assert.throws(() => readSshHostKey({ secrets }), /ssh-host\.key is no private key .*remove the file/)
+    } finally {
+      rmSync(secrets, { recursive: true, force: true })
+    }
+  })
+
+  test('the key is made once; later calls return the same key', () => {
+    const secrets = mkdtempSync(join(tmpdir(), 'alcove-host-key-'))
+    try {
+      const first = readSshHostKey({ secrets })
+      assert.match(first.publicKey, /^ssh-ed25519 \S{68}$/)
+      assert.deepEqual(readSshHostKey({ secrets }), first)
+    } finally {
+      rmSync(secrets, { recursive: true, force: true })
+    }
+  })
+})
