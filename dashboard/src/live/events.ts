@@ -72,6 +72,8 @@ export const follow = (
   })
   socket.on('sandbox.created', gather)
   socket.on('sandbox.state.updated', ({ sandbox }: SandboxChange) => gather(sandbox))
+  // A mishap changes no state, but the timeline of its sandbox.
+  socket.on('sandbox.mishap', ({ sandbox }: Pick<SandboxChange, 'sandbox'>) => gather(sandbox))
   return () => {
     clearTimeout(timer)
     clearTimeout(retry)

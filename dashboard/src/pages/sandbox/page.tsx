@@ -3,8 +3,11 @@ import { Suspense, useEffect } from 'react'
 import type { Sandbox } from '../../api/client.ts'
 import { ApiProblem } from '../../api/problem.ts'
 import { CopyText } from '../../ui/copy.tsx'
-import { Empty, Page, WhenLoaded } from '../../ui/page.tsx'
+import { Page, WhenLoaded } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
+import { Condition } from './condition.tsx'
+import { Gone } from './gone.tsx'
+import { HeadActions } from './head-actions.tsx'
 import { tabs } from './tabs.ts'
 import { useSandbox } from './use-sandbox.ts'
 import './sandbox.css'
@@ -32,11 +35,15 @@ const Loaded = ({ sandbox, tab }: { sandbox: Sandbox; tab: string | undefined })
       title={sandbox.name}
       description={
         <span className="row">
-          <StateBadge state={sandbox.state} />
+          <span role="status">
+            <StateBadge state={sandbox.state} />
+          </span>
           <CopyText text={sandbox.id} />
         </span>
       }
+      actions={<HeadActions sandbox={sandbox} />}
     >
+      <Condition sandbox={sandbox} />
       <TabBar sandboxId={sandbox.id} open={name} />
       <Suspense fallback={<div className="waiting">Loading…</div>}>
         <Content sandbox={sandbox} />
@@ -50,28 +57,25 @@ const SandboxPage = () => {
   const { sandboxId, tab } = useParams({ strict: false }) as { sandboxId: string; tab?: string }
   const query = useSandbox(sandboxId)
   const navigate = useNavigate()
-  const id = query.data?.id
+  const { data: sandbox, error } = query
+  const id = sandbox?.id
   useEffect(() => {
     if (id === undefined || id === sandboxId) return
     void navigate({
       to: '/sandboxes/$sandboxId/$tab',
-      params: { sandboxId: id, tab: tab ?? 'overview' },
+      params: { sandboxId: id, tab: tab ?? tabs[0].name },
       replace: true,
     })
   }, [id, sandboxId, tab, navigate])
-  if (query.error instanceof ApiProblem && query.error.status === 404)
-    return (
-      <Page title="Sandbox">
-        <Empty title="There is no such sandbox" />
-      </Page>
-    )
-  if (query.data === undefined)
+  if (error instanceof ApiProblem && error.status === 404)
+    return <Gone sandboxId={id ?? sandboxId} name={sandbox?.name} />
+  if (sandbox === undefined)
     return (
       <Page title="Sandbox">
         <WhenLoaded query={query}>{() => null}</WhenLoaded>
       </Page>
     )
-  return <Loaded key={query.data.id} sandbox={query.data} tab={tab} />
+  return <Loaded key={sandbox.id} sandbox={sandbox} tab={tab} />
 }
 
 export default SandboxPage

@@ -15,7 +15,7 @@ export const actions = {
     label: 'Stop',
     done: 'stopped',
     run: (id: string) => answerOf(control.POST('/sandbox/{sandboxIdOrName}/stop', pathOf(id) as never)),
-    from: ['started'],
+    from: ['started', 'paused'],
   },
   pause: {
     label: 'Pause',
@@ -32,7 +32,12 @@ export const actions = {
   recover: {
     label: 'Recover',
     done: 'recovered',
-    run: (id: string) => answerOf(control.POST('/sandbox/{sandboxIdOrName}/recover', pathOf(id) as never)),
+    run: (id: string, query: { skipStart?: boolean } = {}) =>
+      answerOf(
+        control.POST('/sandbox/{sandboxIdOrName}/recover', {
+          params: { path: { sandboxIdOrName: id }, query },
+        } as never),
+      ),
     from: ['error'],
   },
   delete: {
@@ -48,10 +53,13 @@ export const actions = {
 
 export type ActionName = keyof typeof actions
 
+type Stateful = Pick<SandboxRow, 'state' | 'recoverable'>
+
 /** Whether the action can be done from the sandbox's state. */
-export const isPossible = (name: ActionName, { state }: Pick<SandboxRow, 'state'>): boolean => {
+export const isPossible = (name: ActionName, { state, recoverable }: Stateful): boolean => {
   const from: readonly SandboxState[] | undefined = actions[name].from
-  return from === undefined || from.includes(state)
+  if (from === undefined) return state !== 'destroying' && state !== 'destroyed'
+  return from.includes(state) && (name !== 'recover' || recoverable === true)
 }
 
 /** How many calls of one bulk action are made at once. */

@@ -1,6 +1,12 @@
-import { Empty } from '../../../ui/page.tsx'
 import type { TabProps } from '../tabs.ts'
+import { Facts } from './facts.tsx'
+import { Timeline } from './timeline.tsx'
 
-const OverviewTab = (_: TabProps) => <Empty title="This part is not built yet" />
+const OverviewTab = ({ sandbox }: TabProps) => (
+  <div className="two-columns">
+    <Timeline sandboxId={sandbox.id} />
+    <Facts sandbox={sandbox} />
+  </div>
+)
 
 export default OverviewTab

@@ -1,0 +1,64 @@
+import type { Sandbox } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { actions, isPossible } from '../sandboxes/actions.ts'
+import { useChange } from './use-change.ts'
+
+const Progress = ({ step, percent }: NonNullable<Sandbox['progress']>) => (
+  <div className="stack progress-box" role="status">
+    <div className="row spread small">
+      <span className="wrap-anywhere">{step}</span>
+      <span className="muted">{percent} %</span>
+    </div>
+    <div
+      className="progress"
+      role="progressbar"
+      aria-label={step}
+      aria-valuenow={percent}
+      aria-valuemin={0}
+      aria-valuemax={100}
+    >
+      <span style={{ width: `${Math.min(Math.max(percent, 0), 100)}%` }} />
+    </div>
+  </div>
+)
+
+const adviceOf = (sandbox: Sandbox): string | undefined => {
+  if (sandbox.state === 'build_failed') return 'Its image was not made. Delete this sandbox, and create another one.'
+  if (sandbox.state !== 'error') return undefined
+  return isPossible('recover', sandbox)
+    ? 'Recover starts it again with its files as they are. Recover without start leaves it stopped.'
+    : 'It cannot be recovered. Delete it, and create another one.'
+}
+
+/** What is the matter with a sandbox: how far its long work is, and what went wrong. */
+export const Condition = ({ sandbox }: { sandbox: Sandbox }) => {
+  const { isBusy, act } = useChange(sandbox.id)
+  const { errorReason, progress, state } = sandbox
+  const advice = adviceOf(sandbox)
+  const isBroken = state === 'error' || state === 'build_failed'
+  return (
+    <>
+      {progress !== undefined && <Progress {...progress} />}
+      {(errorReason !== undefined || advice !== undefined) && (
+        <div className={isBroken ? 'notice danger stack' : 'notice warn stack'} role={isBroken ? 'alert' : 'status'}>
+          {errorReason !== undefined && <div>{errorReason}</div>}
+          {advice !== undefined && <div>{advice}</div>}
+          {isPossible('recover', sandbox) && (
+            <div className="row">
+              <Button compact disabled={isBusy} onClick={() => void act('Recover', actions.recover.run(sandbox.id))}>
+                Recover
+              </Button>
+              <Button
+                compact
+                disabled={isBusy}
+                onClick={() => void act('Recover', actions.recover.run(sandbox.id, { skipStart: true }))}
+              >
+                Recover without start
+              </Button>
+            </div>
+          )}
+        </div>
+      )}
+    </>
+  )
+}

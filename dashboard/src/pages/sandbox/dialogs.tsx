@@ -1,0 +1,105 @@
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { answerOf, control, type Sandbox } from '../../api/client.ts'
+import { Confirm } from '../../ui/confirm.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { actions } from '../sandboxes/actions.ts'
+import { useChange } from './use-change.ts'
+
+type Props = { sandbox: Sandbox; onClose: () => void }
+
+const pathOf = ({ id }: Sandbox) => ({ path: { sandboxIdOrName: id } })
+
+/** Asks for the name of a fork, makes it and opens its page. */
+export const ForkDialog = ({ sandbox, onClose }: Props) => {
+  const [name, setName] = useState('')
+  const { change } = useChange(sandbox.id)
+  const navigate = useNavigate()
+  const fork = async () => {
+    const body = name.trim() === '' ? {} : { name: name.trim() }
+    const { id } = await change(
+      answerOf(control.POST('/sandbox/{sandboxIdOrName}/fork', { params: pathOf(sandbox), body } as never)),
+    )
+    onClose()
+    await navigate({ to: '/sandboxes/$sandboxId', params: { sandboxId: id } })
+  }
+  return (
+    <FormDialog
+      title={`Fork ${sandbox.name}`}
+      description="Makes another sandbox with the files of this one as they are now. Its processes are not copied, and this sandbox goes on."
+      isOpen
+      onClose={onClose}
+      submit="Fork"
+      onSubmit={fork}
+    >
+      <TextField
+        label="Name of the fork"
+        hint="Left empty, its id is its name."
+        value={name}
+        onChange={setName}
+        maxLength={255}
+      />
+    </FormDialog>
+  )
+}
+
+/** Asks for the name of a snapshot and makes it. */
+export const SnapshotDialog = ({ sandbox, onClose }: Props) => {
+  const [name, setName] = useState('')
+  const { change } = useChange(sandbox.id)
+  const make = async () => {
+    const body = { name: name.trim() }
+    await change(
+      answerOf(control.POST('/sandbox/{sandboxIdOrName}/snapshot', { params: pathOf(sandbox), body } as never)),
+    )
+    toast(`The snapshot ${body.name} is being made`, 'The page of snapshots shows how far it is.')
+    onClose()
+  }
+  return (
+    <FormDialog
+      title={`Snapshot of ${sandbox.name}`}
+      description="Keeps the files of this sandbox as they are now. New sandboxes can be made from it. This sandbox goes on."
+      isOpen
+      onClose={onClose}
+      submit="Make the snapshot"
+      isSubmitDisabled={name.trim() === ''}
+      onSubmit={make}
+    >
+      <TextField label="Name of the snapshot" value={name} onChange={setName} maxLength={255} />
+    </FormDialog>
+  )
+}
+
+export const DeleteDialog = ({ sandbox, onClose }: Props) => {
+  const { change } = useChange(sandbox.id)
+  return (
+    <Confirm
+      title={`Delete ${sandbox.name}?`}
+      verb="Delete"
+      typed={sandbox.name}
+      isOpen
+      onClose={onClose}
+      onConfirm={() => change(actions.delete.run(sandbox.id))}
+    >
+      Its processes end and its files are gone. This cannot be undone. Its snapshots, forks and volumes stay.
+    </Confirm>
+  )
+}
+
+export const ArchiveDialog = ({ sandbox, onClose }: Props) => {
+  const { change } = useChange(sandbox.id)
+  return (
+    <Confirm
+      title={`Archive ${sandbox.name}?`}
+      verb="Archive"
+      isOpen
+      onClose={onClose}
+      onConfirm={() => change(actions.archive.run(sandbox.id))}
+    >
+      Its files move to the object store and no longer use the disk of a runner.
+      {sandbox.state !== 'stopped' && ' Its processes end first.'} Start brings it back, which takes longer than usual.
+    </Confirm>
+  )
+}

@@ -1,0 +1,24 @@
+import { Link } from '@tanstack/react-router'
+import { buttonClass } from '../../ui/button.tsx'
+import { CopyText } from '../../ui/copy.tsx'
+import { Page } from '../../ui/page.tsx'
+import { Timeline } from './overview/timeline.tsx'
+
+/** The page of a sandbox that is gone, or never was. What is known of it stays readable for 30 days. */
+export const Gone = ({ sandboxId, name }: { sandboxId: string; name: string | undefined }) => (
+  <Page
+    title={name === undefined ? 'No such sandbox' : `${name} is gone`}
+    description={<CopyText text={sandboxId} />}
+    actions={
+      <Link to="/sandboxes" className={buttonClass()}>
+        All sandboxes
+      </Link>
+    }
+  >
+    <div className="notice">
+      This organization has no sandbox with this id or name. It may have been deleted, or belong to another
+      organization. What happened to a deleted one stays here for 30 days, by its id.
+    </div>
+    <Timeline sandboxId={sandboxId} />
+  </Page>
+)

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { actorText, reasonsOf, type SandboxEvent, titleOf, toneOf } from './event-words.ts'
+
+const event = (parts: Partial<SandboxEvent>): SandboxEvent => ({
+  id: 1,
+  at: '2026-01-01T00:00:00.000Z',
+  from: 'started',
+  to: 'stopped',
+  by: { kind: 'runner', id: 'local' },
+  ...parts,
+})
+
+suite('the words of a timeline', () => {
+  test('`titleOf` tells the ways apart that lead to the same state', () => {
+    assert.equal(titleOf(event({ from: 'creating', to: 'started' })), 'Started')
+    assert.equal(titleOf(event({ from: 'resuming', to: 'started' })), 'Resumed')
+    assert.equal(titleOf(event({ from: 'started', to: 'started' })), 'Created')
+    assert.equal(titleOf(event({ from: 'resizing', to: 'stopped' })), 'Resize ended')
+    assert.equal(titleOf(event({ from: null, to: 'creating' })), 'Creation began')
+  })
+
+  test('an event that leaves the state as it was and has a cause is a mishap, and is marked', () => {
+    const mishap = event({ from: 'started', to: 'started', cause: { oomKilled: true } })
+    assert.equal(titleOf(mishap), 'A process inside was killed')
+    assert.equal(toneOf(mishap), 'warn')
+  })
+
+  test('`reasonsOf` says each reason once, whatever of reason, detail and cause the server knows', () => {
+    assert.deepEqual(reasonsOf(event({ cause: { exitCode: 3 } })), ['Its first process ended with exit code 3.'])
+    assert.deepEqual(
+      reasonsOf(event({ reason: 'Its first process ended with exit code 3.', cause: { exitCode: 3 } })),
+      ['Its first process ended with exit code 3.'],
+    )
+    assert.deepEqual(
+      reasonsOf(event({ reason: 'python3 ran out of memory', cause: { oomKilled: true, signal: 'SIGKILL' } })),
+      ['python3 ran out of memory'],
+    )
+    assert.deepEqual(reasonsOf(event({ reason: 'Lost.', cause: { detail: 'Lost.' } })), ['Lost.'])
+    assert.deepEqual(reasonsOf(event({})), [])
+  })
+
+  test('`actorText` names users whom it knows, runners, and what each timer is for', () => {
+    const nameOf = (id: string) => (id === 'u1' ? 'Ada' : undefined)
+    assert.equal(actorText({ kind: 'user', id: 'u1' }, nameOf), 'Ada')
+    assert.equal(actorText({ kind: 'user', id: '592943ff-d676' }, nameOf), 'user 592943ff')
+    assert.equal(actorText({ kind: 'timer', id: 'ttl' }, nameOf), 'its time to live')
+    assert.equal(actorText({ kind: 'timer', id: 'new-one' }, nameOf), 'the timer new-one')
+    assert.equal(actorText({ kind: 'runner', id: 'local' }, nameOf), 'runner local')
+  })
+})

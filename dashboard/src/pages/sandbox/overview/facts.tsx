@@ -1,0 +1,91 @@
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import type { Sandbox } from '../../../api/client.ts'
+import { CopyText } from '../../../ui/copy.tsx'
+import { TimeAgo } from '../../../ui/time.tsx'
+import { networkText, timerNames, timerText } from '../words.ts'
+
+const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
+  <>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </>
+)
+
+const Origin = ({ sandbox: { snapshot, buildInfo, forkKind } }: { sandbox: Sandbox }) => {
+  if (forkKind !== undefined) return 'A fork of another sandbox'
+  if (snapshot !== undefined) return snapshot
+  return buildInfo === undefined ? '–' : 'An image of its own definition'
+}
+
+/** All settings that one rarely changes, on one card. */
+export const Facts = ({ sandbox }: { sandbox: Sandbox }) => {
+  const { cpu, memory, disk, volumes, autoDestroyAt } = sandbox
+  const labels = Object.entries(sandbox.labels)
+  const names = Object.keys(sandbox.env).sort()
+  return (
+    <section className="card" aria-labelledby="facts">
+      <div className="card-head">
+        <h2 id="facts">About</h2>
+        <Link to="/sandboxes/$sandboxId/$tab" params={{ sandboxId: sandbox.id, tab: 'settings' }}>
+          Change
+        </Link>
+      </div>
+      <dl className="card-body facts">
+        <Fact name="Made from">
+          <Origin sandbox={sandbox} />
+        </Fact>
+        <Fact name="Size">
+          {cpu} CPU · {memory} GiB memory · {disk} GiB disk
+        </Fact>
+        <Fact name="Region">{sandbox.target}</Fact>
+        <Fact name="Runner">{sandbox.runnerId === undefined ? '–' : <CopyText text={sandbox.runnerId} />}</Fact>
+        <Fact name="User">
+          <code>{sandbox.user}</code>
+        </Fact>
+        <Fact name="Created">
+          <TimeAgo time={sandbox.createdAt} />
+        </Fact>
+        <Fact name="Last activity">
+          <TimeAgo time={sandbox.lastActivityAt} />
+        </Fact>
+        <Fact name="Timers">
+          {timerNames.map((name) => (
+            <div key={name}>{timerText[name](sandbox[name])}</div>
+          ))}
+          {autoDestroyAt !== undefined && (
+            <div>
+              Is deleted <TimeAgo time={autoDestroyAt} />
+            </div>
+          )}
+        </Fact>
+        <Fact name="Network">{networkText(sandbox)}</Fact>
+        <Fact name="Previews">
+          {sandbox.public ? 'Public: everybody who knows an address' : 'Private: a token or a signed link is needed'}
+        </Fact>
+        <Fact name="Labels">
+          {labels.length === 0
+            ? 'None'
+            : labels.map(([key, value]) => (
+                <div key={key}>
+                  <code>{key}</code> = {value === '' ? <span className="muted">empty</span> : value}
+                </div>
+              ))}
+        </Fact>
+        <Fact name="Variables">
+          {names.length === 0 ? 'None' : <code className="wrap-anywhere">{names.join(', ')}</code>}
+        </Fact>
+        <Fact name="Volumes">
+          {volumes.length === 0
+            ? 'None'
+            : volumes.map(({ volumeId, mountPath, subpath }) => (
+                <div key={mountPath}>
+                  <code>{mountPath}</code> <CopyText text={volumeId} shown={volumeId.slice(0, 8)} />
+                  {subpath !== undefined && <span className="muted"> only {subpath}</span>}
+                </div>
+              ))}
+        </Fact>
+      </dl>
+    </section>
+  )
+}

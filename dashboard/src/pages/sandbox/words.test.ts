@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { isWebAddress, minutesText, networkText, timerText } from './words.ts'
+
+suite('the words for the settings of a sandbox', () => {
+  test('`minutesText` uses days, hours and minutes, and leaves out those that are zero', () => {
+    assert.equal(minutesText(0), '0 minutes')
+    assert.equal(minutesText(1), '1 minute')
+    assert.equal(minutesText(60), '1 hour')
+    assert.equal(minutesText(1441), '1 day 1 minute')
+    assert.equal(minutesText(43_200), '30 days')
+  })
+
+  test('`timerText` tells 0 and negative numbers apart, which mean another thing for each timer', () => {
+    assert.equal(timerText.autoStopInterval(0), 'Does not stop by itself')
+    assert.equal(timerText.autoArchiveInterval(0), 'Is archived as late as the server allows after it stops')
+    assert.equal(timerText.autoDeleteInterval(0), 'Is deleted as soon as it stops')
+    assert.equal(timerText.autoDeleteInterval(-1), 'Is not deleted by itself')
+    assert.equal(timerText.autoDeleteInterval(90), 'Is deleted 1 hour 30 minutes after it stops')
+  })
+
+  test('`networkText` says that a block wins over the lists, and names what both lists allow', () => {
+    const lists = { networkAllowList: '198.51.100.0/24', domainAllowList: 'example.com, *.example.org' }
+    assert.match(networkText({ networkBlockAll: true, ...lists }), /^Closed/)
+    assert.equal(networkText({ networkBlockAll: false, ...lists }), 'Only example.com, *.example.org, 198.51.100.0/24')
+    assert.match(networkText({ networkBlockAll: false }), /^Open/)
+    assert.match(networkText({ networkBlockAll: false, networkAllowList: '' }), /^Open/)
+  })
+
+  test('`isWebAddress` refuses addresses that would run as a program', () => {
+    assert.equal(isWebAddress('http://3000-a.localhost:5601'), true)
+    for (const wrong of ['javascript:alert(1)', 'data:text/html,x', ' http://a', '']) {
+      assert.equal(isWebAddress(wrong), false, wrong)
+    }
+  })
+})
