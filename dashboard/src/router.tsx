@@ -3,6 +3,7 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirec
 import type { ComponentType } from 'react'
 import { Shell } from './layout/shell.tsx'
 import { readListSearch } from './pages/sandboxes/search.ts'
+import { readSnapshotSearch } from './pages/snapshots/search.ts'
 import { Empty, Page } from './ui/page.tsx'
 
 const NotFound = () => (
@@ -41,6 +42,13 @@ const sandboxTab = createRoute({
   component: lazyRouteComponent(() => import('./pages/sandbox/page.tsx')),
 })
 
+const snapshots = createRoute({
+  getParentRoute: () => root,
+  path: '/snapshots',
+  validateSearch: readSnapshotSearch,
+  component: lazyRouteComponent(() => import('./pages/snapshots/page.tsx')),
+})
+
 const page = <Path extends string>(path: Path, load: () => Promise<{ default: ComponentType }>) =>
   createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load) })
 
@@ -49,7 +57,7 @@ const routeTree = root.addChildren([
   sandboxes,
   sandbox,
   sandboxTab,
-  page('/snapshots', () => import('./pages/snapshots/page.tsx')),
+  snapshots,
   page('/snapshots/$snapshotId', () => import('./pages/snapshots/snapshot-page.tsx')),
   page('/warm-pools', () => import('./pages/warm-pools/page.tsx')),
   page('/volumes', () => import('./pages/volumes/page.tsx')),

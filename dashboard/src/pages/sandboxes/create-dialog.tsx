@@ -9,6 +9,7 @@ import { FormDialog } from '../../ui/dialog.tsx'
 import { CheckField, type Option, SelectField, TextArea, TextField } from '../../ui/field.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { bodyOf, type CreateForm, curlOf, emptyForm, sdkOf } from './create-form.ts'
+import './sandboxes.css'
 
 const sources: readonly Option[] = [
   { value: 'snapshot', label: 'Snapshot' },
@@ -49,9 +50,9 @@ const Preview = ({ form }: { form: CreateForm }) => {
   )
 }
 
-/** Makes a sandbox with any of the options of the interface. */
-export const CreateDialog = ({ onClose }: { onClose: () => void }) => {
-  const [form, setForm] = useState(emptyForm)
+/** Makes a sandbox with any of the options of the interface. `snapshot` is the one that is chosen at first. */
+export const CreateDialog = ({ snapshot = '', onClose }: { snapshot?: string; onClose: () => void }) => {
+  const [form, setForm] = useState({ ...emptyForm, snapshot })
   const organizationId = useOrganizationId()
   const queries = useQueryClient()
   const navigate = useNavigate()
@@ -63,6 +64,8 @@ export const CreateDialog = ({ onClose }: { onClose: () => void }) => {
     queryKey: [organizationId, 'regions'],
     queryFn: () => answerOf(control.GET('/regions')),
   })
+  const active = (snapshots.data?.items ?? []).filter(({ state }) => state === 'active').map(({ name }) => name)
+  const names = snapshot === '' || active.includes(snapshot) ? active : [snapshot, ...active]
   const set = <Name extends keyof CreateForm>(name: Name, value: CreateForm[Name]) =>
     setForm({ ...form, [name]: value })
   const text = (
@@ -106,9 +109,7 @@ export const CreateDialog = ({ onClose }: { onClose: () => void }) => {
             onChange={(value) => set('snapshot', value)}
             options={[
               { value: '', label: `Default (${session.config.defaultSnapshot})` },
-              ...(snapshots.data?.items ?? [])
-                .filter(({ state }) => state === 'active')
-                .map(({ name }) => ({ value: name, label: name })),
+              ...names.map((name) => ({ value: name, label: name })),
             ]}
           />
         )}

@@ -1,0 +1,58 @@
+import { useLayoutEffect, useRef, useState } from 'react'
+import { Button } from '../../ui/button.tsx'
+import { ErrorNotice } from '../../ui/error-notice.tsx'
+import { useBuildLog } from './use-build-log.ts'
+import './snapshots.css'
+
+type BuildLogProps = {
+  /** Where the log is, below the API's address. */
+  path: string
+  /** Whether the build goes on. */
+  isMoving: boolean
+}
+
+/** How near to the end the reader has to be for the page to scroll along, in pixels. */
+const nearEnd = 24
+
+/** A build log, live. It scrolls along only while the reader is at its end. */
+export const BuildLog = ({ path, isMoving }: BuildLogProps) => {
+  const { text, dropped, state, retry } = useBuildLog(path, isMoving)
+  const [isAtEnd, setAtEnd] = useState(true)
+  const pre = useRef<HTMLPreElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new text moves the end
+  useLayoutEffect(() => {
+    if (isAtEnd && pre.current !== null) pre.current.scrollTop = pre.current.scrollHeight
+  }, [text, isAtEnd])
+  const onScroll = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }: React.UIEvent) =>
+    setAtEnd(scrollHeight - scrollTop - clientHeight < nearEnd)
+  return (
+    <section className="card" aria-label="Build log">
+      <div className="card-head">
+        <h2>Build log</h2>
+        <span className="row">
+          {!isAtEnd && (
+            <Button compact onClick={() => setAtEnd(true)}>
+              Go to the end
+            </Button>
+          )}
+          <span className="muted small" role="status">
+            {state.name === 'following' && isMoving && 'Following'}
+            {state.name === 'ended' && !isMoving && text !== '' && 'Complete'}
+          </span>
+        </span>
+      </div>
+      {dropped > 0 && <div className="log-note muted small">{dropped} earlier lines are not shown.</div>}
+      {text === '' ? (
+        <div className="waiting">
+          {isMoving ? 'The log is still empty.' : 'There is no log of this build any more.'}
+        </div>
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+        <pre ref={pre} className="build-log" tabIndex={0} onScroll={onScroll}>
+          {text}
+        </pre>
+      )}
+      {state.name === 'broken' && <ErrorNotice error={state.error} retry={retry} />}
+    </section>
+  )
+}

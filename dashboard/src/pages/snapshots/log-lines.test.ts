@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { LogLines } from './log-lines.ts'
+
+const textOf = (...pieces: string[]): string => {
+  const lines = new LogLines()
+  for (const piece of pieces) lines.add(piece)
+  return lines.text
+}
+
+suite('the lines of a build log', () => {
+  test('colours, titles, links and cursor moves are taken away, also when a piece ends inside of them', () => {
+    assert.equal(textOf('\u001b[1;3', '1mred\u001b[0m\n'), 'red')
+    assert.equal(textOf('\u001b]0;title\u0007a\u001b]8;;http://x', '/\u001b\\link\u001b]8;;\u001b\\b'), 'alinkb')
+    assert.equal(textOf('a\u001b]52;c;never ended\nnext'), 'a\nnext')
+    assert.equal(textOf('x\u001b[2Jy\u001b(Bz\u001b'), 'xyz')
+  })
+
+  test('of a line that was drawn several times the last drawing is shown', () => {
+    assert.equal(textOf('10 %\r20 %', '\r30 %\r\ndone\r\n'), '30 %\ndone')
+  })
+
+  test('control and direction characters are shown as a sign', () => {
+    assert.equal(textOf('a\u0000b\u202ec'), 'a\ufffdb\ufffdc')
+  })
+
+  test('the log stays bounded: the oldest lines go, and long lines are cut', () => {
+    const lines = new LogLines()
+    for (let n = 0; n < 6000; n += 1) lines.add(`${n}\n`)
+    assert.equal(lines.dropped, 1000)
+    assert.match(lines.text, /^1000\n/)
+    assert.equal(textOf(`${'x'.repeat(50_000)}\n`).length, 4001)
+    lines.add('y'.repeat(1_000_000))
+    assert.ok(lines.text.length < 50_000)
+  })
+})

@@ -1,0 +1,34 @@
+// The lines of a log that a stranger's program wrote: without escape sequences, and never more than a page can show.
+import { shownLine } from '../../ui/shown-text.ts'
+
+const mostLines = 5000
+const longestLine = 4000
+
+const cleanLine = (raw: string): string => {
+  const line = shownLine(raw)
+  return line.length > longestLine ? `${line.slice(0, longestLine)}…` : line
+}
+
+/** Collects the pieces of a log. When there are too many lines, it drops the oldest ones. */
+export class LogLines {
+  /** How many lines were dropped. */
+  dropped = 0
+  readonly #lines: string[] = []
+  #unfinished = ''
+
+  add(text: string): void {
+    const pieces = `${this.#unfinished}${text}`.split('\n')
+    // A line without an end stays bounded too.
+    this.#unfinished = pieces.pop()!.slice(-4 * longestLine)
+    for (const piece of pieces) this.#lines.push(cleanLine(piece))
+    const tooMany = this.#lines.length - mostLines
+    if (tooMany > 0) {
+      this.#lines.splice(0, tooMany)
+      this.dropped += tooMany
+    }
+  }
+
+  get text(): string {
+    return [...this.#lines, ...(this.#unfinished === '' ? [] : [cleanLine(this.#unfinished)])].join('\n')
+  }
+}

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { isFiltered, readSnapshotSearch } from './search.ts'
+
+suite('the address of the list of snapshots', () => {
+  test('`readSnapshotSearch` keeps the filters, and leaves out what is unknown or has another type', () => {
+    assert.deepEqual(readSnapshotSearch({ name: 12, page: 3, sort: 'state', order: 'asc', other: 1 }), {
+      ...{ name: '12', page: 3, sort: 'state', order: 'asc' },
+    })
+    assert.deepEqual(readSnapshotSearch({ name: '', page: 1.5, sort: 'size', order: 'up', sourceSandboxId: [] }), {})
+    assert.deepEqual(readSnapshotSearch({ page: -1 }), {})
+  })
+
+  test('order and page are no filters', () => {
+    assert.equal(isFiltered({ page: 2, sort: 'name' }), false)
+    assert.equal(isFiltered({ sourceSandboxId: 'x' }), true)
+  })
+})

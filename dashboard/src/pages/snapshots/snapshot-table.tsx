@@ -1,0 +1,118 @@
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useRegionName } from '../../api/use-regions.ts'
+import { IconButton } from '../../ui/button.tsx'
+import { Menu, MenuItem, MenuLine } from '../../ui/menu.tsx'
+import { shownText } from '../../ui/shown-text.ts'
+import { SortHeader } from '../../ui/sort-header.tsx'
+import { StateBadge } from '../../ui/state-badge.tsx'
+import { TimeAgo } from '../../ui/time.tsx'
+import { canActivate, canDeactivate } from './actions.ts'
+import type { Snapshot, SnapshotSearch, Sort } from './search.ts'
+import type { SnapshotAction } from './snapshot-dialogs.tsx'
+import { resourcesText, sizeText } from './texts.ts'
+
+type OnAction = (action: SnapshotAction, snapshot: Snapshot) => void
+
+/** Where the runner is with an image, such as "line 3, 40 %". */
+export const ProgressText = ({ snapshot: { progress } }: { snapshot: Snapshot }) =>
+  progress && (
+    <span className="muted small">
+      {shownText(progress.step)}, {progress.percent} %
+    </span>
+  )
+
+const RowMenu = ({ snapshot, onAction }: { snapshot: Snapshot; onAction: OnAction }) => (
+  <Menu
+    trigger={
+      <IconButton label={`Actions for ${shownText(snapshot.name)}`} kind="quiet" compact>
+        ⋯
+      </IconButton>
+    }
+  >
+    <MenuItem isDisabled={snapshot.state !== 'active'} onSelect={() => onAction('sandbox', snapshot)}>
+      Create a sandbox…
+    </MenuItem>
+    {canActivate(snapshot) && <MenuItem onSelect={() => onAction('activate', snapshot)}>Activate</MenuItem>}
+    {canDeactivate(snapshot) && <MenuItem onSelect={() => onAction('deactivate', snapshot)}>Deactivate…</MenuItem>}
+    <MenuLine />
+    <MenuItem isDanger onSelect={() => onAction('delete', snapshot)}>
+      Delete…
+    </MenuItem>
+  </Menu>
+)
+
+const Row = ({ snapshot, onAction }: { snapshot: Snapshot; onAction: OnAction }) => {
+  const nameOf = useRegionName()
+  const { id, name, general, state, size, regionIds, createdAt, lastUsedAt } = snapshot
+  return (
+    <tr>
+      <td>
+        <div className="row">
+          <Link to="/snapshots/$snapshotId" params={{ snapshotId: id }} className="name wrap-anywhere">
+            {shownText(name)}
+          </Link>
+          {general && <span className="badge plain">built-in</span>}
+        </div>
+      </td>
+      <td>
+        <div className="row">
+          <StateBadge state={state} />
+          <ProgressText snapshot={snapshot} />
+        </div>
+      </td>
+      <td className="number">{sizeText(size)}</td>
+      <td className="time">{resourcesText(snapshot)}</td>
+      <td>{regionIds === undefined ? 'All' : regionIds.map(nameOf).join(', ')}</td>
+      <td className="time">
+        <TimeAgo time={createdAt} />
+      </td>
+      <td className="time">
+        <TimeAgo time={lastUsedAt} />
+      </td>
+      <td className="actions">
+        <RowMenu snapshot={snapshot} onAction={onAction} />
+      </td>
+    </tr>
+  )
+}
+
+type TableProps = { rows: readonly Snapshot[]; search: SnapshotSearch; onAction: OnAction }
+
+export const SnapshotTable = ({ rows, search, onAction }: TableProps) => {
+  const navigate = useNavigate()
+  const header = (name: string, sort: Sort) => (
+    <SortHeader
+      name={name}
+      order={search.sort === sort ? (search.order ?? 'desc') : undefined}
+      onSort={(order) => {
+        const { page: _, ...rest } = search
+        void navigate({ to: '/snapshots', search: { ...rest, sort, order } })
+      }}
+    />
+  )
+  return (
+    <div className="card table-scroll">
+      <table className="table" aria-label="Snapshots">
+        <thead>
+          <tr>
+            {header('Name', 'name')}
+            {header('State', 'state')}
+            <th className="number">Size</th>
+            <th>A sandbox has</th>
+            <th>Regions</th>
+            {header('Created', 'createdAt')}
+            {header('Last used', 'lastUsedAt')}
+            <th>
+              <span className="visually-hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((snapshot) => (
+            <Row key={snapshot.id} snapshot={snapshot} onAction={onAction} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}

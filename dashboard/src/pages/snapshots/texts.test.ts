@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { sizeText } from './texts.ts'
+
+suite('the texts of a snapshot', () => {
+  test('`sizeText` chooses the unit in which a size is short', () => {
+    assert.deepEqual([0.0001, 0.25, 1, 2.345, 120].map(sizeText), [
+      'under 1 MiB',
+      '256 MiB',
+      '1 GiB',
+      '2.3 GiB',
+      '120 GiB',
+    ])
+    assert.equal(sizeText(null), '–')
+  })
+})

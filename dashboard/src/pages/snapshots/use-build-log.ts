@@ -1,0 +1,72 @@
+import { useEffect, useState } from 'react'
+import { apiUrl, fetchSignedIn } from '../../api/client.ts'
+import { problemOf } from '../../api/problem.ts'
+import { LogLines } from './log-lines.ts'
+
+export type LogState =
+  | { name: 'following' }
+  | { name: 'ended' }
+  | { name: 'broken'; error: unknown; retrySeconds?: number | undefined }
+
+/** For how long pieces of a log are gathered before the page is drawn again, in ms. */
+const gatherMilliseconds = 200
+const longestPauseSeconds = 30
+
+/** Reads a log to its end. `onPiece` hears each piece of text. */
+const readLog = async (url: string, signal: AbortSignal, onPiece: (text: string) => void): Promise<void> => {
+  const response = await fetchSignedIn(new Request(url, { signal }))
+  if (!response.ok) throw problemOf(response, await response.json().catch(() => undefined))
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) onPiece(piece.value)
+}
+
+/**
+ * Follows a build log. `isMoving`: whether its build goes on. If the connection breaks meanwhile, the log is read again
+ * from its beginning after a pause, which grows.
+ */
+export const useBuildLog = (path: string, isMoving: boolean) => {
+  const [log, setLog] = useState<{ text: string; dropped: number }>({ text: '', dropped: 0 })
+  const [state, setState] = useState<LogState>({ name: 'following' })
+  const [attempt, setAttempt] = useState(0)
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt reads anew
+  useEffect(() => {
+    const controller = new AbortController()
+    const lines = new LogLines()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const draw = () => {
+      timer = undefined
+      setLog({ text: lines.text, dropped: lines.dropped })
+    }
+    setState({ name: 'following' })
+    readLog(`${apiUrl}${path}?follow=true`, controller.signal, (text) => {
+      lines.add(text)
+      timer ??= setTimeout(draw, gatherMilliseconds)
+    }).then(
+      () => {
+        if (controller.signal.aborted) return
+        clearTimeout(timer)
+        draw()
+        setState({ name: 'ended' })
+      },
+      (error: unknown) => {
+        if (!controller.signal.aborted) setState({ name: 'broken', error })
+      },
+    )
+    return () => {
+      controller.abort()
+      clearTimeout(timer)
+    }
+  }, [path, attempt])
+
+  const isOver = state.name !== 'following'
+  useEffect(() => {
+    // The log has ended, and the build goes on: it began again, or the connection broke.
+    if (!isOver || !isMoving) return
+    const seconds = Math.min(3 * 2 ** Math.min(attempt, 10), longestPauseSeconds)
+    const timer = setTimeout(() => setAttempt(attempt + 1), seconds * 1000)
+    return () => clearTimeout(timer)
+  }, [isOver, isMoving, attempt])
+
+  return { ...log, state, retry: () => setAttempt(attempt + 1) }
+}

@@ -1,0 +1,27 @@
+import { useEffect, useState } from 'react'
+
+type SearchFieldProps = { label: string; placeholder: string; value: string; onChange: (text: string) => void }
+
+/** How long the reader has to pause before a search begins, in ms. */
+const pauseMilliseconds = 300
+
+/** A text field for a search. `onChange` hears the text when the reader pauses. */
+export const SearchField = ({ label, placeholder, value, onChange }: SearchFieldProps) => {
+  const [text, setText] = useState(value)
+  useEffect(() => setText(value), [value])
+  useEffect(() => {
+    if (text === value) return
+    const timer = setTimeout(() => onChange(text), pauseMilliseconds)
+    return () => clearTimeout(timer)
+  }, [text, value, onChange])
+  return (
+    <input
+      className="input search"
+      type="search"
+      aria-label={label}
+      placeholder={placeholder}
+      value={text}
+      onChange={(event) => setText(event.target.value)}
+    />
+  )
+}

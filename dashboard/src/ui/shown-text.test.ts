@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { shownLines, shownText, webAddress } from './shown-text.ts'
+
+suite('texts of strangers', () => {
+  test('`shownText` shows a sign for control and direction characters, and leaves other letters alone', () => {
+    assert.equal(shownText('a\u202eb\u0007c\nd'), 'a\ufffdb\ufffdc\ufffdd')
+    assert.equal(shownText('naïve שלום 👩‍🚀\tx'), 'naïve שלום 👩‍🚀\tx')
+  })
+
+  test('`shownLines` keeps the lines of an output, without colours and progress', () => {
+    assert.equal(shownLines('exit code 3\n\u001b[31mred\u001b[0m\r\n10 %\r20 %'), 'exit code 3\nred\n20 %')
+  })
+
+  test('`webAddress` is undefined for scripts, files and texts that are no address', () => {
+    for (const wrong of ['javascript:alert(1)', 'data:text/html,x', 'file:///etc', '//host/x', 'host', ''])
+      assert.equal(webAddress(wrong), undefined, wrong)
+    assert.equal(webAddress('https://example.com/a b'), 'https://example.com/a%20b')
+  })
+})
