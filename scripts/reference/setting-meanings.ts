@@ -66,7 +66,9 @@ export const meanings: Record<string, string> = {
   ALCOVE_OVERCOMMIT:
     'How many times the cpu, memory and disk of the machine may be promised to sandboxes. Default: 64,8,8.',
   ALCOVE_DASHBOARD_URL:
-    'Page to which browsers are redirected after a sign-in at an identity provider of an organization, successful or not. Default: none.',
+    "Your own page for people, in place of this server's dashboard. Browsers are redirected to it after a sign-in at an organization's identity provider, successful or not. Default: <public URL>/dashboard/.",
+  ALCOVE_DASHBOARD_DIR:
+    'Directory of the built pages of the dashboard. `up` builds them. Default: none, the server has no pages.',
   ALCOVE_SSO_FOR_ALL:
     'true: every shared organization may use single sign-on. false: only those that an operator enables it for. Default: false.',
   ALCOVE_ALLOW_PRIVATE_TARGETS:

@@ -10,6 +10,7 @@ import { createCallers } from './auth/callers.ts'
 import { createGuard, type Guard } from './auth/guard.ts'
 import { createOwnTokens } from './auth/own-tokens.ts'
 import type { ControlRoute, Needs, OrganizationContext } from './auth/route.ts'
+import { serveDashboard } from './dashboard/serve.ts'
 import { endpoints } from './endpoints.ts'
 import { attachEvents } from './events/socket-io.ts'
 import { type EmbeddedIssuer, openIssuer } from './issuer/issuer.ts'
@@ -144,6 +145,7 @@ export const createApp = async (
   await attachEvents(server, sandboxes, limits)
   await own?.attach(server, limits.anonymous)
   await servePortal(server, webhooks)
+  await serveDashboard(server, parts, limits.anonymous)
   server.addHook('onSend', (request, reply, payload, done) => {
     const goOn = () => {
       limits.tell(request, reply)

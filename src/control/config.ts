@@ -219,6 +219,7 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       defaultSnapshot: 'default',
       environment: 'production',
       dashboardUrl: readPage('ALCOVE_DASHBOARD_URL', optional, complain),
+      dashboardDirectory: optional('ALCOVE_DASHBOARD_DIR'),
       ssoForAll: readSwitch('ALCOVE_SSO_FOR_ALL', optional, complain),
       privateTargets: readPrivateTargets(optional('ALCOVE_ALLOW_PRIVATE_TARGETS'), complain),
       registries: {

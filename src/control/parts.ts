@@ -63,8 +63,10 @@ export type Settings = {
   rateLimits: RateLimits
   /** Number of reverse proxies in front of control. */
   trustedProxies: number
-  /** Page to which users are sent after sign-in, successful or not. Without this setting the answer is JSON. */
+  /** The operator's own page for users, in place of the dashboard. Undefined: the dashboard of this server. */
   dashboardUrl: string | undefined
+  /** The directory of the built dashboard. Undefined: this server has no dashboard. */
+  dashboardDirectory: string | undefined
   /** How many days audit rows are kept. */
   auditDays: number
   /** How many hours samples of resource use are kept. */

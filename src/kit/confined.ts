@@ -25,6 +25,8 @@ export const users = {
   'ssh-gateway': 61008,
   /** The program that puts secrets into requests of sandboxes. */
   egress: 61009,
+  /** The program that bundles the pages of the dashboard. */
+  builder: 61010,
 } as const
 
 /**

@@ -49,6 +49,7 @@ export const rooms: Record<string, readonly string[]> = {
     'sso',
     'access',
     'configuration',
+    'dashboard',
     // Quotas, regions and other rooms that the sandboxes' rooms import; then the rooms of the verbs.
     'quotas',
     'snapshots',

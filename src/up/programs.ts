@@ -12,6 +12,7 @@ import type { Progress } from '#src/wire/runner-link.ts'
 import type { Addresses } from './address.ts'
 import { BoundedLog } from './bounded-log.ts'
 import type { UpConfig } from './config.ts'
+import type { DashboardPlace } from './dashboard/ensure.ts'
 import { type DataDirectory, runnerSockets } from './data-directory.ts'
 import { startNodeProgram } from './node-program.ts'
 import type { Program } from './supervised.ts'
@@ -36,6 +37,7 @@ type ProgramParts = {
   /** Resolves with the URL of the database when the database accepts connections for the first time. */
   databaseUrl: Promise<string>
   onProgress: (progress: Progress) => void
+  dashboard: DashboardPlace
 }
 
 /**
@@ -133,7 +135,7 @@ export const controlProgram = (parts: ProgramParts): Program => {
       const databaseUrl = await parts.databaseUrl
       return startNodeProgram({
         name: 'control',
-        command: unprivileged('control', parts, databaseSocket(databaseUrl)),
+        command: unprivileged('control', parts, [...databaseSocket(databaseUrl), { from: parts.dashboard.all }]),
         log,
         env: environment(parts, 'control', {
           ALCOVE_DATABASE_URL: databaseUrl,
@@ -148,6 +150,7 @@ export const controlProgram = (parts: ProgramParts): Program => {
           ALCOVE_OLDER_ENCRYPTION_KEYS: secrets.olderEncryptionKeys,
           ALCOVE_OVERCOMMIT: parts.config.overcommit,
           ALCOVE_MOST_WARM: String(parts.config.mostWarm),
+          ALCOVE_DASHBOARD_DIR: parts.dashboard.directory,
           ...parts.config.controlSettings,
           ...registrySettings(parts.config),
         }),

@@ -9,6 +9,7 @@ import { addressesOf } from './address.ts'
 import { commandFor } from './command-for.ts'
 import { Complaint } from './complaint.ts'
 import type { UpConfig } from './config.ts'
+import { type DashboardPlace, ensureDashboard, findDashboardPlace } from './dashboard/ensure.ts'
 import {
   type DataDirectory,
   newApiKey,
@@ -75,6 +76,9 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   takeDataDirectory(data)
   reserveIds()
   await buildNativePrograms(display.say)
+  const dashboard = findDashboardPlace(config.cacheDirectory)
+  // The programs start meanwhile.
+  const built = ensureDashboard(dashboard, display.say)
   await endOrphans(data)
   const { ssh } = addresses
   await checkPortsAreFree([
@@ -86,11 +90,12 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   const stopAsked = onceAskedToStop()
   const firstKey = readSecret(data, 'admin.key', newApiKey)
   if (firstKey.isNew) display.say(firstStart)
-  const house = startPrograms({ data, config, options, display, addresses, firstKey: firstKey.value })
+  const house = startPrograms({ data, config, options, display, addresses, dashboard, firstKey: firstKey.value })
   try {
     const outcome = await Promise.race([house.ready, house.gaveUp, stopAsked])
     display.endProgress()
     if (outcome === 'ready') {
+      const lackOfPages = await built
       process.stdout.write(
         welcome({
           url: addresses.publicUrl,
@@ -102,6 +107,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
           seconds: (performance.now() - startedAt) / 1000,
         }),
       )
+      if (lackOfPages !== undefined) display.say(`The dashboard has no pages: ${lackOfPages}`)
       const lack = options.lackOfImage(data.runner)
       if (lack !== undefined) {
         display.say(`The default image ${lack}; to try again: ${commandFor('images renew', options.data)}`)
@@ -140,6 +146,7 @@ type HouseParts = {
   options: UpOptions
   display: Display
   addresses: ReturnType<typeof addressesOf>
+  dashboard: DashboardPlace
   firstKey: string
 }
 
@@ -149,7 +156,7 @@ type HouseParts = {
  */
 const triesBeforeFirstReady = 5
 
-const startPrograms = ({ data, config, options, display, addresses, firstKey }: HouseParts): House => {
+const startPrograms = ({ data, config, options, display, addresses, dashboard, firstKey }: HouseParts): House => {
   takeOverFormerNames(data.log, config.cacheDirectory)
   const database = Promise.withResolvers<string>()
   if (config.databaseUrl) database.resolve(config.databaseUrl)
@@ -162,6 +169,7 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
     port: options.port,
     databaseUrl: database.promise,
     onProgress: making.take,
+    dashboard,
     secrets: {
       firstKey,
       proxyKey: readSecret(data, 'proxy.key', newServiceKey).value,

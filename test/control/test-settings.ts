@@ -21,6 +21,7 @@ export const testSettings: Settings = {
   rateLimits: {},
   trustedProxies: 0,
   dashboardUrl: undefined,
+  dashboardDirectory: undefined,
   auditDays: 90,
   meterHours: 48,
   volumeGiB: 10,

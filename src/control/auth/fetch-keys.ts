@@ -29,11 +29,19 @@ const readJson = async (
   return { text, value: value as Record<string, unknown> }
 }
 
-/** Requests an issuer's keys. A discovery document that names another issuer is refused (OpenID Connect Discovery §4). */
-const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> => {
+/**
+ * Requests the discovery document of an issuer. A document that names another issuer is refused (OpenID Connect Discovery
+ * §4).
+ */
+export const readDiscovery = async (issuer: string, signal: AbortSignal): Promise<Record<string, unknown>> => {
   const { value } = await readJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, signal)
-  const { issuer: said, jwks_uri: keys } = value
-  if (said !== issuer) throw new errors.JWKSInvalid('the discovery document is of another issuer')
+  if (value['issuer'] !== issuer) throw new errors.JWKSInvalid('the discovery document is of another issuer')
+  return value
+}
+
+/** Requests an issuer's keys. */
+const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> => {
+  const { jwks_uri: keys } = await readDiscovery(issuer, signal)
   if (typeof keys !== 'string' || !isIssuerUrl(keys.split('?')[0]!))
     throw new errors.JWKSInvalid('its jwks_uri is not usable')
   return (await readJson(keys, signal)).text

@@ -15,7 +15,7 @@ suite('GET /config', () => {
       proxyTemplateUrl: 'http://{{PORT}}-{{sandboxId}}.proxy.test:3001',
       proxyToolboxUrl: 'http://proxy.test:3001/toolbox',
       defaultSnapshot: 'default',
-      dashboardUrl: 'http://control.test:3000',
+      dashboardUrl: 'http://control.test:3000/dashboard/',
       maxAutoArchiveInterval: 43_200,
       maintananceMode: false,
       environment: 'test',

@@ -5,6 +5,7 @@ import { sshCommand } from '#src/control/access/ssh-access.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { issuerUrl } from '../issuer/address.ts'
 import type { Parts, Settings } from '../parts.ts'
+import { pageForPeople } from '../settings/dashboard-url.ts'
 
 const Rate = Type.Optional(Type.Object({ ttl: Type.Number(), limit: Type.Number() }))
 
@@ -68,7 +69,7 @@ const configurationOf = (settings: Settings) => ({
   proxyTemplateUrl: previewTemplate(settings.proxyUrl),
   proxyToolboxUrl: `${settings.proxyUrl}/toolbox`,
   defaultSnapshot: settings.defaultSnapshot,
-  dashboardUrl: settings.dashboardUrl ?? settings.publicUrl,
+  dashboardUrl: pageForPeople(settings),
   maxAutoArchiveInterval,
   maintananceMode: false, // the public API has this spelling
   environment: settings.environment,

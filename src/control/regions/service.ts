@@ -10,6 +10,7 @@ export {
   ensureSharedRegion,
   findRegionIdByProxyKey,
   findRegionIdBySshKey,
+  listProxyUrls,
   revokeRegionKeys,
 } from './store.ts'
 

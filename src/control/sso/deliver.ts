@@ -1,13 +1,13 @@
-// Returns the result of a sign-in. A browser is redirected to the dashboard, if one is configured; every other client
-// gets JSON. The request never decides the target of a redirect.
+// Returns the result of a sign-in. A browser is redirected to the dashboard; every other client gets JSON. The request never decides the target of a redirect.
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { wantsPage } from '#src/http/wants-page.ts'
 import { Problem } from '#src/problems.ts'
 import type { Session } from './sign-in.ts'
 
-export type Delivery = { request: FastifyRequest; reply: FastifyReply; dashboardUrl: string | undefined }
+export type Delivery = { request: FastifyRequest; reply: FastifyReply; dashboardUrl: string }
 
 const findPage = ({ request, dashboardUrl }: Delivery): URL | undefined =>
-  dashboardUrl !== undefined && /\btext\/html\b/i.test(request.headers.accept ?? '') ? new URL(dashboardUrl) : undefined
+  wantsPage(request.headers.accept) ? new URL(dashboardUrl) : undefined
 
 const protect = (reply: FastifyReply) => {
   reply.header('cache-control', 'no-store').header('referrer-policy', 'no-referrer')
@@ -42,7 +42,7 @@ export const deliverRedirect = ({ reply }: Delivery, url: string): void => {
 }
 
 /**
- * Runs a step of the sign-in. A Problem is shown on the dashboard, if one is configured; any other error is thrown on.
+ * Runs a step of the sign-in. To a browser, a Problem is shown on the dashboard. Any other error is thrown on.
  */
 export const delivering = async <T>(delivery: Delivery, work: () => Promise<T>): Promise<T | undefined> => {
   try {

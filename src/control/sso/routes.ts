@@ -7,6 +7,7 @@ import { OrganizationId } from '#src/control/people/schemas.ts'
 import { originOf } from '../audit/subject.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { createAddressLimit } from '../rate-limits/by-address.ts'
+import { pageForPeople } from '../settings/dashboard-url.ts'
 import { findBrowserSecret, keepBrowserSecret } from './browser.ts'
 import { type Delivery, delivering, deliverRedirect, deliverSession } from './deliver.ts'
 import { confirmLink, listPendingLinks, rejectLink } from './links.ts'
@@ -20,7 +21,8 @@ const mostPerMinute = 60
 export const ssoRoutes = (parts: SsoParts): ControlRoute[] => {
   const limitBegin = createAddressLimit(mostPerMinute)
   const limitCallback = createAddressLimit(mostPerMinute)
-  const { publicUrl, dashboardUrl } = parts.settings
+  const { publicUrl } = parts.settings
+  const dashboardUrl = pageForPeople(parts.settings)
   const deliveryOf = (request: FastifyRequest, reply: FastifyReply): Delivery => ({ request, reply, dashboardUrl })
   return [
     route({

@@ -469,15 +469,18 @@ suite('the result of a sign-in', () => {
     assert.deepEqual([evil.status, evil.location], [302, `${dashboardUrl}&error=invalid_state`])
   })
 
-  test('after a sign-in, a caller gets JSON if it asks for JSON, or if no dashboard is configured', async () => {
-    await using withDashboard = await startSso(provider, {}, { settings: { dashboardUrl } })
-    assert.equal((await withDashboard.signIn('ada')).status, 200)
-    await using without = await startSso(provider)
-    const browser = new Browser(without.app)
+  test('after a sign-in, a browser goes to this server’s dashboard, and a caller that asks for JSON gets it', async () => {
+    await using sso = await startSso(provider)
+    const ours = 'http://control.test:3000/dashboard/'
+    const browser = new Browser(sso.app)
     browser.accept = 'text/html'
-    assert.equal((await without.signIn('ada', browser)).status, 200)
+    const page = await sso.signIn('ada', browser)
+    assert.deepEqual([page.status, page.location?.split('#')[0]], [302, ours])
+    assert.equal((await sso.signIn('ada')).status, 200)
     await provider.setAccounts({ ada: {} })
-    const { body, status } = await without.signIn('ada', browser)
+    const failed = await sso.signIn('ada', browser)
+    assert.deepEqual([failed.status, failed.location], [302, `${ours}?error=missing_email`])
+    const { body, status } = await sso.signIn('ada')
     assert.deepEqual([status, body.code, body.statusCode], [403, 'missing_email', 403])
   })
 })

@@ -1,0 +1,170 @@
+// Builds the pages of the dashboard at the first start of a version. Each version of the pages has a directory in the
+// cache, which later starts only look for. A server starts without pages if they cannot be built.
+import { hash } from 'node:crypto'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, resolve } from 'node:path'
+import { confined, users } from '#src/kit/confined.ts'
+import { waitForLock } from '#src/kit/lock.ts'
+import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
+import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
+import { reasonBeside } from '#src/wire/dashboard-files.ts'
+
+const code = resolve(import.meta.dirname, '../../..')
+
+/** A build takes a few seconds. One that takes this long, in ms, is stuck. */
+const longestBuildMs = 120_000
+/** Builds of other versions are removed if no server has started with them for this long, in ms. */
+const keptMs = 30 * 24 * 60 * 60 * 1000
+/** Begins the name of a build that is not finished. */
+const unfinished = '.coming-'
+const lockName = '.lock'
+
+const notInBuild = /(?:^|\/)(?:node_modules|dist)(?:\/|$)|\.test\.tsx?$/
+
+/** Lists the files that the build depends on, as paths relative to `source`. */
+const sourcesIn = (source: string): string[] =>
+  readdirSync(source, { withFileTypes: true }).flatMap((entry) => {
+    if (notInBuild.test(entry.name)) return []
+    if (!entry.isDirectory()) return [entry.name]
+    return sourcesIn(join(source, entry.name)).map((name) => `${entry.name}/${name}`)
+  })
+
+/** Returns the name of the build: a hash of the sources, of the packages, and of the program that builds. */
+const nameOf = (source: string): string => {
+  const own = ['package-lock.json', 'tsconfig.json', 'src/up/dashboard/process.ts', 'src/wire/dashboard-files.ts']
+  const parts = [
+    process.version,
+    ...own.map((name) => hash('sha256', readFileSync(join(code, name)))),
+    ...sourcesIn(source)
+      .sort()
+      .map((name) => `${name} ${hash('sha256', readFileSync(join(source, name)))}`),
+  ]
+  return hash('sha256', parts.join('\n')).slice(0, 32)
+}
+
+export type DashboardPlace = {
+  /** The directory of the sources. */
+  source: string
+  /** The directory of all builds. It exists, and every user may read it. */
+  all: string
+  /** The directory of the build of these sources. It appears when the build is complete. */
+  directory: string
+}
+
+const hasPages = (source: string): boolean => existsSync(join(source, 'index.html'))
+
+/** Finds where the build is, or will be. `source`: the sources of the pages, by default those of this checkout. */
+export const findDashboardPlace = (cacheDirectory: string, source = join(code, 'dashboard')): DashboardPlace => {
+  const all = join(cacheDirectory, 'dashboard')
+  mkdirSync(all, { recursive: true, mode: 0o755 })
+  return { source, all, directory: join(all, hasPages(source) ? nameOf(source) : 'none') }
+}
+
+const runBuild = async (source: string, out: string): Promise<void> => {
+  mkdirSync(out, { mode: 0o755 })
+  chownSync(out, users.builder, users.builder)
+  const command = confined({
+    command: [...nodeCommand('src/up/dashboard/process.ts'), source, out],
+    uid: users.builder,
+    // The configuration of the pages' TypeScript extends that of the checkout.
+    shown: [...ownCode(), { from: join(code, 'tsconfig.json') }, { from: source }, { from: out, isWritable: true }],
+    sockets: 'none',
+    limits: { cpu: longestBuildMs / 1000 },
+  })
+  await runCommand(command, { timeoutMs: longestBuildMs, env: { NODE_ENV: 'production', NO_COLOR: '1' } })
+}
+
+/**
+ * Gives the files of a build to root, so that no other program can change what browsers will run. Whatever is neither a
+ * file nor a directory is removed: a link could name any file of this host.
+ */
+const takeOver = (directory: string): void => {
+  chownSync(directory, 0, 0)
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name)
+    if (!entry.isFile() && !entry.isDirectory()) {
+      rmSync(path)
+      continue
+    }
+    chownSync(path, 0, 0)
+    chmodSync(path, entry.isDirectory() ? 0o755 : 0o644)
+    if (entry.isDirectory()) takeOver(path)
+  }
+}
+
+/** Removes what killed builds have left, and builds that no server has used for a long time. */
+const tidy = ({ all, directory }: DashboardPlace): void => {
+  for (const name of readdirSync(all)) {
+    const path = join(all, name)
+    const isOld = Date.now() - statSync(path).mtimeMs > keptMs && path !== directory && name !== lockName
+    if (isOld || name.startsWith(unfinished)) rmSync(path, { recursive: true, force: true })
+  }
+}
+
+const build = async (place: DashboardPlace, say: (line: string) => void): Promise<void> => {
+  if (!hasPages(place.source)) throw new Error(`${place.source} has no pages`)
+  using _lock = await waitForLock(join(place.all, lockName), { timeoutMs: longestBuildMs })
+  // Another server may have built the same pages meanwhile.
+  if (existsSync(place.directory)) return
+  tidy(place)
+  say('Building dashboard/ …')
+  const out = join(place.all, `${unfinished}${process.pid}`)
+  await runBuild(place.source, out)
+  takeOver(out)
+  renameSync(out, place.directory)
+}
+
+const sentenceOf = (error: Error): string => {
+  const text = error instanceof CommandFailed && error.stderr !== '' ? error.stderr : error.message
+  return text
+    .trim()
+    .split(/\s*\n\s*/)
+    .slice(0, 4)
+    .join(' ')
+}
+
+/** Leaves the reason where control finds it. Without a reason, control shows that the pages are being built. */
+const leaveReason = (directory: string, sentence: string | undefined): void => {
+  const path = reasonBeside(directory)
+  try {
+    if (sentence === undefined) rmSync(path, { force: true })
+    else writeFileSync(path, `${sentence}\n`, { mode: 0o644 })
+  } catch {
+    // The disk is full, or read-only. The server runs without pages in either case.
+  }
+}
+
+/**
+ * Builds the pages, unless this has been done. Two servers may call this at the same time. Returns undefined, or a
+ * sentence that says why there are no pages.
+ */
+export const ensureDashboard = async (
+  place: DashboardPlace,
+  say: (line: string) => void,
+): Promise<string | undefined> => {
+  const { directory } = place
+  try {
+    const now = new Date()
+    // Shows that this version is in use.
+    if (existsSync(directory)) utimesSync(directory, now, now)
+    else await build(place, say)
+    leaveReason(directory, undefined)
+    return undefined
+  } catch (error) {
+    const sentence = sentenceOf(error as Error)
+    leaveReason(directory, sentence)
+    return sentence
+  }
+}

@@ -1,0 +1,42 @@
+// Bundles the pages of the dashboard, and compresses what was bundled. `up` runs this once for each version of the
+// pages, as a process of its own: it needs much memory, and it runs the code of many packages.
+//
+//   node process.ts SOURCE OUT
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { build } from 'vite'
+import { isCompressible } from '#src/wire/dashboard-files.ts'
+
+/** Smaller files gain nothing from compression. */
+const leastBytes = 1024
+
+const compress = (path: string): void => {
+  const bytes = readFileSync(path)
+  if (!isCompressible(path) || bytes.length < leastBytes) return
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length }
+  writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params }))
+  writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }))
+}
+
+const [source = '', out = ''] = process.argv.slice(2)
+
+/** The first lines of an error: they name the file, and what is wrong with it. */
+const complain = (error: Error & { errors?: readonly Error[] }): never => {
+  const { message } = error.errors?.[0] ?? error
+  const boxes = /[\u2500-\u257f]+/g
+  const lines = stripVTControlCharacters(message).replaceAll(boxes, ' ').trim().split('\n')
+  process.stderr.write(`${lines.slice(0, 4).join('\n')}\n`)
+  process.exit(1)
+}
+
+// `native`: Vite would otherwise bundle its configuration into a file beside it, and the checkout may be read-only.
+await build({
+  root: source,
+  configLoader: 'native',
+  logLevel: 'silent',
+  build: { outDir: out, emptyOutDir: true, reportCompressedSize: false },
+}).catch(complain)
+const files = readdirSync(out, { recursive: true, withFileTypes: true }).filter((each) => each.isFile())
+for (const each of files) compress(join(each.parentPath, each.name))
