@@ -1,0 +1,124 @@
+// The dashboard in a real browser, against a real server with real sandboxes: what people do on their first day.
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import type { Browser } from 'playwright-core'
+import { type Platform, platform } from './harness.ts'
+import { type Account, makeAccount, openChromium, Visitor } from './visitor.ts'
+
+suite('the dashboard in Chromium', () => {
+  let alcove: Platform
+  let browser: Browser
+  let account: Account
+  let visitor: Visitor
+
+  before(async () => {
+    alcove = await platform()
+    browser = await openChromium()
+    account = await makeAccount(alcove, 'visitor')
+    visitor = await Visitor.open(alcove, browser)
+  })
+  after(async () => {
+    const { items } = (await visitor.api('GET', '/sandbox')).body as { items: { id: string }[] }
+    for (const { id } of items) await visitor.api('DELETE', `/sandbox/${id}`)
+    await visitor[Symbol.asyncDispose]()
+    await browser.close()
+  })
+
+  test('a person signs in with a password, and an empty organization shows the first steps', async () => {
+    await visitor.signIn(account)
+    await visitor.page.getByRole('heading', { name: 'Your first sandbox' }).waitFor()
+    assert.equal(new URL(visitor.page.url()).pathname, '/dashboard/sandboxes')
+  })
+
+  test('after a reload the person is still signed in, and no storage of the browser has a token', async () => {
+    await visitor.page.reload()
+    await visitor.page.getByRole('heading', { name: 'Your first sandbox' }).waitFor()
+    const stored = await visitor.page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
+    assert.doesNotMatch(stored, /eyJ|refresh|token/i)
+  })
+
+  test('a sandbox is made with the options of the dialog, which also shows the call for curl', async () => {
+    const { page } = visitor
+    await page.getByRole('button', { name: 'Create sandbox', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('first')
+    await dialog.getByText('Size, region and user').click()
+    await dialog.getByLabel('Labels').fill('team=blue')
+    await dialog.getByText('The same as a program').click()
+    assert.match(await dialog.locator('pre').innerText(), /"name":"first","labels":\{"team":"blue"\}/)
+    await dialog.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('heading', { name: 'first', level: 1 }).waitFor()
+    const { body } = await visitor.api('GET', '/sandbox/first')
+    assert.deepEqual([body['state'], body['labels']], ['started', { team: 'blue' }])
+  })
+
+  test('the list shows what others do, without a reload', async () => {
+    await visitor.go('/sandboxes')
+    const { page } = visitor
+    const row = page.getByRole('row', { name: /first/ })
+    await row.getByText('started').waitFor()
+    await visitor.api('POST', '/sandbox/first/stop')
+    await row.getByText('stopped').waitFor()
+    await visitor.api('POST', '/sandbox', { name: 'second' })
+    await page
+      .getByRole('row', { name: /second/ })
+      .getByText('started')
+      .waitFor()
+  })
+
+  test('the filters stand in the address, and an address with filters shows the same list', async () => {
+    const { page } = visitor
+    await visitor.go('/sandboxes')
+    await page.getByRole('button', { name: 'stopped', exact: true }).click()
+    await page.getByRole('row', { name: /second/ }).waitFor({ state: 'detached' })
+    await page.getByRole('row', { name: /first/ }).waitFor()
+    const address = page.url()
+    assert.match(decodeURIComponent(address), /states=\["stopped"\]/)
+    await page.goto(address)
+    await page.getByRole('row', { name: /first/ }).waitFor()
+    assert.equal(await page.getByRole('row', { name: /second/ }).count(), 0)
+  })
+
+  test('what is selected is deleted together, after a question that says what is lost', async () => {
+    const { page } = visitor
+    await visitor.go('/sandboxes')
+    await page.getByLabel('Select all that are loaded').check()
+    await page.getByRole('button', { name: 'Delete 2' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('This cannot be undone').waitFor()
+    await dialog.getByRole('button', { name: 'Delete 2' }).click()
+    await page.getByRole('heading', { name: 'Your first sandbox' }).waitFor()
+    const { items } = (await visitor.api('GET', '/sandbox')).body as { items: unknown[] }
+    assert.deepEqual(items, [])
+  })
+
+  test('a list of 100,000 sandboxes scrolls to its end, with no more rows in the page than fit', async () => {
+    const perCall = 10_000
+    const rows = (from: number) =>
+      Array.from({ length: perCall }, (_, n) => ({
+        ...{ id: `00000000-0000-4000-8000-${String(from + n).padStart(12, '0')}`, name: `box-${from + n}`, labels: {} },
+        ...{ state: 'stopped', target: 'local', createdAt: '2026-01-01T00:00:00Z' },
+      }))
+    const { page } = visitor
+    await page.route(/\/api\/sandbox\?/, async (route) => {
+      const from = Number(new URL(route.request().url()).searchParams.get('cursor') ?? 0)
+      const next = from + perCall
+      await route.fulfill({ json: { items: rows(from), nextCursor: next < 100_000 ? String(next) : null } })
+    })
+    await visitor.go('/sandboxes')
+    await page.getByText('10000+ shown').waitFor()
+    while ((await page.getByText('100000 shown').count()) === 0) {
+      await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
+      await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)))
+    }
+    await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
+    await page.getByText('box-99999', { exact: true }).waitFor()
+    const drawn = await page.getByRole('row').count()
+    assert.ok(drawn < 100, `${drawn} rows`)
+    await page.unroute(/\/api\/sandbox\?/)
+  })
+
+  test('the browser had nothing to complain about: no error, and nothing against the content security policy', () => {
+    assert.deepEqual(visitor.complaints, [])
+  })
+})
