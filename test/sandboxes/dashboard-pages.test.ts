@@ -56,7 +56,7 @@ suite('the pages of the dashboard', () => {
   }
 
   const isTooWide = () =>
-    visitor.page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)
+    visitor.page.evaluate<boolean>('document.documentElement.scrollWidth > document.documentElement.clientWidth')
 
   const look = async (name: string, path: string) => {
     const { page } = visitor
