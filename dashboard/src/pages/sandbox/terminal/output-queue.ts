@@ -1,0 +1,76 @@
+// Holds the output that arrives faster than the terminal can draw it. A browser cannot ask a WebSocket to wait, so the
+// queue has a bound: above it, old output is dropped, and the page says how much.
+
+/** How many bytes wait at most. Above this all of them are dropped, because newer output will scroll them away anyway. */
+const longestWaiting = 2 * 1024 * 1024
+/** How many bytes the terminal gets at once. Keys and clicks are handled between two pieces. */
+const pieceBytes = 64 * 1024
+/** Ends a control sequence that was cut by a gap (ECMA-48: CAN). */
+const cancel = 0x18
+const lineFeed = 0x0a
+
+export type QueueParts = {
+  /** Draws a piece, and calls `done` when that is done. */
+  draw: (piece: Uint8Array, done: () => void) => void
+  /** Hears how many bytes have been dropped in all. */
+  onDropped: (bytes: number) => void
+}
+
+const afterLine = (data: Uint8Array): Uint8Array => {
+  const rest = data.subarray(data.indexOf(lineFeed) + 1)
+  const piece = new Uint8Array(rest.length + 1)
+  piece[0] = cancel
+  piece.set(rest, 1)
+  return piece
+}
+
+export class OutputQueue {
+  readonly #parts: QueueParts
+  #waiting: Uint8Array[] = []
+  #waitingBytes = 0
+  #droppedBytes = 0
+  #isDrawing = false
+
+  constructor(parts: QueueParts) {
+    this.#parts = parts
+  }
+
+  get waitingBytes(): number {
+    return this.#waitingBytes
+  }
+
+  add(data: Uint8Array): void {
+    if (data.length === 0) return
+    if (this.#waitingBytes + data.length > longestWaiting) {
+      this.#droppedBytes += this.#waitingBytes
+      this.#waiting = [afterLine(data.subarray(-longestWaiting))]
+      this.#waitingBytes = this.#waiting[0]!.length
+      this.#droppedBytes += Math.max(0, data.length - longestWaiting)
+      this.#parts.onDropped(this.#droppedBytes)
+    } else {
+      this.#waiting.push(data)
+      this.#waitingBytes += data.length
+    }
+    this.#drawNext()
+  }
+
+  /** Forgets what waits, before the same output comes again. */
+  clear(): void {
+    this.#waiting = []
+    this.#waitingBytes = 0
+  }
+
+  #drawNext(): void {
+    const first = this.#waiting[0]
+    if (this.#isDrawing || first === undefined) return
+    const piece = first.subarray(0, pieceBytes)
+    if (piece.length === first.length) this.#waiting.shift()
+    else this.#waiting[0] = first.subarray(piece.length)
+    this.#waitingBytes -= piece.length
+    this.#isDrawing = true
+    this.#parts.draw(piece, () => {
+      this.#isDrawing = false
+      this.#drawNext()
+    })
+  }
+}

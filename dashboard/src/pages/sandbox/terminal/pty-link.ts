@@ -1,0 +1,153 @@
+// The connection of one terminal to its PTY session, which goes on while no page is connected. The link connects again by
+// itself, with growing waits, until the session has ended or is gone.
+import { readControl } from './control-message.ts'
+import { waitAfter } from './waits.ts'
+
+export type LinkState =
+  | { name: 'connecting' }
+  | { name: 'connected' }
+  /** Tries again at `retryAt`, on the clock of `Date.now()`. */
+  | { name: 'waiting'; reason: string; retryAt: number }
+  /** The sandbox does not run, so that there is nothing to connect to. */
+  | { name: 'held' }
+  | { name: 'ended'; exitCode: number | undefined; reason: string | undefined }
+  | { name: 'gone' }
+
+export type LinkSocket = Pick<WebSocket, 'send' | 'close' | 'readyState' | 'bufferedAmount'> & {
+  onmessage: ((event: MessageEvent) => void) | null
+  onclose: ((event: CloseEvent) => void) | null
+}
+
+export type LinkParts = {
+  /** Makes the PTY session if it is new, and opens its socket. Throws a sentence for the user. */
+  open: () => Promise<LinkSocket>
+  /** Asks why connecting failed: whether the session is gone, or a sentence. */
+  ask: () => Promise<'gone' | string>
+  onState: (state: LinkState) => void
+  /** Called when a connection begins. The output that the server has kept comes first. */
+  onBegin: () => void
+  onOutput: (data: Uint8Array) => void
+}
+
+/** How long a connection must last before the next failure counts as the first, in ms. */
+const steadyMilliseconds = 10_000
+/** How many typed bytes wait for the network at most. */
+const longestUnsent = 4 * 1024 * 1024
+const openState = 1
+
+export class PtyLink {
+  readonly #parts: LinkParts
+  #state: LinkState = { name: 'connecting' }
+  #socket: LinkSocket | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #failures = 0
+  #attempt = 0
+  #isClosed = false
+
+  constructor(parts: LinkParts) {
+    this.#parts = parts
+  }
+
+  get state(): LinkState {
+    return this.#state
+  }
+
+  /** Connects now, unless it is connected or the session is over. */
+  connect(): void {
+    if (this.#isClosed || this.#isOver() || this.#socket !== undefined) return
+    clearTimeout(this.#timer)
+    this.#attempt += 1
+    void this.#open(this.#attempt)
+  }
+
+  /** Stops trying, while the sandbox does not run. `connect` goes on. */
+  hold(): void {
+    if (this.#isClosed || this.#isOver()) return
+    this.#drop()
+    this.#become({ name: 'held' })
+  }
+
+  /** Sends typed text. False: it is not connected, or too much waits for the network already. */
+  send(data: string | Uint8Array<ArrayBuffer>): boolean {
+    const socket = this.#socket
+    if (this.#state.name !== 'connected' || socket?.readyState !== openState) return false
+    if (socket.bufferedAmount + data.length > longestUnsent) return false
+    socket.send(data)
+    return true
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#drop()
+  }
+
+  async #open(attempt: number): Promise<void> {
+    this.#become({ name: 'connecting' })
+    let socket: LinkSocket
+    try {
+      socket = await this.#parts.open()
+    } catch (error) {
+      if (attempt === this.#attempt) await this.#failed(attempt, (error as Error).message)
+      return
+    }
+    if (attempt !== this.#attempt || this.#isClosed) {
+      socket.close()
+      return
+    }
+    this.#socket = socket
+    let openedAt = 0
+    socket.onmessage = ({ data }) => {
+      if (attempt !== this.#attempt) return
+      if (typeof data !== 'string') {
+        this.#parts.onOutput(new Uint8Array(data as ArrayBuffer))
+        return
+      }
+      const message = readControl(data)
+      if (message?.status === 'connected') {
+        openedAt = Date.now()
+        this.#parts.onBegin()
+        this.#become({ name: 'connected' })
+      }
+      if (message?.status === 'exited')
+        this.#become({ name: 'ended', exitCode: message.exitCode, reason: message.reason })
+    }
+    socket.onclose = () => {
+      if (attempt !== this.#attempt) return
+      this.#socket = undefined
+      if (openedAt > 0 && Date.now() - openedAt > steadyMilliseconds) this.#failures = 0
+      if (!this.#isOver()) void this.#failed(attempt, 'The connection was lost.')
+    }
+  }
+
+  /** Finds out whether there is anything to connect to, and tries again later if there is. */
+  async #failed(attempt: number, otherwise: string): Promise<void> {
+    this.#failures += 1
+    this.#become({ name: 'connecting' })
+    const answer = await this.#parts.ask().catch((error: unknown) => (error as Error).message || otherwise)
+    if (attempt !== this.#attempt || this.#isClosed) return
+    if (answer === 'gone') {
+      this.#become({ name: 'gone' })
+      return
+    }
+    const wait = waitAfter(this.#failures, Math.random())
+    this.#become({ name: 'waiting', reason: answer || otherwise, retryAt: Date.now() + wait })
+    this.#timer = setTimeout(() => this.connect(), wait)
+  }
+
+  #isOver(): boolean {
+    return this.#state.name === 'ended' || this.#state.name === 'gone'
+  }
+
+  #drop(): void {
+    clearTimeout(this.#timer)
+    this.#attempt += 1
+    const socket = this.#socket
+    this.#socket = undefined
+    socket?.close()
+  }
+
+  #become(state: LinkState): void {
+    this.#state = state
+    if (!this.#isClosed) this.#parts.onState(state)
+  }
+}

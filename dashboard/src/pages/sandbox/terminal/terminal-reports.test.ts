@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isReport } from './terminal-reports.ts'
+
+test('answers of the terminal are reports', () => {
+  for (const data of [
+    '\x1b[?1;2c',
+    '\x1b[>0;276;0c',
+    '\x1b[12;40R',
+    '\x1b[0n',
+    '\x1b[?2026;2$y',
+    '\x1bP1$r0m\x1b\\',
+    '\x1b]10;rgb:ffff/ffff/ffff\x1b\\',
+    '\x1b[1;1R\x1b[?1;2c',
+  ])
+    assert.ok(isReport(data), JSON.stringify(data))
+})
+
+test('typed keys are not', () => {
+  for (const data of ['a', '\r', '\x1b', '\x1b[A', '\x1bOP', '\x1b[3~', '\x1b[1;5C', '\x1b[200~x\x1b[201~', '\x03'])
+    assert.ok(!isReport(data), JSON.stringify(data))
+})
