@@ -2,7 +2,6 @@
  * Characters that do harm in one line of text: control characters, line separators, and those that turn the direction of
  * writing or cannot be seen.
  */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
 const harmful = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu
 
 const visible = (character: string): string => {

@@ -12,6 +12,14 @@ test('an error has its sentence', () => {
 })
 
 test('anything else is no message', () => {
-  for (const text of ['', 'x', 'null', '[]', '3', '{"type":"x","status":"connected"}', '{"type":"control","status":"y"}'])
+  for (const text of [
+    '',
+    'x',
+    'null',
+    '[]',
+    '3',
+    '{"type":"x","status":"connected"}',
+    '{"type":"control","status":"y"}',
+  ])
     assert.equal(readControl(text), undefined)
 })

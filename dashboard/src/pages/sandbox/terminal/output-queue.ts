@@ -2,7 +2,7 @@
 // queue has a bound: above it, old output is dropped, and the page says how much.
 
 /** How many bytes wait at most. Above this all of them are dropped, because newer output will scroll them away anyway. */
-const longestWaiting = 2 * 1024 * 1024
+const longestWaiting = 512 * 1024
 /** How many bytes the terminal gets at once. Keys and clicks are handled between two pieces. */
 const pieceBytes = 64 * 1024
 /** Ends a control sequence that was cut by a gap (ECMA-48: CAN). */

@@ -1,7 +1,6 @@
 /** How much text can be pasted at once, in characters. */
 export const longestPaste = 1024 * 1024
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to leave out
 const unwanted = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g
 
 /**

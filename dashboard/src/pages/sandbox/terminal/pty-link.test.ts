@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
 import { type LinkSocket, type LinkState, PtyLink } from './pty-link.ts'
 
-beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "Date"] }))
+beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }))
 afterEach(() => mock.timers.reset())
 
 /** A server whose sockets the test holds in its hands. */

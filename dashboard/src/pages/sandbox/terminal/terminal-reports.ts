@@ -3,7 +3,6 @@
  * shown again, its old questions must not be answered again: the shell would take the answers for typed text.
  */
 const report =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: answers begin with an escape character
   /^(?:\u001b\[[?>=]?[\d;]*(?:[cRnyx]|\$y|t)|\u001b[P\]_][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b\[[IO])+$/
 
 export const isReport = (data: string): boolean => report.test(data)

@@ -1,0 +1,32 @@
+import { toastError } from '../../../ui/toast.tsx'
+
+const refused = new Error(
+  'The browser gives the clipboard only to pages with HTTPS or on localhost, and if you allow it.',
+)
+
+/** Copies a text, also in pages without HTTPS, where the browser's newer way is missing. */
+export const copyText = async (text: string): Promise<void> => {
+  if (text === '') return
+  try {
+    await navigator.clipboard.writeText(text)
+  } catch {
+    const put = (event: ClipboardEvent) => {
+      event.clipboardData?.setData('text/plain', text)
+      event.preventDefault()
+    }
+    document.addEventListener('copy', put, { once: true, capture: true })
+    const isCopied = document.execCommand('copy')
+    document.removeEventListener('copy', put, { capture: true })
+    if (!isCopied) toastError('Copying did not work', refused)
+  }
+}
+
+/** The text on the clipboard. Undefined, with a message, if the browser does not give it. */
+export const clipboardText = async (): Promise<string | undefined> => {
+  try {
+    return await navigator.clipboard.readText()
+  } catch {
+    toastError('Pasting did not work', new Error(`${refused.message} Ctrl+Shift+V works always.`))
+    return undefined
+  }
+}

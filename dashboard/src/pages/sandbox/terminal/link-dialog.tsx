@@ -1,0 +1,33 @@
+import { Button, buttonClass } from '../../../ui/button.tsx'
+import { cleanText } from '../../../ui/clean-text.ts'
+import { Dialog } from '../../../ui/dialog.tsx'
+import { webAddress } from './web-address.ts'
+
+/** Shows where a link of the terminal really leads, before the browser opens it. */
+export const LinkDialog = ({ target, onClose }: { target: string | undefined; onClose: () => void }) => {
+  const url = target === undefined ? undefined : webAddress(target)
+  return (
+    <Dialog title="Open this address?" isOpen={target !== undefined} onClose={onClose}>
+      <div className="notice mono">{cleanText(url?.href ?? target ?? '', 2100)}</div>
+      <p className="muted">
+        {url === undefined
+          ? 'This page opens only plain addresses that begin with http:// or https://.'
+          : 'A program in the sandbox has written this link. Open it only if you trust it.'}
+      </p>
+      <div className="dialog-actions">
+        <Button onClick={onClose}>Cancel</Button>
+        {url !== undefined && (
+          <a
+            className={buttonClass({ kind: 'primary' })}
+            href={url.href}
+            target="_blank"
+            rel="noopener noreferrer"
+            onClick={onClose}
+          >
+            Open {url.host}
+          </a>
+        )}
+      </div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,67 @@
+import { useQuery } from '@tanstack/react-query'
+import type { Sandbox } from '../../../api/client.ts'
+import { useOrganizationId } from '../../../session/use-session.ts'
+import { Button } from '../../../ui/button.tsx'
+import { cleanText } from '../../../ui/clean-text.ts'
+import { Dialog } from '../../../ui/dialog.tsx'
+import { Empty, WhenLoaded } from '../../../ui/page.tsx'
+import { TimeAgo } from '../../../ui/time.tsx'
+import { listPtys } from './pty-calls.ts'
+
+type OthersProps = {
+  sandbox: Sandbox
+  openIds: ReadonlySet<string>
+  isOpen: boolean
+  onClose: () => void
+  onOpen: (id: string) => void
+}
+
+const Others = ({ sandbox, openIds, onOpen }: Omit<OthersProps, 'isOpen' | 'onClose'>) => {
+  const organizationId = useOrganizationId()
+  const query = useQuery({
+    queryKey: [organizationId, 'terminals', sandbox.id],
+    queryFn: () => listPtys(sandbox),
+    staleTime: 0,
+  })
+  return (
+    <WhenLoaded query={query}>
+      {(sessions) => {
+        const others = sessions.filter(({ id }) => !openIds.has(id))
+        if (others.length === 0)
+          return <Empty title="No other terminals">Terminals of your programs and of other people appear here.</Empty>
+        return (
+          <ul className="other-terminals">
+            {others.map(({ id, cwd, createdAt }) => (
+              <li key={id}>
+                <span className="stack" style={{ gap: 0 }}>
+                  <span className="mono wrap-anywhere">{cleanText(id)}</span>
+                  <span className="muted small wrap-anywhere">
+                    Begun <TimeAgo time={createdAt} /> in {cleanText(cwd)}
+                  </span>
+                </span>
+                <Button compact onClick={() => onOpen(id)}>
+                  Open
+                </Button>
+              </li>
+            ))}
+          </ul>
+        )
+      }}
+    </WhenLoaded>
+  )
+}
+
+/** The terminals of this sandbox that are not open on this page: those of programs, other people and other browsers. */
+export const OthersDialog = ({ isOpen, onClose, ...rest }: OthersProps) => (
+  <Dialog
+    title="Other terminals of this sandbox"
+    description="All who open a terminal see and type the same."
+    isOpen={isOpen}
+    onClose={onClose}
+  >
+    <Others {...rest} />
+    <div className="dialog-actions">
+      <Button onClick={onClose}>Close</Button>
+    </div>
+  </Dialog>
+)

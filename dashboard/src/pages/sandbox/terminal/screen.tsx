@@ -1,0 +1,154 @@
+import { useCallback, useEffect, useRef, useState } from 'react'
+import type { Sandbox } from '../../../api/client.ts'
+import { IconButton } from '../../../ui/button.tsx'
+import { ErrorNotice } from '../../../ui/error-notice.tsx'
+import { Icon } from '../../../ui/icons.tsx'
+import { Menu, MenuItem, MenuLine } from '../../../ui/menu.tsx'
+import { toast } from '../../../ui/toast.tsx'
+import { sizeText } from '../size-text.ts'
+import { clipboardText, copyText } from './clipboard.ts'
+import { LinkDialog } from './link-dialog.tsx'
+import { LinkNotice } from './link-notice.tsx'
+import type { OpenTerminal } from './open-terminals.ts'
+import { PasteDialog } from './paste-dialog.tsx'
+import { isAskedFor, longestPaste, pastedText } from './pasted-text.ts'
+import { useTerminal } from './use-terminal.ts'
+
+type ScreenProps = {
+  sandbox: Sandbox
+  terminal: OpenTerminal
+  isShown: boolean
+  isRunning: boolean
+  isReadAloud: boolean
+  onReadAloud: (isOn: boolean) => void
+  onMade: () => void
+  onNew: () => void
+}
+
+/** One terminal: its screen, what the page says about it, and its menu. */
+export const Screen = ({
+  sandbox,
+  terminal,
+  isShown,
+  isRunning,
+  isReadAloud,
+  onReadAloud,
+  onMade,
+  onNew,
+}: ScreenProps) => {
+  const element = useRef<HTMLDivElement>(null)
+  const after = useRef<HTMLDivElement>(null)
+  const [target, setTarget] = useState<string>()
+  const [pasted, setPasted] = useState<string>()
+
+  const onKey = (event: KeyboardEvent): boolean => {
+    if (event.type !== 'keydown' || !event.ctrlKey) return true
+    // The terminal has the Tab key, so that another key leaves it (WCAG 2.1.2).
+    if (event.key === 'F6') {
+      event.preventDefault()
+      after.current?.querySelector('button')?.focus()
+      return false
+    }
+    if (!event.shiftKey || event.altKey) return true
+    if (event.key.toLowerCase() === 'c') {
+      event.preventDefault()
+      void copyText(emulator.current?.selection() ?? '')
+      return false
+    }
+    // The browser turns this key into a paste event.
+    return event.key.toLowerCase() !== 'v'
+  }
+  const { view, emulator, connect } = useTerminal(element, {
+    sandbox,
+    terminal,
+    isRunning,
+    onMade,
+    onLink: setTarget,
+    onKey,
+  })
+
+  const focus = useCallback(() => emulator.current?.focus(), [emulator])
+  const paste = useCallback(
+    (text: string) => {
+      emulator.current?.paste(pastedText(text))
+      focus()
+    },
+    [emulator, focus],
+  )
+  const askAndPaste = useCallback(
+    (text: string) => {
+      if (text.length > longestPaste) toast('Too much to paste', 'A terminal takes up to 1 MiB. Upload a file instead.')
+      else if (isAskedFor(text)) setPasted(text)
+      else paste(text)
+    },
+    [paste],
+  )
+
+  useEffect(() => {
+    const box = element.current!
+    const onPaste = (event: ClipboardEvent) => {
+      event.preventDefault()
+      event.stopPropagation()
+      askAndPaste(event.clipboardData?.getData('text/plain') ?? '')
+    }
+    // Before xterm.js, which would paste without asking.
+    box.addEventListener('paste', onPaste, { capture: true })
+    let frame = 0
+    const observer = new ResizeObserver(() => {
+      cancelAnimationFrame(frame)
+      frame = requestAnimationFrame(() => emulator.current?.fit())
+    })
+    observer.observe(box)
+    return () => {
+      box.removeEventListener('paste', onPaste, { capture: true })
+      cancelAnimationFrame(frame)
+      observer.disconnect()
+    }
+  }, [emulator, askAndPaste])
+
+  const isConnected = view.state.name === 'connected'
+  useEffect(() => {
+    if (isShown && isConnected) focus()
+  }, [isShown, isConnected, focus])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the terminal exists once its state changes
+  useEffect(() => emulator.current?.readAloud(isReadAloud), [isReadAloud, isConnected])
+
+  return (
+    <div className="terminal-view" hidden={!isShown}>
+      {view.failure !== undefined && <ErrorNotice error={view.failure} />}
+      <LinkNotice state={view.state} onRetry={connect} onNew={onNew} />
+      <div ref={element} className="terminal-screen" />
+      <div ref={after} className="terminal-foot">
+        <span className="cut muted small" title={view.hovered ?? view.title}>
+          {view.hovered !== undefined
+            ? `Link to ${view.hovered}`
+            : view.droppedBytes > 0
+              ? `${sizeText(view.droppedBytes)} of output came faster than it can be shown, and was left out.`
+              : view.title !== '' && `Title: ${view.title}`}
+        </span>
+        <span className="muted small terminal-hint">Ctrl+F6 leaves the terminal</span>
+        <Menu
+          trigger={
+            <IconButton label="Terminal menu" kind="quiet" compact>
+              <Icon name="more" />
+            </IconButton>
+          }
+        >
+          <MenuItem onSelect={() => void copyText(emulator.current?.selection() ?? '')}>Copy (Ctrl+Shift+C)</MenuItem>
+          <MenuItem onSelect={() => void clipboardText().then((text) => text !== undefined && askAndPaste(text))}>
+            Paste (Ctrl+Shift+V)
+          </MenuItem>
+          <MenuLine />
+          <MenuItem onSelect={() => emulator.current?.clear()}>Clear</MenuItem>
+          <MenuItem onSelect={() => emulator.current?.reset()}>Reset</MenuItem>
+          <MenuLine />
+          <MenuItem onSelect={() => onReadAloud(!isReadAloud)}>
+            Screen reader mode {isReadAloud && <Icon name="check" />}
+          </MenuItem>
+        </Menu>
+      </div>
+      <LinkDialog target={target} onClose={() => setTarget(undefined)} />
+      <PasteDialog text={pasted} onClose={() => setPasted(undefined)} onPaste={paste} />
+    </div>
+  )
+}

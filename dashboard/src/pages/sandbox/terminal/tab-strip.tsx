@@ -1,0 +1,48 @@
+import { Button, IconButton } from '../../../ui/button.tsx'
+import { cleanText } from '../../../ui/clean-text.ts'
+import { Icon } from '../../../ui/icons.tsx'
+import { mostTerminals, type OpenTerminal } from './open-terminals.ts'
+
+type StripProps = {
+  open: readonly OpenTerminal[]
+  shown: string | undefined
+  onShow: (id: string) => void
+  onNew: () => void
+  onClose: (terminal: OpenTerminal) => void
+  onRename: (terminal: OpenTerminal) => void
+  onOthers: () => void
+}
+
+/** The terminals that are open, and the buttons for new ones. */
+export const TabStrip = ({ open, shown, onShow, onNew, onClose, onRename, onOthers }: StripProps) => (
+  <div className="terminal-strip">
+    <ul aria-label="Open terminals">
+      {open.map((each) => {
+        const name = cleanText(each.name)
+        const isShown = each.id === shown
+        return (
+          <li key={each.id} className={isShown ? 'shown' : undefined}>
+            <button
+              type="button"
+              className="cut"
+              aria-pressed={isShown}
+              title={isShown ? 'Rename' : undefined}
+              onClick={() => (isShown ? onRename(each) : onShow(each.id))}
+            >
+              {name}
+            </button>
+            <IconButton label={`Close ${name}`} kind="quiet" compact onClick={() => onClose(each)}>
+              <Icon name="close" />
+            </IconButton>
+          </li>
+        )
+      })}
+    </ul>
+    <Button compact disabled={open.length >= mostTerminals} onClick={onNew}>
+      New terminal
+    </Button>
+    <Button compact kind="quiet" onClick={onOthers}>
+      Others…
+    </Button>
+  </div>
+)
