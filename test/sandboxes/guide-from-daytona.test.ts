@@ -1,0 +1,55 @@
+// Runs the program of the guide for people who come from Daytona, from one sandbox of a server to another.
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { boxOf, createBox } from './box.ts'
+import { addressedTo, blocksOf, checkout, programsOf, readPage, runProgram } from './guide.ts'
+import { type Platform, platform } from './harness.ts'
+
+const page = readPage('docs/guides/from-daytona.md')
+
+suite('the guide for people who come from Daytona', () => {
+  let server: Platform
+  const desk = mkdtempSync(join(tmpdir(), 'alcove-from-daytona-'))
+  before(async () => {
+    server = await platform()
+    mkdirSync(join(desk, 'node_modules'))
+    symlinkSync(join(checkout, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
+  })
+  after(async () => {
+    rmSync(desk, { recursive: true, force: true })
+    await server?.[Symbol.asyncDispose]()
+  })
+
+  test('move.mjs copies the home directory, variables and labels of a sandbox to a new one', async () => {
+    await using source = await createBox(server, { env: { STAGE: 'test' }, labels: { purpose: 'moving' } })
+    await source.run('mkdir -p work && echo kept > work/note && ln -s note work/link && chmod 600 work/note')
+    await source.run('echo hidden > .settings')
+
+    writeFileSync(join(desk, 'move.mjs'), programsOf(page).get('move.mjs') ?? '')
+    const [setVariables, move] = blocksOf(page, 'sh')
+    const script = `${addressedTo(server, `${setVariables}`)}\n${move}`
+      .replace('https://app.daytona.io/api', `${server.url}/api`)
+      .replace('dtn_…', server.key)
+      .replace('ID_OF_THE_FORMER_SANDBOX', source.id)
+    const env = { PATH: `${join(process.execPath, '..')}:${process.env['PATH']}` }
+    const { code, output } = await runProgram('sh', ['-ec', script], { cwd: desk, env })
+    assert.equal(code, 0, output)
+    const [, id = ''] = /is now (\S+)$/m.exec(output) ?? []
+    assert.notEqual(id, source.id)
+
+    const { body } = await server.api('GET', `/sandbox/${id}`)
+    await using target = boxOf(server, body)
+    assert.equal((body['labels'] as Record<string, string>)['purpose'], 'moving')
+    const found = await target.run('cat work/link .settings; stat -c "%a %U" work/note; echo $STAGE; ls /tmp')
+    assert.equal(found, 'kept\nhidden\n600 daytona\ntest')
+  })
+
+  test('a target of the public service, such as us, is answered 404 here, as the guide says', async () => {
+    const { status, body } = await server.api('POST', '/sandbox', { target: 'us' })
+    assert.deepEqual([status, /no region "us"/.test(String(body['message']))], [404, true])
+    assert.match(page, /There is no `us` and no `eu` here \(404\)/)
+  })
+})
