@@ -1,5 +1,6 @@
-// Installs the packages that the programs of a guide need. They have hundreds of megabytes, so they are no dependencies
-// of Alcove. A directory of `examples/` has their `package.json` and `package-lock.json`.
+// Fetches the programs that a guide is about, into the directory of the checkout that git ignores. They are no
+// dependencies of Alcove and are not installed on the machine: the npm packages have hundreds of megabytes, and Debian's
+// packages of web servers start them.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
@@ -10,35 +11,54 @@ import { checkout } from './guide.ts'
 
 const store = join(checkout, '.alcove/guide-packages')
 const npm = join(checkout, 'node_modules/npm/bin/npm-cli.js')
-const installSeconds = 300
+const installMs = 300_000
 
-const install = async (manifest: string, target: string) => {
-  const draft = `${target}.draft`
-  await rm(draft, { recursive: true, force: true })
-  await mkdir(draft, { recursive: true })
-  for (const file of ['package.json', 'package-lock.json']) await copyFile(join(manifest, file), join(draft, file))
-  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier', '--prefix', draft]
-  const env = { ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH']}` }
-  await runCommand([process.execPath, npm, 'ci', ...options], { env, timeoutMs: installSeconds * 1000 })
-  await rename(draft, target)
+const keyOf = (content: string | Buffer) => createHash('sha256').update(content).digest('hex').slice(0, 16)
+
+/** Returns the directory `name/key` of the store. If it does not exist, `make` fills it first; the former ones are removed. */
+const stored = async (name: string, key: string, make: (target: string) => Promise<void>): Promise<string> => {
+  const directory = join(store, name)
+  const target = join(directory, key)
+  await mkdir(directory, { recursive: true })
+  using _lock = await waitForLock(join(store, `${name}.lock`), { timeoutMs: installMs })
+  if (!existsSync(target)) {
+    for (const former of await readdir(directory)) await rm(join(directory, former), { recursive: true, force: true })
+    console.log(`Fetching ${name} for the guides …`)
+    const draft = `${target}.draft`
+    await mkdir(draft)
+    await make(draft)
+    await rename(draft, target)
+  }
+  return target
 }
 
 /**
- * Returns the `node_modules` with the packages of `examples/NAME`. They are installed once for each version of the lock
- * file. If npm cannot install them, the test fails.
+ * Returns the `node_modules` with the packages that `package.json` of `examples/NAME` lists. They are installed once for
+ * each version of its lock file. If npm cannot install them, the test fails.
  */
 export const installGuidePackages = async (name: string): Promise<string> => {
   const manifest = join(checkout, 'examples', name)
   const lock = await readFile(join(manifest, 'package-lock.json'))
-  const key = createHash('sha256').update(lock).digest('hex').slice(0, 16)
-  const directory = join(store, name)
-  const target = join(directory, key)
-  await mkdir(directory, { recursive: true })
-  using _lock = await waitForLock(join(store, `${name}.lock`), { timeoutMs: installSeconds * 1000 })
-  if (!existsSync(target)) {
-    for (const former of await readdir(directory)) await rm(join(directory, former), { recursive: true, force: true })
-    console.log(`Installing the packages of examples/${name} …`)
-    await install(manifest, target)
-  }
+  const target = await stored(name, keyOf(lock), async (draft) => {
+    for (const file of ['package.json', 'package-lock.json']) await copyFile(join(manifest, file), join(draft, file))
+    const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier', '--prefix', draft]
+    const env = { ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH']}` }
+    await runCommand([process.execPath, npm, 'ci', ...options], { env, timeoutMs: installMs })
+  })
   return join(target, 'node_modules')
 }
+
+const download = async (directory: string, packages: readonly string[]) => {
+  const line = `cd '${directory}' && apt-get download -q ${packages.join(' ')}`
+  await runCommand(['sh', '-c', `${line} || { apt-get update -q && ${line}; }`], { timeoutMs: installMs })
+}
+
+/** Returns a directory with the files of Debian packages, as they would lie below `/`. Their scripts do not run. */
+export const unpackDebianPackages = (name: string, packages: readonly [string, ...string[]]): Promise<string> =>
+  stored(name, keyOf(packages.join(' ')), async (draft) => {
+    await download(draft, packages)
+    for (const file of await readdir(draft)) {
+      await runCommand(['dpkg-deb', '--extract', join(draft, file), draft])
+      await rm(join(draft, file))
+    }
+  })

@@ -21,9 +21,7 @@ export const programsOf = (page: string): Map<string, string> =>
 export const addressedTo = ({ url, data }: Pick<Platform, 'url' | 'data'>, text: string): string => {
   const port = Number(new URL(url).port)
   return text
-    .replaceAll('http://127.0.0.1:4600', url)
-    .replaceAll('http://127.0.0.1:4601', `http://127.0.0.1:${port + 1}`)
-    .replaceAll('4602', String(port + 2))
+    .replaceAll(/\b460([012])\b/g, (_, place) => String(port + Number(place)))
     .replaceAll(/[\w./]*\/alcove key\b/g, `${checkout}/alcove key --data ${data}`)
 }
 
