@@ -4,10 +4,9 @@ import { answerOf, control } from '../api/client.ts'
 import { session } from '../session/session.ts'
 import { useOrganizationId } from '../session/use-session.ts'
 import { Button } from '../ui/button.tsx'
-import { FormDialog } from '../ui/dialog.tsx'
-import { TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icons.tsx'
 import { Menu, MenuItem, MenuLine } from '../ui/menu.tsx'
+import { NewOrganizationDialog } from './new-organization.tsx'
 
 export const useOrganizations = () =>
   useQuery({ queryKey: ['organizations'], queryFn: () => answerOf(control.GET('/organizations')) })
@@ -15,16 +14,8 @@ export const useOrganizations = () =>
 /** Shows the organization of this tab, and changes to another one or makes one. */
 export const OrganizationMenu = () => {
   const organizationId = useOrganizationId()
-  const { data = [], refetch } = useOrganizations()
+  const { data = [] } = useOrganizations()
   const [isMaking, setMaking] = useState(false)
-  const [name, setName] = useState('')
-  const make = async () => {
-    const { id } = await answerOf(control.POST('/organizations', { body: { name } as never }))
-    await refetch()
-    setMaking(false)
-    setName('')
-    session.organizationId = id
-  }
   return (
     <>
       <Menu
@@ -49,17 +40,7 @@ export const OrganizationMenu = () => {
         <MenuLine />
         <MenuItem onSelect={() => setMaking(true)}>New organization…</MenuItem>
       </Menu>
-      <FormDialog
-        title="New organization"
-        description="Sandboxes, keys and members of an organization are apart from those of others."
-        isOpen={isMaking}
-        onClose={() => setMaking(false)}
-        submit="Create"
-        isSubmitDisabled={name.trim() === ''}
-        onSubmit={make}
-      >
-        <TextField label="Name" value={name} onChange={setName} maxLength={255} />
-      </FormDialog>
+      {isMaking && <NewOrganizationDialog onClose={() => setMaking(false)} />}
     </>
   )
 }

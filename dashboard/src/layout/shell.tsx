@@ -1,7 +1,8 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, Outlet, useRouterState } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
+import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
+import { useEffect, useState, useSyncExternalStore } from 'react'
 import { answerOf, control } from '../api/client.ts'
+import { useOwnInvitations } from '../invitations/use-own-invitations.ts'
 import { follow } from '../live/events.ts'
 import { session } from '../session/session.ts'
 import { useOrganizationId, useSessionState } from '../session/use-session.ts'
@@ -12,32 +13,31 @@ import { Menu, MenuItem, MenuLine } from '../ui/menu.tsx'
 import { groups } from './navigation.ts'
 import { OrganizationMenu } from './organization-menu.tsx'
 import { Palette } from './palette.tsx'
-import { applyTheme, currentTheme, themes } from './theme.ts'
+import { applyTheme, currentTheme, subscribeToTheme, themes } from './theme.ts'
 import './layout.css'
 
 const AccountMenu = () => {
   const { data } = useQuery({ queryKey: ['me'], queryFn: () => answerOf(control.GET('/users/me')) })
-  const [theme, setTheme] = useState(currentTheme)
+  const theme = useSyncExternalStore(subscribeToTheme, currentTheme)
+  const invitations = useOwnInvitations().data?.length ?? 0
+  const navigate = useNavigate()
   return (
     <Menu
       trigger={
         <Button kind="quiet" aria-label="Account">
           <span className="cut">{data?.email ?? 'Account'}</span>
+          {invitations > 0 && (
+            <span className="badge plain info" title={`${invitations} invitations to you`}>
+              {invitations}
+            </span>
+          )}
         </Button>
       }
     >
-      <MenuItem onSelect={() => {}}>
-        <Link to="/account">Your account</Link>
-      </MenuItem>
+      <MenuItem onSelect={() => void navigate({ to: '/account' })}>Your account</MenuItem>
       <MenuLine />
       {themes.map((each) => (
-        <MenuItem
-          key={each}
-          onSelect={() => {
-            applyTheme(each)
-            setTheme(each)
-          }}
-        >
+        <MenuItem key={each} onSelect={() => applyTheme(each)}>
           {`Colours: ${each}`} {each === theme && <Icon name="check" />}
         </MenuItem>
       ))}

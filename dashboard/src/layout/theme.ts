@@ -3,9 +3,16 @@ const key = 'alcove.theme'
 export const themes = ['system', 'light', 'dark'] as const
 export type Theme = (typeof themes)[number]
 
+const listeners = new Set<() => void>()
+
 export const currentTheme = (): Theme => {
   const stored = localStorage.getItem(key)
   return themes.find((theme) => theme === stored) ?? 'system'
+}
+
+export const subscribeToTheme = (listener: () => void): (() => void) => {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
 }
 
 /** Sets the colours of this browser. `system`: as the operating system says. */
@@ -17,4 +24,5 @@ export const applyTheme = (theme: Theme): void => {
     localStorage.setItem(key, theme)
     document.documentElement.dataset['theme'] = theme
   }
+  for (const listener of listeners) listener()
 }

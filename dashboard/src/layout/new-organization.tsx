@@ -1,0 +1,51 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { answerOf, control } from '../api/client.ts'
+import { session } from '../session/session.ts'
+import { useOrganizationId } from '../session/use-session.ts'
+import { FormDialog } from '../ui/dialog.tsx'
+import { SelectField, TextField } from '../ui/field.tsx'
+
+/** Makes an organization, and turns this tab to it. */
+export const NewOrganizationDialog = ({ onClose }: { onClose: () => void }) => {
+  const organizationId = useOrganizationId()
+  const queries = useQueryClient()
+  const [name, setName] = useState('')
+  const [chosen, setChosen] = useState('')
+  const regions = useQuery({
+    queryKey: [organizationId, 'regions'],
+    queryFn: () => answerOf(control.GET('/regions')),
+  })
+  // Only the new organization itself could use a region of its own, and it has none yet.
+  const shared = regions.data?.filter((region) => region.organizationId === null) ?? []
+  const defaultRegionId = chosen || shared[0]?.id
+  const make = async () => {
+    if (defaultRegionId === undefined) throw new Error('This server has no region that everybody may use.')
+    const { id } = await answerOf(control.POST('/organizations', { body: { name, defaultRegionId } as never }))
+    await queries.invalidateQueries({ queryKey: ['organizations'] })
+    onClose()
+    session.organizationId = id
+  }
+  return (
+    <FormDialog
+      title="New organization"
+      description="Sandboxes, keys and members of an organization are apart from those of others."
+      isOpen
+      onClose={onClose}
+      submit="Create"
+      isSubmitDisabled={name.trim() === '' || regions.isPending}
+      onSubmit={make}
+    >
+      <TextField label="Name" value={name} onChange={setName} maxLength={255} autoFocus />
+      {shared.length > 1 && (
+        <SelectField
+          label="Default region"
+          hint="Where its sandboxes go that name no region. It cannot be changed later."
+          value={defaultRegionId ?? ''}
+          onChange={setChosen}
+          options={shared.map((region) => ({ value: region.id, label: region.name }))}
+        />
+      )}
+    </FormDialog>
+  )
+}

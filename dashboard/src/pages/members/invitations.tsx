@@ -1,0 +1,125 @@
+import { useState } from 'react'
+import { answerOf, control } from '../../api/client.ts'
+import { useOrganizationId } from '../../session/use-session.ts'
+import { Button } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
+import { FirstRows } from '../../ui/first-rows.tsx'
+import { Empty } from '../../ui/page.tsx'
+import { TimeAgo } from '../../ui/time.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { AccessText } from './access-fields.tsx'
+import { InviteDialog } from './invite-dialog.tsx'
+import { type Invitation, usePeopleChanged } from './use-roles.ts'
+
+type Props = {
+  invitations: readonly Invitation[]
+  isOwner: boolean
+  /** Opens the dialog of a new invitation. Absent: the user cannot invite here. */
+  onInvite: (() => void) | undefined
+}
+
+/** The invitations that nobody has answered yet. */
+export const Invitations = ({ invitations, isOwner, onInvite }: Props) => {
+  const organizationId = useOrganizationId()
+  const changed = usePeopleChanged()
+  const [changing, setChanging] = useState<Invitation>()
+  const [cancelling, setCancelling] = useState<Invitation>()
+  const cancel = async ({ id, email }: Invitation) => {
+    await answerOf(
+      control.POST('/organizations/{organizationId}/invitations/{invitationId}/cancel', {
+        params: { path: { organizationId, invitationId: id } },
+      } as never),
+    )
+    changed()
+    toast(`The invitation of ${email} is taken back`)
+  }
+  if (invitations.length === 0)
+    return (
+      <div className="card">
+        <Empty
+          title="No invitation is waiting"
+          action={onInvite !== undefined && <Button onClick={onInvite}>Invite somebody</Button>}
+        >
+          {isOwner ? 'Invite people by their e-mail addresses.' : 'Owners invite people by their e-mail addresses.'}
+        </Empty>
+      </div>
+    )
+  return (
+    <div className="card">
+      <FirstRows rows={invitations}>
+        {(shown) => (
+          <div className="table-scroll">
+            <table className="table">
+              <thead>
+                <tr>
+                  <th>Invited</th>
+                  <th className="wide-only">Will be</th>
+                  <th className="wide-only">Invited by</th>
+                  <th>Ends</th>
+                  <th>
+                    <span className="visually-hidden">Actions</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {shown.map((invitation) => (
+                  <tr key={invitation.id}>
+                    <td className="wrap-anywhere">
+                      <strong>{invitation.email}</strong>
+                      <div className="narrow-only">
+                        <AccessText role={invitation.role} assignedRoles={invitation.assignedRoles} />
+                      </div>
+                    </td>
+                    <td className="wide-only">
+                      <AccessText role={invitation.role} assignedRoles={invitation.assignedRoles} />
+                    </td>
+                    <td className="wide-only wrap-anywhere">
+                      <bdi>{invitation.invitedBy}</bdi> <TimeAgo time={invitation.createdAt} />
+                    </td>
+                    <td>
+                      <TimeAgo time={invitation.expiresAt} />
+                    </td>
+                    <td>
+                      {isOwner && (
+                        <div className="row" style={{ justifyContent: 'flex-end' }}>
+                          <Button
+                            compact
+                            aria-label={`Change the invitation of ${invitation.email}`}
+                            onClick={() => setChanging(invitation)}
+                          >
+                            Change…
+                          </Button>
+                          <Button
+                            compact
+                            kind="danger"
+                            aria-label={`Take back the invitation of ${invitation.email}`}
+                            onClick={() => setCancelling(invitation)}
+                          >
+                            Take back
+                          </Button>
+                        </div>
+                      )}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </FirstRows>
+      {changing !== undefined && <InviteDialog invitation={changing} onClose={() => setChanging(undefined)} />}
+      <Confirm
+        title="Take this invitation back?"
+        verb="Take back"
+        isOpen={cancelling !== undefined}
+        onClose={() => setCancelling(undefined)}
+        onConfirm={() => cancel(cancelling!)}
+      >
+        <p className="wrap-anywhere">
+          <strong>{cancelling?.email}</strong> can no longer accept it. If the letter has not been sent yet, it is not
+          sent.
+        </p>
+      </Confirm>
+    </div>
+  )
+}

@@ -1,0 +1,108 @@
+import { useState } from 'react'
+import { answerOf, control } from '../../api/client.ts'
+import { PermissionList } from '../../permissions/permission-choice.tsx'
+import { useMembers } from '../../session/people.ts'
+import { useOrganizationId } from '../../session/use-session.ts'
+import { Button } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
+import { WhenLoaded } from '../../ui/page.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { RoleDialog } from './role-dialog.tsx'
+import { type Role, usePeopleChanged, useRoles } from './use-roles.ts'
+
+/** The roles of the organization, and the global ones, which nobody can change. */
+export const Roles = ({ isOwner }: { isOwner: boolean }) => {
+  const organizationId = useOrganizationId()
+  const roles = useRoles()
+  const members = useMembers().data ?? []
+  const changed = usePeopleChanged()
+  const [changing, setChanging] = useState<Role>()
+  const [deleting, setDeleting] = useState<Role>()
+  const countOf = (roleId: string) =>
+    members.filter(({ role, assignedRoles }) => role === 'member' && assignedRoles.some(({ id }) => id === roleId))
+      .length
+  const remove = async ({ id, name }: Role) => {
+    const path = { organizationId, roleId: id }
+    await answerOf(control.DELETE('/organizations/{organizationId}/roles/{roleId}', { params: { path } } as never))
+    changed()
+    toast(`The role ${name} is deleted`)
+  }
+  return (
+    <WhenLoaded query={roles}>
+      {(list) => (
+        <div className="card table-scroll">
+          <table className="table">
+            <thead>
+              <tr>
+                <th>Role</th>
+                <th>Permissions</th>
+                <th className="wide-only">Members</th>
+                <th>
+                  <span className="visually-hidden">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {list.map((role) => (
+                <tr key={role.id}>
+                  <td className="wrap-anywhere">
+                    <bdi>
+                      <strong>{role.name}</strong>
+                    </bdi>
+                    <div className="muted small">
+                      <bdi>{role.description}</bdi>
+                    </div>
+                  </td>
+                  <td>
+                    <PermissionList permissions={role.permissions} />
+                  </td>
+                  <td className="wide-only">{countOf(role.id)}</td>
+                  <td>
+                    <div className="row" style={{ justifyContent: 'flex-end' }}>
+                      {role.isGlobal ? (
+                        <span className="muted small wide-only">Built in</span>
+                      ) : (
+                        isOwner && (
+                          <>
+                            <Button
+                              compact
+                              aria-label={`Change the role ${role.name}`}
+                              onClick={() => setChanging(role)}
+                            >
+                              Change…
+                            </Button>
+                            <Button
+                              compact
+                              kind="danger"
+                              aria-label={`Delete the role ${role.name}`}
+                              onClick={() => setDeleting(role)}
+                            >
+                              Delete
+                            </Button>
+                          </>
+                        )
+                      )}
+                    </div>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {changing !== undefined && <RoleDialog role={changing} onClose={() => setChanging(undefined)} />}
+          <Confirm
+            title="Delete this role?"
+            verb="Delete the role"
+            isOpen={deleting !== undefined}
+            onClose={() => setDeleting(undefined)}
+            onConfirm={() => remove(deleting!)}
+          >
+            <p>
+              <strong className="wrap-anywhere">{deleting?.name}</strong> is taken from everybody who has it, in
+              invitations too. Their keys lose what only this role allowed.
+            </p>
+          </Confirm>
+        </div>
+      )}
+    </WhenLoaded>
+  )
+}
