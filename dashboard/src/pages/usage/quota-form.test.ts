@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { changedOf, typedOf } from './quota-form.ts'
+
+suite('the form of quotas', () => {
+  const fields = [
+    { name: 'volumeQuota', label: 'Volumes' },
+    { name: 'authenticatedRateLimit', label: 'Calls', canBeAbsent: true },
+  ] as const
+  const before = typedOf(fields, { volumeQuota: 10, authenticatedRateLimit: null })
+
+  test('`changedOf` has only the fields that were changed', () => {
+    assert.deepEqual(before, { volumeQuota: '10', authenticatedRateLimit: '' })
+    assert.deepEqual(changedOf(fields, before, { ...before, volumeQuota: ' 20 ' }), { volumeQuota: 20 })
+    assert.deepEqual(changedOf(fields, before, { ...before, volumeQuota: ' 10 ' }), {})
+  })
+
+  test('an emptied limit is 0, which the API takes for no limit', () => {
+    const limited = typedOf(fields, { volumeQuota: 10, authenticatedRateLimit: 5 })
+    assert.deepEqual(changedOf(fields, limited, { ...limited, authenticatedRateLimit: '' }), {
+      authenticatedRateLimit: 0,
+    })
+  })
+
+  test('`changedOf` throws the name of the field that is no whole number', () => {
+    for (const text of ['', '-1', '1.5', 'many', '99999999999'])
+      assert.throws(() => changedOf(fields, before, { ...before, volumeQuota: text }), /“Volumes” must be/)
+  })
+})
