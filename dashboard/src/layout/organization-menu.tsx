@@ -20,7 +20,8 @@ export const OrganizationMenu = () => {
     <>
       <Menu
         trigger={
-          <Button aria-label="Organization">
+          <Button>
+            <span className="visually-hidden">Organization </span>
             <span className="cut">{data.find(({ id }) => id === organizationId)?.name ?? 'Organization'}</span>
             <Icon name="down" />
           </Button>

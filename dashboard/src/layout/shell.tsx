@@ -24,7 +24,8 @@ const AccountMenu = () => {
   return (
     <Menu
       trigger={
-        <Button kind="quiet" aria-label="Account">
+        <Button kind="quiet">
+          <span className="visually-hidden">Account </span>
           <span className="cut">{data?.email ?? 'Account'}</span>
           {invitations > 0 && (
             <span className="badge plain info" title={`${invitations} invitations to you`}>
