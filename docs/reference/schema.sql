@@ -593,6 +593,15 @@ create table secrets (
   constraint secrets_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
 
+create table sign_in_links (
+  user_id text not null,
+  hash text not null,
+  expires_at timestamp(3) with time zone not null,
+  constraint sign_in_links_pkey PRIMARY KEY (user_id),
+  constraint sign_in_links_hash_key UNIQUE (hash),
+  constraint sign_in_links_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+
 create table signed_previews (
   token_hash text not null,
   sandbox_id text not null,

@@ -119,7 +119,7 @@ const createCommandLine = (): Command => {
 
   const user = program
     .command('user')
-    .description('local accounts: people who sign in with a password')
+    .description('local accounts: people who sign in at this server')
     .enablePositionalOptions()
     .hook('preSubcommand', handOn)
     .addOption(dataOption())
@@ -134,6 +134,11 @@ const createCommandLine = (): Command => {
     .description('give an account a new password and print it; the first admin is admin@localhost')
     .addOption(dataOption())
     .action(async (email, { data }) => (await import('./user.ts')).givePassword(data, email))
+  user
+    .command('link [email]')
+    .description('print a link that signs an account in once, without a password; by default the first admin')
+    .addOption(dataOption())
+    .action(async (email, { data }) => (await import('./user.ts')).giveLink(data, email))
 
   const runner = program
     .command('runner')

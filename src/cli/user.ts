@@ -10,3 +10,9 @@ export const addUser = async (directory: string, email: string, name: string | u
   await askServer(directory, 'POST', '/admin/users', { email, ...(name === undefined ? {} : { name }) })
   await givePassword(directory, email)
 }
+
+/** Prints a link. Without an address, it is for the first administrator. */
+export const giveLink = async (directory: string, email = 'admin@localhost'): Promise<void> => {
+  const { url } = await askServer<{ url: string }>(directory, 'POST', '/admin/users/link', { email })
+  process.stdout.write(`${url}\n`)
+}

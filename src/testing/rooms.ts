@@ -213,6 +213,7 @@ export const writers: Record<string, string> = {
   sandboxes: 'sandboxes/record',
   secret_authorities: 'secrets',
   secrets: 'secrets',
+  sign_in_links: 'issuer',
   signed_previews: 'access',
   signing_keys: 'auth',
   snapshots: 'snapshots',

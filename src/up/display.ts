@@ -78,19 +78,28 @@ type Welcome = {
   keyIsNew: boolean
   /** The command that prints the admin key of this server, such as `./alcove key --data /x`. */
   keyCommand: string
-  /** The command that makes a password for the first administrator, and prints it. */
-  passwordCommand: string
+  /** The link that signs the first administrator in once. Undefined after the first `up`. */
+  link: string | undefined
+  /** The command that makes such a link, and prints it. Undefined if another issuer signs people in. */
+  linkCommand: string | undefined
   seconds: number
 }
 
+const howToOpen = ({ url, link, linkCommand }: Welcome): string => {
+  if (link !== undefined) return `${link}   (signs you in once; later: ${linkCommand})`
+  return linkCommand === undefined ? `${url}/dashboard/` : `${url}/dashboard/   (sign in: ${linkCommand})`
+}
+
 /** Returns the text that `up` prints when all programs serve. It contains the key only at the first `up`. */
-export const welcome = ({ url, proxyUrl, key, keyIsNew, keyCommand, passwordCommand, seconds }: Welcome): string => `
+export const welcome = (given: Welcome): string => {
+  const { url, proxyUrl, key, keyIsNew, keyCommand, seconds } = given
+  return `
 Alcove is ready after ${seconds.toFixed(1)} s.
 
+  Dashboard  ${howToOpen(given)}
   API        ${url}/api
   Toolboxes  ${proxyUrl}/toolbox
   Key        ${keyIsNew ? `${key}   (shown once; later: ${keyCommand})` : keyCommand}
-  Password   ${passwordCommand}   (to sign in as admin@localhost)
 
 With curl:
 
@@ -106,3 +115,4 @@ With the SDK (npm install @daytona/sdk@0):
 
 Ctrl-C stops Alcove; sandboxes keep running and are found again by the next start.
 `
+}

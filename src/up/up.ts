@@ -21,6 +21,7 @@ import {
 } from './data-directory.ts'
 import { orDiskComplaint } from './disk-complaint.ts'
 import { createDisplay, type Display, welcome } from './display.ts'
+import { askFirstLink } from './first-link.ts'
 import { takeOverFormerNames } from './former-names.ts'
 import { MakingImage } from './making-image.ts'
 import { buildNativePrograms } from './native-programs.ts'
@@ -96,6 +97,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
     display.endProgress()
     if (outcome === 'ready') {
       const lackOfPages = await built
+      const link = firstKey.isNew ? await askFirstLink(addresses.controlUrl, firstKey.value) : undefined
       process.stdout.write(
         welcome({
           url: addresses.publicUrl,
@@ -103,7 +105,8 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
           key: firstKey.value,
           keyIsNew: firstKey.isNew,
           keyCommand: commandFor('key', options.data),
-          passwordCommand: commandFor('user password admin@localhost', options.data),
+          link,
+          linkCommand: config.controlSettings['ALCOVE_OIDC_ISSUER'] ? undefined : commandFor('user link', options.data),
           seconds: (performance.now() - startedAt) / 1000,
         }),
       )

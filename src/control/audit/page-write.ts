@@ -88,3 +88,23 @@ export const tellOfSsoJoining = async (
     code: null,
   })
 }
+
+type LinkSignIn = { at: Date; user: PageWrite['user']; from: Origin }
+
+/** Records that somebody signed in by a one-time link. The row is inserted in the transaction that uses up the link. */
+export const tellOfLinkSignIn = async (sql: Transaction, { at, user, from }: LinkSignIn): Promise<void> => {
+  await insertEntry(sql, {
+    at,
+    organizationId: null,
+    actorId: user.id,
+    actorEmail: user.email,
+    credential: 'link',
+    keyName: null,
+    ...from,
+    action: 'GET /oidc/interaction',
+    params: {},
+    targets: [user.id],
+    status: 200,
+    code: null,
+  })
+}

@@ -67,7 +67,7 @@ export const AuditEntry = Type.Object({
   ),
   actorId: Type.String(),
   actorEmail: Type.String(),
-  credential: Type.Enum(['api_key', 'jwt', 'portal', 'sso'], { description: 'Alcove only.' }),
+  credential: Type.Enum(['api_key', 'jwt', 'portal', 'sso', 'link'], { description: 'Alcove only.' }),
   keyName: Type.Optional(Type.String({ description: 'The name of the API key (Alcove only).' })),
   ipAddress: Type.String(),
   userAgent: Type.String(),

@@ -8,6 +8,7 @@ import { admitUser } from '../users/admit.ts'
 import { findUserByEmail, freeAddress } from '../users/service.ts'
 import { endSessions } from './delete-records.ts'
 import { checkPassword, newPassword, setPassword } from './passwords.ts'
+import { makeSignInLink } from './sign-in-links.ts'
 
 export type AccountParts = Pick<Parts, 'database' | 'clock' | 'settings'> & { callers: Callers }
 
@@ -37,6 +38,21 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
   return { id: user.id, email: user.email, name: user.name }
 }
 
+/** Finds the user who owns an address. */
+const findOwner = async ({ database }: AccountParts, email: string) => {
+  const user = await findUserByEmail(database.sql, email)
+  if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
+  // Another person may already sign in to this account through an organization's identity provider. That person would
+  // then share the account with whoever else signs in to it.
+  if (user.emailVerified && !user.ownsAddress) {
+    throw new Problem(
+      'conflict',
+      'Only the identity provider of an organization says that this address is theirs. Make an account for its owner first.',
+    )
+  }
+  return user
+}
+
 /**
  * Sets a password. If the body has none, a password is generated. All sessions of the user end, but access tokens that
  * the user has stay valid until they expire.
@@ -45,16 +61,7 @@ export const givePassword = async (parts: AccountParts, body: { email: string; p
   checkSignsInHere(parts)
   const { password = newPassword() } = body
   checkPassword(password)
-  const user = await findUserByEmail(parts.database.sql, body.email)
-  if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
-  // Another person may already sign in to this account through an organization's identity provider. That person would
-  // then share the account with the owner of the new password.
-  if (user.emailVerified && !user.ownsAddress) {
-    throw new Problem(
-      'conflict',
-      'Only the identity provider of an organization says that this address is theirs. Make an account for its owner first.',
-    )
-  }
+  const user = await findOwner(parts, body.email)
   await parts.database.transaction(async (transaction) => {
     await setPassword(transaction, user.id, password, parts.clock.now())
     await endSessions(transaction, user.id)
@@ -62,4 +69,11 @@ export const givePassword = async (parts: AccountParts, body: { email: string; p
   })
   parts.callers.forget()
   return { email: user.email, password }
+}
+
+/** Makes a link that signs in a user once. The user's former link ends. */
+export const giveLink = async (parts: AccountParts, body: { email: string }) => {
+  checkSignsInHere(parts)
+  const user = await findOwner(parts, body.email)
+  return { email: user.email, ...(await makeSignInLink(parts, user.id)) }
 }

@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import type { Provider } from 'oidc-provider'
 import { Problem } from '#src/problems.ts'
+import { originOf } from '../audit/subject.ts'
 import type { Parts } from '../parts.ts'
 import { createAddressLimit } from '../rate-limits/by-address.ts'
 import { isUnreachable } from '../storage/database.ts'
@@ -75,7 +76,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
   }
 
   const browsers = createKnownBrowsers({ secret: keys.cookie, clock, isSecure: at.protocol === 'https:' })
-  const signIn = createSignInForm({ provider: openProvider, sql: database.sql, origin: at.origin, browsers })
+  const signIn = createSignInForm({ provider: openProvider, database, clock, origin: at.origin, browsers })
 
   const serve = async (visit: Visit) => {
     const { request, response } = visit
@@ -132,7 +133,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
         scope.all(`${issuerPath}/*`, async (request, reply) => {
           reply.hijack()
           try {
-            const visit = { request: request.raw, response: reply.raw, address: request.ip }
+            const visit = { request: request.raw, response: reply.raw, address: request.ip, from: originOf(request) }
             await beginFrom(visit.address, () => serve(visit))
           } catch (error) {
             const isAway = isUnreachable(error)

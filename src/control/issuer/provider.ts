@@ -1,7 +1,7 @@
 // Our own issuer, built with oidc-provider: one client, which is ours; codes with PKCE, devices, and refresh tokens that change
 // with each use.
 import type { EventEmitter } from 'node:events'
-import { Provider } from 'oidc-provider'
+import { interactionPolicy, Provider } from 'oidc-provider'
 import type { Logger } from '#src/kit/log.ts'
 import type { Settings } from '../parts.ts'
 import { dashboardUrl } from '../settings/dashboard-url.ts'
@@ -10,8 +10,9 @@ import type { Encryption } from '../storage/encryption.ts'
 import { findUserById } from '../users/service.ts'
 import { issuerPath, issuerUrl } from './address.ts'
 import type { IssuerKeys } from './keys.ts'
-import { codePage, confirmPage, messagePage } from './pages.ts'
+import { codePage, confirmPage, messagePage, signOutPage } from './pages.ts'
 import { recordsIn } from './records.ts'
+import { linkParameter } from './sign-in-links.ts'
 
 export type ProviderParts = { database: Database; encryption: Encryption; log: Logger; settings: Settings }
 
@@ -27,6 +28,19 @@ const begun = 15 * minute
 
 /** The scopes that clients may request. Scopes do not limit what a token may do: its holder acts as the user. */
 const scope = 'openid profile email offline_access'
+
+/** When a sign-in needs the user: as OpenID Connect says, and for each link, even in a browser that is signed in. */
+const signInPolicy = () => {
+  const policy = interactionPolicy.base()
+  const { Check } = interactionPolicy
+  const hasLink = new Check('link', 'a link signs in the user that it was made for', ({ oidc }) =>
+    oidc.params?.[linkParameter] === undefined || oidc.result?.login !== undefined
+      ? Check.NO_NEED_TO_PROMPT
+      : Check.REQUEST_PROMPT,
+  )
+  policy.get('login')?.checks.add(hasLink)
+  return policy
+}
 
 export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider => {
   const { database, encryption, log, settings } = parts
@@ -75,7 +89,8 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
     rotateRefreshToken: true,
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
     clientBasedCORS: (_ctx, origin) => origin === new URL(settings.publicUrl).origin,
-    interactions: { url: (_ctx, { uid }) => `${issuerPath}/interaction/${uid}` },
+    extraParams: [linkParameter],
+    interactions: { policy: signInPolicy(), url: (_ctx, { uid }) => `${issuerPath}/interaction/${uid}` },
     renderError: (ctx, { error, error_description: description }) => {
       ctx.type = 'html'
       ctx.body = messagePage('This did not work', description ?? error)
@@ -87,7 +102,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
       rpInitiatedLogout: {
         enabled: true,
         logoutSource: (ctx, form) => {
-          ctx.body = logoutPage(form)
+          ctx.body = signOutPage(form)
         },
         postLogoutSuccessSource: (ctx) => {
           ctx.body = messagePage('Signed out', 'You are signed out of Alcove in this browser.')
@@ -162,9 +177,3 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
 }
 
 const resource = 'urn:alcove:api'
-
-const logoutPage = (form: string): string =>
-  messagePage('Sign out', 'Do you want to sign out of Alcove in this browser?').replace(
-    '</body>',
-    `${form}<button type="submit" form="op.logoutForm" name="logout" value="yes">Sign out</button></body>`,
-  )

@@ -1,12 +1,14 @@
 // The endpoints `/admin/users`: local accounts, for the operator of the server. `alcove user` calls these.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
-import { type AccountParts, addAccount, givePassword } from './accounts.ts'
+import { type AccountParts, addAccount, giveLink, givePassword } from './accounts.ts'
 
 const Email = Type.String({ minLength: 3, maxLength: 254 })
 const AddAccount = Type.Object({ email: Email, name: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })) })
 const Account = Type.Object({ id: Type.String(), email: Type.String(), name: Type.String() })
 const GivePassword = Type.Object({ email: Email, password: Type.Optional(Type.String({ maxLength: 1024 })) })
+const GiveLink = Type.Object({ email: Email })
+const Link = Type.Object({ email: Type.String(), url: Type.String(), expiresAt: Type.String() })
 const Password = Type.Object({ email: Type.String(), password: Type.String() })
 
 export const accountRoutes = (parts: AccountParts): ControlRoute[] => [
@@ -29,5 +31,15 @@ export const accountRoutes = (parts: AccountParts): ControlRoute[] => [
     body: GivePassword,
     replies: { 200: Password },
     run: ({ body }) => givePassword(parts, body),
+  }),
+  route({
+    method: 'POST',
+    path: '/admin/users/link',
+    needs: 'admin',
+    givesAccess: true,
+    summary: 'Makes a link to the dashboard that signs in a local account once, within 24 hours; earlier links end.',
+    body: GiveLink,
+    replies: { 200: Link },
+    run: ({ body }) => giveLink(parts, body),
   }),
 ]

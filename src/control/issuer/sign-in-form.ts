@@ -1,17 +1,21 @@
-// Shows the sign-in form and reads it. Every answer (words, status, time) is equal, whether or not the account exists.
+// Shows the sign-in form and reads it, or signs in by a one-time link. Every answer (words, status, time) is equal, whether or not the account exists.
 // sign-in-attempts.ts limits wrong passwords.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Provider } from 'oidc-provider'
-import type { Sql } from '../storage/database.ts'
+import type { Interaction, Provider } from 'oidc-provider'
+import { tellOfLinkSignIn } from '../audit/page-write.ts'
+import type { Origin } from '../audit/subject.ts'
+import { hashKey } from '../auth/secret.ts'
+import type { Parts } from '../parts.ts'
 import { issuerPath } from './address.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
 import { signInPage } from './pages.ts'
 import { findAccount, longestPassword, signsInTo } from './passwords.ts'
 import { createSignInAttempts, TooManyAttempts } from './sign-in-attempts.ts'
+import { consumeSignInLink, linkParameter } from './sign-in-links.ts'
 
 const mostFormBytes = 4096
 
-export type Visit = { request: IncomingMessage; response: ServerResponse; address: string }
+export type Visit = { request: IncomingMessage; response: ServerResponse; address: string; from: Origin }
 
 type SignInForm = (visit: Visit, uid: string) => Promise<void>
 
@@ -31,18 +35,55 @@ const send = (response: ServerResponse, status: number, html: string) => {
   response.writeHead(status, { 'content-type': 'text/html; charset=utf-8' }).end(html)
 }
 
-type SignInFormParts = { provider: () => Promise<Provider>; sql: Sql; origin: string; browsers: KnownBrowsers }
+type SignInFormParts = Pick<Parts, 'database' | 'clock'> & {
+  provider: () => Promise<Provider>
+  origin: string
+  browsers: KnownBrowsers
+}
 
-export const createSignInForm = ({ provider, sql, origin, browsers }: SignInFormParts): SignInForm => {
+const badLink = 'This link has been used, or has ended. Ask the operator for a new one, or sign in by your password.'
+
+export const createSignInForm = ({ provider, database, clock, origin, browsers }: SignInFormParts): SignInForm => {
   const countAttempt = createSignInAttempts()
 
   const attempt = async ({ request, address }: Visit, email: string, password: string) => {
-    const [browser, account] = await Promise.all([browsers.find(request), findAccount(sql, email)])
+    const [browser, account] = await Promise.all([browsers.find(request), findAccount(database.sql, email)])
     const known = browser !== undefined && browser.account === account?.id ? browser.id : undefined
     const giveBack = await countAttempt({ address, name: email.toLowerCase(), browser: known })
     const userId = await signsInTo(account, password, known === undefined ? 'other' : 'known')
     if (userId !== undefined) await giveBack()
     return userId
+  }
+
+  const attemptByLink = async ({ address, from }: Visit, token: string): Promise<string | undefined> => {
+    const giveBack = await countAttempt({ address, name: `link ${hashKey(token)}`, browser: undefined })
+    const now = clock.now()
+    const userId = await database.transaction(async (transaction) => {
+      const user = await consumeSignInLink(transaction, token, now)
+      if (user !== undefined) await tellOfLinkSignIn(transaction, { at: now, user, from })
+      return user?.id
+    })
+    if (userId !== undefined) await giveBack()
+    return userId
+  }
+
+  /**
+   * Ends this browser's session of another user. oidc-provider would end it by a form that a script sends, and our pages
+   * run no scripts.
+   */
+  const endOtherSession = async (details: Interaction, accountId: string) => {
+    const { session } = details
+    if (session === undefined || session.accountId === accountId) return
+    const other = await (await provider()).Session.findByUid(session.uid)
+    await other?.destroy()
+    delete details.session
+    await details.save(details.exp - Math.floor(Date.now() / 1000))
+  }
+
+  const finish = async ({ request, response }: Visit, details: Interaction, accountId: string) => {
+    await browsers.mark(response, accountId)
+    await endOtherSession(details, accountId)
+    await (await provider()).interactionFinished(request, response, { login: { accountId, remember: true } })
   }
 
   return async (visit, uid) => {
@@ -52,6 +93,25 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
     // the link that the browser followed.
     const details = await (await provider()).interactionDetails(request, response)
     if (details.uid !== uid || details.prompt.name !== 'login') throw new Error('another interaction')
+    const refuse = (status: number, complaint: string, email?: string) =>
+      send(response, status, signInPage(action, { complaint, ...(email === undefined ? {} : { email }) }))
+
+    /** Signs in by `attempt`, or shows the form again. */
+    const answer = async (attempt: () => Promise<string | undefined>, complaint: string, email?: string) => {
+      try {
+        const accountId = await attempt()
+        if (accountId === undefined) return refuse(401, complaint, email)
+        await finish(visit, details, accountId)
+      } catch (error) {
+        if (!(error instanceof TooManyAttempts)) throw error
+        response.setHeader('retry-after', error.retryAfterSeconds)
+        refuse(429, 'Too many attempts. Wait a while, then try again.', email)
+      }
+    }
+
+    const link = details.params[linkParameter]
+    if (request.method === 'GET' && typeof link === 'string')
+      return await answer(() => attemptByLink(visit, link), badLink)
     if (request.method === 'GET' || request.method === 'HEAD') return send(response, 200, signInPage(action))
     if (request.headers.origin !== undefined && request.headers.origin !== origin) throw new Error('another origin')
     const form = await readForm(request)
@@ -65,20 +125,8 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
       password !== '' &&
       password.length <= longestPassword
     if (request.method !== 'POST' || !isUsable) {
-      return send(response, 400, signInPage(action, { complaint: 'Both an e-mail address and a password are needed.' }))
+      return refuse(400, 'Both an e-mail address and a password are needed.')
     }
-    try {
-      const accountId = await attempt(visit, email, password)
-      if (accountId === undefined) {
-        const complaint = 'This is not the right e-mail address and password.'
-        return send(response, 401, signInPage(action, { email, complaint }))
-      }
-      await browsers.mark(response, accountId)
-      await (await provider()).interactionFinished(request, response, { login: { accountId, remember: true } })
-    } catch (error) {
-      if (!(error instanceof TooManyAttempts)) throw error
-      response.setHeader('retry-after', error.retryAfterSeconds)
-      send(response, 429, signInPage(action, { email, complaint: 'Too many attempts. Wait a while, then try again.' }))
-    }
+    await answer(() => attempt(visit, email, password), 'This is not the right e-mail address and password.', email)
   }
 }

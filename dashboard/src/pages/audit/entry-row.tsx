@@ -11,6 +11,7 @@ const credentials: Record<Entry['credential'], string> = {
   jwt: 'Signed in',
   sso: 'Single sign-on',
   portal: 'Link to the webhook pages',
+  link: 'One-time sign-in link',
 }
 
 const Outcome = ({ entry: { statusCode } }: { entry: Entry }) => {

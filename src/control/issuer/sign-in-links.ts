@@ -1,0 +1,39 @@
+// Links that each sign in one user once, without a password. `alcove up` prints one at the first start, and an
+// operator makes further ones. Only the hash of a link is stored.
+import { randomBytes } from 'node:crypto'
+import { hashKey } from '../auth/secret.ts'
+import type { Parts } from '../parts.ts'
+import { dashboardUrl } from '../settings/dashboard-url.ts'
+import type { Sql } from '../storage/database.ts'
+
+/** The parameter of an authorization request that carries the token of a link. */
+export const linkParameter = 'link'
+
+const hours = 24
+
+/** Makes a link, and ends the user's former one. */
+export const makeSignInLink = async (
+  { database, clock, settings }: Pick<Parts, 'database' | 'clock' | 'settings'>,
+  userId: string,
+): Promise<{ url: string; expiresAt: string }> => {
+  const token = randomBytes(32).toString('base64url')
+  const expiresAt = new Date(clock.now().getTime() + hours * 60 * 60 * 1000)
+  await database.sql`
+    insert into sign_in_links (user_id, hash, expires_at) values (${userId}, ${hashKey(token)}, ${expiresAt})
+    on conflict (user_id) do update set hash = excluded.hash, expires_at = excluded.expires_at`
+  // Browsers do not send what follows `#`, so the token reaches no server, log or referrer before the page uses it.
+  return { url: `${dashboardUrl(settings)}#link=${token}`, expiresAt: expiresAt.toISOString() }
+}
+
+/** Uses up a link. Returns its user, or undefined if there is no such link. Of two calls at the same time, one gets it. */
+export const consumeSignInLink = async (
+  sql: Sql,
+  token: string,
+  now: Date,
+): Promise<{ id: string; email: string } | undefined> => {
+  const [user] = await sql<{ id: string; email: string }[]>`
+    delete from sign_in_links using users
+    where hash = ${hashKey(token)} and expires_at > ${now} and users.id = sign_in_links.user_id
+    returning users.id, users.email`
+  return user
+}
