@@ -37,6 +37,18 @@ suite('the dashboard in Chromium', () => {
     assert.doesNotMatch(stored, /eyJ|refresh|token/i)
   })
 
+  test('one click makes a first sandbox and opens its terminal, in which commands run', async () => {
+    const { page } = visitor
+    await page.getByRole('button', { name: 'Create a sandbox and open its terminal' }).click()
+    const screen = page.locator('.xterm-rows')
+    await screen.getByText('$').first().waitFor()
+    await page.locator('.xterm-helper-textarea').pressSequentially('echo the answer is $((6*7))\n')
+    await screen.getByText('the answer is 42').waitFor()
+    const { items } = (await visitor.api('GET', '/sandbox')).body as { items: { id: string }[] }
+    await visitor.api('DELETE', `/sandbox/${items[0]?.id}`)
+    await visitor.go('/sandboxes')
+  })
+
   test('a sandbox is made with the options of the dialog, which also shows the call for curl', async () => {
     const { page } = visitor
     await page.getByRole('button', { name: 'Create sandbox', exact: true }).click()
