@@ -1,9 +1,117 @@
-import { Empty, Page } from '../../ui/page.tsx'
+import { useState } from 'react'
+import { Button } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
+import { FirstRows } from '../../ui/first-rows.tsx'
+import { MenuItem, MenuLine } from '../../ui/menu.tsx'
+import { Empty, Page, WhenLoaded } from '../../ui/page.tsx'
+import { ActionsHeader, RowMenu } from '../../ui/row-menu.tsx'
+import { shownText } from '../../ui/shown-text.ts'
+import { TimeAgo } from '../../ui/time.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { RegistryDialog } from './registry-dialog.tsx'
+import { type Registry, useRegistries } from './use-registries.ts'
 
-const UnfinishedPage = () => (
-  <Page title="Registries">
-    <Empty title="This page is not built yet" />
-  </Page>
+type RowProps = { registry: Registry; onChange: () => void; onRemove: () => void }
+
+const Row = ({ registry: { name, url, username, project, updatedAt }, onChange, onRemove }: RowProps) => (
+  <tr>
+    <td className="name wrap-anywhere">{shownText(name)}</td>
+    <td className="wrap-anywhere">
+      {shownText(url)}
+      {project !== '' && `/${shownText(project)}`}
+    </td>
+    <td className="wrap-anywhere">{shownText(username)}</td>
+    <td className="time wide-only">
+      <TimeAgo time={updatedAt} />
+    </td>
+    <td className="actions">
+      <RowMenu name={name}>
+        <MenuItem onSelect={onChange}>Change…</MenuItem>
+        <MenuLine />
+        <MenuItem isDanger onSelect={onRemove}>
+          Remove…
+        </MenuItem>
+      </RowMenu>
+    </td>
+  </tr>
 )
 
-export default UnfinishedPage
+const RegistriesPage = () => {
+  const { query, add, change, remove } = useRegistries()
+  /** `'new'`: a registry is added. */
+  const [edited, setEdited] = useState<Registry | 'new'>()
+  const [toRemove, setToRemove] = useState<Registry>()
+  const addButton = (
+    <Button kind="primary" onClick={() => setEdited('new')}>
+      Add registry
+    </Button>
+  )
+  return (
+    <Page
+      title="Registries"
+      description="Accounts at registries with which your private images are pulled. Public images need none."
+      actions={addButton}
+    >
+      <WhenLoaded query={query}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Empty title="No registries yet" action={addButton}>
+              Add an account, and make a snapshot of a private image by its whole name, such as
+              registry.example.com/team/app:1.
+            </Empty>
+          ) : (
+            <FirstRows rows={rows}>
+              {(shown) => (
+                <div className="card table-scroll">
+                  <table className="table" aria-label="Registries">
+                    <thead>
+                      <tr>
+                        <th>Name</th>
+                        <th>Address</th>
+                        <th>User</th>
+                        <th className="wide-only">Changed</th>
+                        <ActionsHeader />
+                      </tr>
+                    </thead>
+                    <tbody>
+                      {shown.map((registry) => (
+                        <Row
+                          key={registry.id}
+                          registry={registry}
+                          onChange={() => setEdited(registry)}
+                          onRemove={() => setToRemove(registry)}
+                        />
+                      ))}
+                    </tbody>
+                  </table>
+                </div>
+              )}
+            </FirstRows>
+          )
+        }
+      </WhenLoaded>
+      {edited !== undefined && (
+        <RegistryDialog
+          registry={edited === 'new' ? undefined : edited}
+          onAdd={add}
+          onChange={change}
+          onClose={() => setEdited(undefined)}
+        />
+      )}
+      <Confirm
+        title={`Remove ${shownText(toRemove?.name ?? '')}?`}
+        verb="Remove"
+        isOpen={toRemove !== undefined}
+        onClose={() => setToRemove(undefined)}
+        onConfirm={async () => {
+          await remove(toRemove!.id)
+          toast(`${shownText(toRemove!.name)} is removed`)
+        }}
+      >
+        Later pulls do not use its account. Snapshots that were made of its images stay.
+      </Confirm>
+    </Page>
+  )
+}
+
+export default RegistriesPage

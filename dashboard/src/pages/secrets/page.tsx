@@ -1,9 +1,127 @@
-import { Empty, Page } from '../../ui/page.tsx'
+import { useCallback, useState } from 'react'
+import { Button } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
+import { MenuItem, MenuLine } from '../../ui/menu.tsx'
+import { Empty, Page, WhenLoaded } from '../../ui/page.tsx'
+import { ActionsHeader, RowMenu } from '../../ui/row-menu.tsx'
+import { SearchField } from '../../ui/search-field.tsx'
+import { shownText } from '../../ui/shown-text.ts'
+import { TimeAgo } from '../../ui/time.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { SecretDialog } from './secret-dialog.tsx'
+import { type Secret, useSecrets } from './use-secrets.ts'
 
-const UnfinishedPage = () => (
-  <Page title="Secrets">
-    <Empty title="This page is not built yet" />
-  </Page>
+type RowProps = { secret: Secret; onChange: () => void; onDelete: () => void }
+
+const Row = ({ secret: { name, description, hosts, updatedAt }, onChange, onDelete }: RowProps) => (
+  <tr>
+    <td>
+      <div className="name wrap-anywhere">{shownText(name)}</div>
+      {description !== undefined && <div className="muted small wrap-anywhere">{shownText(description)}</div>}
+    </td>
+    <td className="wrap-anywhere">
+      {hosts.length === 0 ? <span className="badge warn plain">sent to nobody</span> : shownText(hosts.join(', '))}
+    </td>
+    <td className="time wide-only">
+      <TimeAgo time={updatedAt} />
+    </td>
+    <td className="actions">
+      <RowMenu name={name}>
+        <MenuItem onSelect={onChange}>Change…</MenuItem>
+        <MenuLine />
+        <MenuItem isDanger onSelect={onDelete}>
+          Delete…
+        </MenuItem>
+      </RowMenu>
+    </td>
+  </tr>
 )
 
-export default UnfinishedPage
+const SecretsPage = () => {
+  const [text, setText] = useState('')
+  const { query, make, change, remove } = useSecrets(text)
+  /** `'new'`: a secret is made. */
+  const [edited, setEdited] = useState<Secret | 'new'>()
+  const [toDelete, setToDelete] = useState<Secret>()
+  const find = useCallback((next: string) => setText(next.trim()), [])
+  const makeButton = (
+    <Button kind="primary" onClick={() => setEdited('new')}>
+      Make secret
+    </Button>
+  )
+  return (
+    <Page
+      title="Secrets"
+      description="A sandbox never has the value: a variable holds a placeholder, and the value is put into HTTPS requests on their way to the hosts that you name."
+      actions={makeButton}
+    >
+      <SearchField label="Name" placeholder="Part of a name" value={text} onChange={find} />
+      <WhenLoaded query={query}>
+        {(rows) =>
+          rows.length === 0 ? (
+            text === '' ? (
+              <Empty title="No secrets yet" action={makeButton}>
+                Make one, and name it when you create a sandbox: VARIABLE=secret. Programs inside use the variable as if
+                it were the key.
+              </Empty>
+            ) : (
+              <Empty title="No secret has this name">Look for another part of a name.</Empty>
+            )
+          ) : (
+            <div className="card table-scroll">
+              <table className="table" aria-label="Secrets">
+                <thead>
+                  <tr>
+                    <th>Name</th>
+                    <th>Allowed hosts</th>
+                    <th className="wide-only">Changed</th>
+                    <ActionsHeader />
+                  </tr>
+                </thead>
+                <tbody>
+                  {rows.map((secret) => (
+                    <Row
+                      key={secret.id}
+                      secret={secret}
+                      onChange={() => setEdited(secret)}
+                      onDelete={() => setToDelete(secret)}
+                    />
+                  ))}
+                </tbody>
+              </table>
+              {query.hasNextPage && (
+                <div className="list-end">
+                  <Button compact disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+                    Load more
+                  </Button>
+                </div>
+              )}
+            </div>
+          )
+        }
+      </WhenLoaded>
+      {edited !== undefined && (
+        <SecretDialog
+          secret={edited === 'new' ? undefined : edited}
+          onMake={make}
+          onChange={change}
+          onClose={() => setEdited(undefined)}
+        />
+      )}
+      <Confirm
+        title={`Delete the secret ${shownText(toDelete?.name ?? '')}?`}
+        verb="Delete"
+        isOpen={toDelete !== undefined}
+        onClose={() => setToDelete(undefined)}
+        onConfirm={async () => {
+          await remove(toDelete!.id)
+          toast(`${shownText(toDelete!.name)} is deleted`)
+        }}
+      >
+        It is taken from every sandbox that has it. What runs there keeps a placeholder that means nothing any more.
+      </Confirm>
+    </Page>
+  )
+}
+
+export default SecretsPage

@@ -1,7 +1,7 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useRegionName } from '../../api/use-regions.ts'
-import { IconButton } from '../../ui/button.tsx'
-import { Menu, MenuItem, MenuLine } from '../../ui/menu.tsx'
+import { MenuItem, MenuLine } from '../../ui/menu.tsx'
+import { ActionsHeader, RowMenu } from '../../ui/row-menu.tsx'
 import { shownText } from '../../ui/shown-text.ts'
 import { SortHeader } from '../../ui/sort-header.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
@@ -21,14 +21,8 @@ export const ProgressText = ({ snapshot: { progress } }: { snapshot: Snapshot })
     </span>
   )
 
-const RowMenu = ({ snapshot, onAction }: { snapshot: Snapshot; onAction: OnAction }) => (
-  <Menu
-    trigger={
-      <IconButton label={`Actions for ${shownText(snapshot.name)}`} kind="quiet" compact>
-        ⋯
-      </IconButton>
-    }
-  >
+const Actions = ({ snapshot, onAction }: { snapshot: Snapshot; onAction: OnAction }) => (
+  <RowMenu name={snapshot.name}>
     <MenuItem isDisabled={snapshot.state !== 'active'} onSelect={() => onAction('sandbox', snapshot)}>
       Create a sandbox…
     </MenuItem>
@@ -38,7 +32,7 @@ const RowMenu = ({ snapshot, onAction }: { snapshot: Snapshot; onAction: OnActio
     <MenuItem isDanger onSelect={() => onAction('delete', snapshot)}>
       Delete…
     </MenuItem>
-  </Menu>
+  </RowMenu>
 )
 
 const Row = ({ snapshot, onAction }: { snapshot: Snapshot; onAction: OnAction }) => {
@@ -70,7 +64,7 @@ const Row = ({ snapshot, onAction }: { snapshot: Snapshot; onAction: OnAction })
         <TimeAgo time={lastUsedAt} />
       </td>
       <td className="actions">
-        <RowMenu snapshot={snapshot} onAction={onAction} />
+        <Actions snapshot={snapshot} onAction={onAction} />
       </td>
     </tr>
   )
@@ -102,9 +96,7 @@ export const SnapshotTable = ({ rows, search, onAction }: TableProps) => {
             <th>Regions</th>
             {header('Created', 'createdAt')}
             {header('Last used', 'lastUsedAt')}
-            <th>
-              <span className="visually-hidden">Actions</span>
-            </th>
+            <ActionsHeader />
           </tr>
         </thead>
         <tbody>

@@ -1,0 +1,62 @@
+import { useState } from 'react'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { shownText } from '../../ui/shown-text.ts'
+import type { Registry, RegistryBody } from './use-registries.ts'
+
+type RegistryDialogProps = {
+  /** The registry to change. Undefined: one is added. */
+  registry: Registry | undefined
+  onAdd: (body: RegistryBody) => Promise<unknown>
+  onChange: (id: string, body: Partial<RegistryBody>) => Promise<unknown>
+  onClose: () => void
+}
+
+/** Adds an account at a registry, or changes it. The server tests the account before it is kept. */
+export const RegistryDialog = ({ registry, onAdd, onChange, onClose }: RegistryDialogProps) => {
+  const [form, setForm] = useState({
+    name: registry?.name ?? '',
+    url: registry?.url ?? '',
+    username: registry?.username ?? '',
+    password: '',
+    project: registry?.project ?? '',
+  })
+  const field = (name: keyof typeof form) => ({
+    value: form[name],
+    onChange: (value: string) => setForm({ ...form, [name]: value }),
+  })
+  const { password, ...rest } = form
+  const isComplete = form.url.trim() !== '' && form.username !== '' && (registry !== undefined || password !== '')
+  return (
+    <FormDialog
+      title={registry === undefined ? 'Add a registry' : `Change ${shownText(registry.name)}`}
+      description="The server signs in to the registry before it keeps the account."
+      isOpen
+      onClose={onClose}
+      submit={registry === undefined ? 'Test and add' : 'Test and change'}
+      isSubmitDisabled={!isComplete}
+      onSubmit={async () => {
+        if (registry === undefined) await onAdd(form)
+        else await onChange(registry.id, { ...rest, ...(password !== '' && { password }) })
+        onClose()
+      }}
+    >
+      <TextField label="Name" hint="For people, such as “Our images”" {...field('name')} />
+      <TextField label="Address" hint="Such as registry.example.com" spellCheck={false} {...field('url')} />
+      <TextField
+        label="Project"
+        hint="The beginning of the images’ names for which the account is, such as team/tools. Empty: all images"
+        spellCheck={false}
+        {...field('project')}
+      />
+      <TextField label="User" spellCheck={false} {...field('username')} />
+      <TextField
+        label="Password or token"
+        type="password"
+        autoComplete="new-password"
+        hint={registry === undefined ? 'It is never shown again.' : 'Empty: the old one stays'}
+        {...field('password')}
+      />
+    </FormDialog>
+  )
+}

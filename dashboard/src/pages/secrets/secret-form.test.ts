@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { bodyOf, changeOf, formOf } from './secret-form.ts'
+
+const secret = {
+  ...{ id: 'x', name: 'model-key', placeholder: 'alcove_secret_x', hosts: ['a.example'], description: 'ours' },
+  ...{ createdAt: '2026-01-01T00:00:00Z', updatedAt: '2026-01-01T00:00:00Z' },
+}
+
+suite('the form of a secret', () => {
+  test('`bodyOf` reads one host from each line, and keeps the value as it was typed', () => {
+    assert.deepEqual(
+      bodyOf({ name: ' key ', value: ' v ', description: '', hosts: 'a.example\n\n b.example, c.example' }),
+      {
+        ...{ name: 'key', value: ' v ', hosts: ['a.example', 'b.example', 'c.example'] },
+      },
+    )
+  })
+
+  test('`changeOf` is empty for an unchanged form: the old value stays', () => {
+    assert.deepEqual(changeOf(secret, formOf(secret)), {})
+  })
+
+  test('`changeOf` sends an empty description and an empty list of hosts, which take the old ones away', () => {
+    assert.deepEqual(changeOf(secret, { ...formOf(secret), value: 'new', description: '', hosts: '' }), {
+      ...{ value: 'new', description: '', hosts: [] },
+    })
+  })
+})

@@ -1,0 +1,25 @@
+import type { ReactNode } from 'react'
+import { IconButton } from './button.tsx'
+import { Icon } from './icons.tsx'
+import { Menu } from './menu.tsx'
+import { shownText } from './shown-text.ts'
+
+/** The menu at the end of a row. `name` is what the row is about. */
+export const RowMenu = ({ name, children }: { name: string; children: ReactNode }) => (
+  <Menu
+    trigger={
+      <IconButton label={`Actions for ${shownText(name)}`} kind="quiet" compact>
+        <Icon name="more" />
+      </IconButton>
+    }
+  >
+    {children}
+  </Menu>
+)
+
+/** The head of the column in which the menus of rows stand. */
+export const ActionsHeader = () => (
+  <th>
+    <span className="visually-hidden">Actions</span>
+  </th>
+)
