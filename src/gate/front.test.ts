@@ -177,8 +177,9 @@ suite('access to the toolbox through the gate', () => {
 
   test('GET /openapi.json describes every endpoint of the toolbox to every caller, and control is not asked', async () => {
     await using sides = await startSides()
-    const reply = await fetch(`${sides.url}/openapi.json`)
+    const reply = await fetch(`${sides.url}/openapi.json`, { headers: { origin: 'http://dashboard.test' } })
     assert.equal(reply.status, 200)
+    assert.equal(reply.headers.get('access-control-allow-origin'), 'http://dashboard.test')
     const { paths } = (await reply.json()) as { paths: Record<string, object> }
     assert.equal(Object.values(paths).flatMap(Object.keys).length, toolboxEndpoints.length)
     assert.deepEqual(sides.asked, [])

@@ -14,7 +14,7 @@ import { logLevelOf, Problem } from '#src/problems.ts'
 import { toolboxDocument } from '#src/toolbox/openapi.ts'
 import { type Access, type AccessQuestion, signedToken, toolboxPort } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
-import { preflightHeaders } from './cors.ts'
+import { corsHeaders, preflightHeaders } from './cors.ts'
 import { follow, followUpgrade } from './follow.ts'
 import { NotStarted } from './hindrance.ts'
 import type { Inside } from './inside.ts'
@@ -159,7 +159,8 @@ export const createFront = ({
     }
     if (request.url === '/openapi.json') {
       toolboxDescription ??= JSON.stringify(toolboxDocument())
-      response.writeHead(200, { 'Content-Type': 'application/json' }).end(toolboxDescription)
+      // The dashboard, which has another origin, shows it.
+      response.writeHead(200, [...corsHeaders(request), 'Content-Type', 'application/json']).end(toolboxDescription)
       return
     }
     await intoToolbox(readTarget(request.url ?? '/', request.method ?? 'GET'), request, response, onForward)
