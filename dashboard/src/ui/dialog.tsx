@@ -59,7 +59,12 @@ export const FormDialog = ({ submit, isDanger, isSubmitDisabled, onSubmit, child
     <Dialog {...dialog}>
       <form className="stack" onSubmit={(event) => void run(event)}>
         {children}
-        {error !== undefined && <ErrorNotice error={error} />}
+        {error !== undefined && (
+          // In a long form the notice may lie below the edge.
+          <div ref={(node) => node?.scrollIntoView({ block: 'nearest' })}>
+            <ErrorNotice error={error} />
+          </div>
+        )}
         <div className="dialog-actions">
           <Button onClick={dialog.onClose}>Cancel</Button>
           <Button type="submit" kind={isDanger ? 'danger primary' : 'primary'} disabled={isBusy || isSubmitDisabled}>
