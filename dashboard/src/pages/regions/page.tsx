@@ -1,9 +1,12 @@
-import { Empty, Page } from '../../ui/page.tsx'
+import { Page } from '../../ui/page.tsx'
+import { Regions } from './regions.tsx'
+import { Runners } from './runners.tsx'
 
-const UnfinishedPage = () => (
-  <Page title="Regions">
-    <Empty title="This page is not built yet" />
+const RegionsPage = () => (
+  <Page title="Regions and runners" description="Where sandboxes can be, and the programs that keep them there.">
+    <Regions />
+    <Runners />
   </Page>
 )
 
-export default UnfinishedPage
+export default RegionsPage

@@ -1,0 +1,87 @@
+import { useState } from 'react'
+import { useRegions } from '../../api/use-regions.ts'
+import { Button } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
+import { CodeBlock } from '../../ui/copy.tsx'
+import { Dialog, FormDialog } from '../../ui/dialog.tsx'
+import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { shownText } from '../../ui/shown-text.ts'
+import type { NewRunner, Runner } from './use-runners.ts'
+
+type AddProps = { onAdd: (name: string, regionId: string) => Promise<unknown>; onClose: () => void }
+
+/** Asks for the name and the region of a runner that is to join. */
+export const AddRunnerDialog = ({ onAdd, onClose }: AddProps) => {
+  const [name, setName] = useState('')
+  const [regionId, setRegionId] = useState('')
+  const regions = useRegions()
+  const shared = (regions.data ?? []).filter(({ regionType }) => regionType !== 'custom')
+  return (
+    <FormDialog
+      title="Add a runner"
+      description="A runner is the program that keeps the sandboxes of one host. Add one for a second disk."
+      isOpen
+      onClose={onClose}
+      submit="Add"
+      isSubmitDisabled={name.trim() === ''}
+      onSubmit={() => onAdd(name.trim(), regionId)}
+    >
+      <TextField label="Name" hint="Small letters, digits and dashes" maxLength={64} value={name} onChange={setName} />
+      <SelectField
+        label="Region"
+        value={regionId}
+        onChange={setRegionId}
+        options={[
+          { value: '', label: 'Default' },
+          ...shared.map(({ id, name: text }) => ({ value: id, label: shownText(text) })),
+        ]}
+      />
+    </FormDialog>
+  )
+}
+
+/** Shows the command with which a new runner joins, and its token, once. */
+export const JoinDialog = ({ runner, onClose }: { runner: NewRunner; onClose: () => void }) => (
+  <Dialog title={`Start the runner ${runner.id}`} isOpen onClose={onClose} isWide>
+    <p>Run this on the server’s host as root, with a directory on the disk that the runner is to use.</p>
+    <div className="notice warn">Copy it now: the token is not shown again.</div>
+    <CodeBlock
+      label="Copy the command"
+      code={`ALCOVE_RUNNER_KEY=${runner.apiKey} ./alcove runner --join ${location.origin} --data /mnt/${runner.id}/alcove`}
+    />
+    <div className="dialog-actions">
+      <Button kind="primary" onClick={onClose}>
+        Done
+      </Button>
+    </div>
+  </Dialog>
+)
+
+type RemoveProps = { runner: Runner; onRemove: (force: boolean) => Promise<unknown>; onClose: () => void }
+
+/** Removes a runner for good. With what is on it only if the operator says so. */
+export const RemoveRunnerDialog = ({ runner, onRemove, onClose }: RemoveProps) => {
+  const [isForced, setForced] = useState(false)
+  return (
+    <Confirm
+      title={`Remove the runner ${runner.name}?`}
+      verb={isForced ? 'Remove with its sandboxes' : 'Remove'}
+      typed={isForced ? runner.name : undefined}
+      isOpen
+      onClose={onClose}
+      onConfirm={() => onRemove(isForced)}
+    >
+      <div className="stack">
+        <p>
+          Its token is refused from now on, and its name cannot be used again. While sandboxes have their disk on it (
+          {runner.sandboxes} now), the server refuses: drain it and archive them first.
+        </p>
+        <CheckField
+          label="Its disks are lost: give up the sandboxes and volumes on it"
+          checked={isForced}
+          onChange={setForced}
+        />
+      </div>
+    </Confirm>
+  )
+}
