@@ -1,0 +1,68 @@
+import { useEffect, useRef, useState } from 'react'
+import { apiUrl } from '../../api/client.ts'
+import { session } from '../../session/session.ts'
+import { ErrorNotice } from '../../ui/error-notice.tsx'
+import { isOurs, type OpenApi } from './document.ts'
+import { useDark } from './use-dark.ts'
+
+const everyMethod = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'] as const
+
+/** Loads the viewer, which is large, when it is first needed. */
+const loadViewer = async () => {
+  const [{ default: SwaggerUI }] = await Promise.all([
+    import('swagger-ui-dist/swagger-ui-es-bundle.js'),
+    import('swagger-ui-dist/swagger-ui.css'),
+    import('./viewer.css'),
+  ])
+  return SwaggerUI
+}
+
+type ViewerProps = { document: OpenApi; canCall: boolean }
+
+/** Shows an OpenAPI description, and makes its calls with the session's credential, which is never shown. */
+export const Viewer = ({ document: spec, canCall }: ViewerProps) => {
+  const place = useRef<HTMLDivElement>(null)
+  const [error, setError] = useState<unknown>()
+  useEffect(() => {
+    const node = place.current!
+    let isGone = false
+    loadViewer().then((SwaggerUI) => {
+      if (isGone) return
+      // The viewer draws into an element of its own, so that one that is still drawing cannot draw over the next.
+      const own = node.appendChild(window.document.createElement('div'))
+      SwaggerUI({
+        domNode: own,
+        spec,
+        validatorUrl: null,
+        docExpansion: 'none',
+        defaultModelsExpandDepth: -1,
+        filter: true,
+        displayRequestDuration: true,
+        showMutatedRequest: false,
+        supportedSubmitMethods: canCall ? everyMethod : [],
+        requestInterceptor: async (request) => {
+          if (isOurs(request.url, [apiUrl, session.config.proxyToolboxUrl]))
+            Object.assign(request.headers, await session.headers())
+          return request
+        },
+      })
+    }, setError)
+    return () => {
+      isGone = true
+      node.replaceChildren()
+    }
+  }, [spec, canCall])
+  const isDark = useDark()
+  useEffect(() => {
+    // The viewer's own style sheet has dark colours below this class.
+    const { classList } = window.document.documentElement
+    classList.toggle('dark-mode', isDark)
+    return () => classList.remove('dark-mode')
+  }, [isDark])
+  return (
+    <>
+      {error !== undefined && <ErrorNotice error={error} />}
+      <div ref={place} className="viewer card" />
+    </>
+  )
+}
