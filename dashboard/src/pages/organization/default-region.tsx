@@ -1,0 +1,60 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { answerOf, control } from '../../api/client.ts'
+import type { Organization } from '../../session/people.ts'
+import { Button } from '../../ui/button.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { SelectField } from '../../ui/field.tsx'
+import { toast } from '../../ui/toast.tsx'
+
+/** The default region. An owner sets it once, if the organization has none. */
+export const DefaultRegion = ({ organization, isOwner }: { organization: Organization; isOwner: boolean }) => {
+  const queries = useQueryClient()
+  const [isOpen, setOpen] = useState(false)
+  const [chosen, setChosen] = useState('')
+  const regions = useQuery({
+    queryKey: [organization.id, 'regions'],
+    queryFn: () => answerOf(control.GET('/regions')),
+  })
+  const { defaultRegionId } = organization
+  if (defaultRegionId != null)
+    return <bdi>{regions.data?.find(({ id }) => id === defaultRegionId)?.name ?? defaultRegionId}</bdi>
+  const regionId = chosen || regions.data?.[0]?.id
+  const save = async () => {
+    await answerOf(
+      control.PATCH('/organizations/{organizationId}/default-region', {
+        params: { path: { organizationId: organization.id } },
+        body: { defaultRegionId: regionId },
+      } as never),
+    )
+    await queries.invalidateQueries({ queryKey: ['organizations'] })
+    toast('The default region is set')
+    setOpen(false)
+  }
+  return (
+    <span className="row">
+      <span className="muted">None yet</span>
+      {isOwner && (
+        <Button compact onClick={() => setOpen(true)}>
+          Choose…
+        </Button>
+      )}
+      <FormDialog
+        title="Choose the default region"
+        description="Sandboxes go there that name no region. It can be chosen only once."
+        isOpen={isOpen}
+        onClose={() => setOpen(false)}
+        submit="Choose"
+        isSubmitDisabled={regionId === undefined}
+        onSubmit={save}
+      >
+        <SelectField
+          label="Region"
+          value={regionId ?? ''}
+          onChange={setChosen}
+          options={(regions.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+        />
+      </FormDialog>
+    </span>
+  )
+}
