@@ -5,7 +5,7 @@ import { useOrganizationId } from '../../session/use-session.ts'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { type Access, AccessFields, accessBody } from './access-fields.tsx'
-import { usePeopleChanged } from './use-roles.ts'
+import { usePeopleChanged } from './use-invitations.ts'
 
 /** Changes what a member may do. */
 export const AccessDialog = ({ member, onClose }: { member: Member; onClose: () => void }) => {

@@ -1,5 +1,5 @@
-import { CheckField, SelectField } from '../../ui/field.tsx'
-import { useRoles } from './use-roles.ts'
+import { RoleChoice } from '../../roles/role-choice.tsx'
+import { SelectField } from '../../ui/field.tsx'
 
 /** What somebody may do: everything as an owner, or as a member what their roles give. */
 export type Access = { role: 'owner' | 'member'; assignedRoleIds: readonly string[] }
@@ -12,14 +12,6 @@ export const accessBody = ({ role, assignedRoleIds }: Access) => ({
 
 /** The choice of an {@link Access}. */
 export const AccessFields = ({ value, onChange }: { value: Access; onChange: (value: Access) => void }) => {
-  const roles = useRoles()
-  const toggle = (id: string, isChosen: boolean) =>
-    onChange({
-      ...value,
-      assignedRoleIds: isChosen
-        ? [...value.assignedRoleIds, id]
-        : value.assignedRoleIds.filter((assigned) => assigned !== id),
-    })
   return (
     <>
       <SelectField
@@ -32,22 +24,11 @@ export const AccessFields = ({ value, onChange }: { value: Access; onChange: (va
         ]}
       />
       {value.role === 'member' && (
-        <fieldset className="role-choice">
-          <legend className="field-label">Roles</legend>
-          {roles.data === undefined && <div className="muted">Loading…</div>}
-          {roles.data?.map(({ id, name, description }) => (
-            <CheckField
-              key={id}
-              checked={value.assignedRoleIds.includes(id)}
-              onChange={(isChosen) => toggle(id, isChosen)}
-              label={
-                <>
-                  <bdi>{name}</bdi> <span className="muted small wrap-anywhere">{description}</span>
-                </>
-              }
-            />
-          ))}
-        </fieldset>
+        <RoleChoice
+          label="Roles"
+          chosen={value.assignedRoleIds}
+          onChange={(assignedRoleIds) => onChange({ ...value, assignedRoleIds })}
+        />
       )}
     </>
   )

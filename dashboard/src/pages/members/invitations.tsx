@@ -9,7 +9,7 @@ import { TimeAgo } from '../../ui/time.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { AccessText } from './access-fields.tsx'
 import { InviteDialog } from './invite-dialog.tsx'
-import { type Invitation, usePeopleChanged } from './use-roles.ts'
+import { type Invitation, usePeopleChanged } from './use-invitations.ts'
 
 type Props = {
   invitations: readonly Invitation[]

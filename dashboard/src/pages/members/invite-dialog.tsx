@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import { answerOf, control } from '../../api/client.ts'
+import { developerRoleId } from '../../roles/use-roles.ts'
 import { session } from '../../session/session.ts'
 import { useOrganizationId } from '../../session/use-session.ts'
 import { FormDialog } from '../../ui/dialog.tsx'
@@ -9,7 +10,7 @@ import { TextField } from '../../ui/field.tsx'
 import { timeText } from '../../ui/time.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { type Access, AccessFields, accessBody } from './access-fields.tsx'
-import { developerRoleId, type Invitation, usePeopleChanged } from './use-roles.ts'
+import { type Invitation, usePeopleChanged } from './use-invitations.ts'
 
 type Props = {
   /** The pending invitation to change. Absent: makes a new one. */

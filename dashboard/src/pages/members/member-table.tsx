@@ -11,7 +11,7 @@ import { TimeAgo } from '../../ui/time.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { AccessDialog } from './access-dialog.tsx'
 import { AccessText } from './access-fields.tsx'
-import { usePeopleChanged } from './use-roles.ts'
+import { usePeopleChanged } from './use-invitations.ts'
 
 /** From how many members on there is a field to find one. */
 const findable = 8

@@ -9,7 +9,7 @@ import { InviteDialog } from './invite-dialog.tsx'
 import { MemberTable } from './member-table.tsx'
 import { RoleDialog } from './role-dialog.tsx'
 import { Roles } from './roles.tsx'
-import { useInvitations } from './use-roles.ts'
+import { useInvitations } from './use-invitations.ts'
 import './members.css'
 
 const tabs = [

@@ -2,11 +2,12 @@ import { useState } from 'react'
 import { answerOf, control } from '../../api/client.ts'
 import { PermissionChoice } from '../../permissions/permission-choice.tsx'
 import type { Permission } from '../../permissions/permissions.ts'
+import type { Role } from '../../roles/use-roles.ts'
 import { useOrganizationId } from '../../session/use-session.ts'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { type Role, usePeopleChanged } from './use-roles.ts'
+import { usePeopleChanged } from './use-invitations.ts'
 
 /** Makes a role of the organization, or changes one. */
 export const RoleDialog = ({ role, onClose }: { role?: Role | undefined; onClose: () => void }) => {

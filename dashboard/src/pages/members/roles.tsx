@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { answerOf, control } from '../../api/client.ts'
 import { PermissionList } from '../../permissions/permission-choice.tsx'
+import { type Role, useRoles } from '../../roles/use-roles.ts'
 import { useMembers } from '../../session/people.ts'
 import { useOrganizationId } from '../../session/use-session.ts'
 import { Button } from '../../ui/button.tsx'
@@ -8,7 +9,7 @@ import { Confirm } from '../../ui/confirm.tsx'
 import { WhenLoaded } from '../../ui/page.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { RoleDialog } from './role-dialog.tsx'
-import { type Role, usePeopleChanged, useRoles } from './use-roles.ts'
+import { usePeopleChanged } from './use-invitations.ts'
 
 /** The roles of the organization, and the global ones, which nobody can change. */
 export const Roles = ({ isOwner }: { isOwner: boolean }) => {

@@ -2,23 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { type AnswerTo, answerOf, control } from '../../api/client.ts'
 import { useOrganizationId } from '../../session/use-session.ts'
 
-export type Role = AnswerTo<'/organizations/{organizationId}/roles', 'get'>[number]
 export type Invitation = AnswerTo<'/organizations/{organizationId}/invitations', 'get'>[number]
-
-/** The role that members have if nobody chooses another one. */
-export const developerRoleId = '00000000-0000-0000-0000-000000000001'
-
-/** The global roles and those of the organization. */
-export const useRoles = () => {
-  const organizationId = useOrganizationId()
-  return useQuery({
-    queryKey: [organizationId, 'roles'],
-    queryFn: () =>
-      answerOf(
-        control.GET('/organizations/{organizationId}/roles', { params: { path: { organizationId } } } as never),
-      ) as Promise<Role[]>,
-  })
-}
 
 /** The invitations of the organization that can still be accepted. */
 export const useInvitations = () => {

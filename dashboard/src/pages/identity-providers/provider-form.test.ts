@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { bodyOf, changeOf, emptyForm, formOf, issuerOf, isUnfinished, type Provider } from './provider-form.ts'
+
+const provider: Provider = {
+  id: 'p',
+  organizationId: 'o',
+  name: 'Example',
+  oidcConfig: { issuerUrl: 'https://id.example.com', clientId: 'alcove', scope: 'openid email' },
+  emailDomains: ['example.com'],
+  allowAnyDomain: false,
+  trustEmailVerified: false,
+  defaultAssignedRoleIds: ['r'],
+  enabled: true,
+  createdAt: '2026-11-26T12:00:00Z',
+  updatedAt: '2026-11-26T12:00:00Z',
+}
+
+suite('the form of an identity provider', () => {
+  test('`issuerOf` fills placeholders; the form is unfinished while one is left', () => {
+    const template = { issuerUrl: 'https://{host}/realms/{realm}' }
+    assert.equal(issuerOf(template, { host: ' id.example.com ' }), 'https://id.example.com/realms/{realm}')
+    assert.equal(isUnfinished(issuerOf(template, { host: 'id.example.com' })), true)
+    assert.equal(isUnfinished(issuerOf(template, { host: 'id.example.com', realm: 'ours' })), false)
+    assert.equal(isUnfinished(' '), true)
+  })
+
+  test('`changeOf` is empty if nothing was changed, and keeps the stored secret', () => {
+    assert.deepEqual(changeOf(provider, formOf(provider)), {})
+    assert.deepEqual(changeOf(provider, { ...formOf(provider), name: 'Other' }), { name: 'Other' })
+    assert.deepEqual(changeOf(provider, { ...formOf(provider), clientSecret: 's', enabled: false }), {
+      ...{ enabled: false, oidcConfig: { clientSecret: 's' } },
+    })
+  })
+
+  test('`bodyOf` splits domains at spaces, commas and line ends', () => {
+    assert.deepEqual(bodyOf({ ...emptyForm, domains: 'a.example, b.example\n\nc.example ' }).emailDomains, [
+      ...['a.example', 'b.example', 'c.example'],
+    ])
+  })
+})

@@ -1,0 +1,57 @@
+import { useState } from 'react'
+import { type AnswerTo, answerOf, control } from '../../api/client.ts'
+import { useOrganizationId } from '../../session/use-session.ts'
+import { Button } from '../../ui/button.tsx'
+import { ErrorNotice } from '../../ui/error-notice.tsx'
+import { isUnfinished } from './provider-form.ts'
+
+type Answer = AnswerTo<'/organizations/{organizationId}/identity-providers/test-connection', 'post'>
+
+/** Asks the server whether it reaches an issuer, and says what it found. */
+export const TestConnection = ({ issuerUrl }: { issuerUrl: string }) => {
+  const organizationId = useOrganizationId()
+  const [isBusy, setBusy] = useState(false)
+  const [found, setFound] = useState<{ issuerUrl: string; answer?: Answer; error?: unknown }>()
+  const test = async () => {
+    setBusy(true)
+    try {
+      const answer = (await answerOf(
+        control.POST('/organizations/{organizationId}/identity-providers/test-connection', {
+          params: { path: { organizationId } },
+          body: { issuerUrl: issuerUrl.trim() },
+        } as never),
+      )) as Answer
+      setFound({ issuerUrl, answer })
+    } catch (error) {
+      setFound({ issuerUrl, error })
+    } finally {
+      setBusy(false)
+    }
+  }
+  // An answer about another issuer than the one in the field would mislead.
+  const shown = found?.issuerUrl === issuerUrl ? found : undefined
+  return (
+    <div className="stack" style={{ gap: 8 }}>
+      <div>
+        <Button compact disabled={isBusy || isUnfinished(issuerUrl)} onClick={() => void test()}>
+          {isBusy ? 'Asking the provider…' : 'Test connection'}
+        </Button>
+      </div>
+      <div role="status">
+        {shown?.error !== undefined && <ErrorNotice error={shown.error} />}
+        {shown?.answer?.success === true && (
+          <div className="notice ok">
+            The provider answers, as <bdi>{shown.answer.issuer ?? issuerUrl}</bdi>. Whether it accepts the client id and
+            the secret shows at the first sign-in.
+          </div>
+        )}
+        {shown?.answer?.success === false && (
+          <div className="notice danger">
+            The provider cannot be used:{' '}
+            <bdi>{shown.answer.error ?? 'it gave no answer that this server understands'}</bdi>
+          </div>
+        )}
+      </div>
+    </div>
+  )
+}
