@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createApp } from '#src/control/app.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { keys, organizations } from '#test/control/people.ts'
@@ -28,6 +29,34 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual(asked.network, { blockAll: false, allowList: ['1.2.3.4/32'], domains })
       assert.equal(asked.target, 'started')
       assert.deepEqual((await app.as('viewer').get(`/sandbox/${id}`)).body.domainAllowList, 'example.com,*.a.test')
+    }))
+
+  test('POST /sandbox/:sandboxIdOrName/network-settings answers when the runner has applied the policy', () =>
+    withBox(async (app, id, runner) => {
+      runner.behave(() => ({ type: 'silent' }))
+      let isAnswered = false
+      const reply = app
+        .as('member')
+        .post(path, { networkBlockAll: true })
+        .finally(() => {
+          isAnswered = true
+        })
+      const asked = await runner.untilAsked(({ generation }) => generation === 2)
+      // Without waiting for its runner, the first call would be answered before two later ones.
+      for (let call = 0; call < 2; call++) await app.as('member').get(`/sandbox/${id}`)
+      assert.equal(isAnswered, false)
+      runner.perform(asked)
+      const { status, body } = await reply
+      assert.deepEqual([status, body.networkBlockAll, body.state], [200, true, 'started'])
+    }))
+
+  test('POST /sandbox/:sandboxIdOrName/network-settings answers immediately if the runner has no link', () =>
+    withBox(async (app, _id, runner) => {
+      await runner.cut()
+      // Control notices a moment later that the link has gone.
+      while (app.app.sandboxes.links.ids().length > 0) await delay(5)
+      const { status, body } = await app.as('member').post(path, { networkBlockAll: true })
+      assert.deepEqual([status, body.networkBlockAll], [200, true])
     }))
 
   test('a change of network settings reaches the runner, even if another control process has its link', () =>

@@ -8,18 +8,27 @@ import { writeNetwork } from '../record/notes.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import type { NetworkSettings } from '../record/schemas.ts'
 import { getSandbox } from '../record/store.ts'
+import { untilTaken } from './wait.ts'
 
+/**
+ * Changes the policy. Waits until the runner of a started sandbox has applied it, so that the caller can rely on it. If the
+ * runner is not linked to this process, or does not answer in time, returns the row as it was written.
+ */
 export const setNetwork = async (
-  { database, clock, changes }: RunningParts,
+  parts: RunningParts,
   { organization }: Actor,
   idOrName: string,
   settings: NetworkSettings,
 ): Promise<SandboxRow> => {
+  const { database, clock, changes, options } = parts
   // Access is checked before the policy. A caller who may not see the sandbox therefore gets 404, and no message about
   // the policy.
   const sandbox = await getSandbox(database.sql, organization.id, idOrName)
   const change = networkChange(settings)
   const row = await writeNetwork(database.sql, sandbox.id, change, clock.now())
-  if (row.generation !== sandbox.generation) changes.renew(row)
-  return row
+  if (row.generation === sandbox.generation) return row
+  // The waiting begins before the runner is told. Otherwise its report could be missed.
+  const applied = row.state === 'started' ? untilTaken(parts, row, options.createWaitSeconds * 1000) : row
+  changes.renew(row)
+  return await applied
 }
