@@ -259,6 +259,16 @@ suite('secrets of an organization', () => {
       assert.equal((await strange).status, 404)
     })
 
+    test('GET /sandbox/{sandboxIdOrName} tells the variable and the id of each secret, and no placeholder', async () => {
+      const { id, placeholder } = await made()
+      const box = await create({ secrets: [{ TOKEN: 'api-key' }] })
+      const reply = await app.as('owner').get(`/sandbox/${box}`)
+      assert.deepEqual(reply.body.secrets, [{ variable: 'TOKEN', secretId: id }])
+      assert.ok(!reply.text.includes(placeholder))
+      const without = await app.as('owner').get(`/sandbox/${await create()}`)
+      assert.equal('secrets' in without.body, false)
+    })
+
     test('a fork has the secrets of the sandbox that was forked', async () => {
       const { placeholder } = await made()
       const parent = await create({ secrets: [{ TOKEN: 'api-key' }] })

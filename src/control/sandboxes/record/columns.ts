@@ -27,6 +27,9 @@ export const SandboxVolume = Type.Object({
 /** A mount, and what the sandbox's runner needs for it. `placed` is absent until the sandbox has a runner. */
 export type PlacedMount = VolumeMount & { placed?: Pick<AssignedVolume, 'driver' | 'sizeGiB' | 'isNew'> }
 
+/** A secret of a sandbox as callers see it. The name of the secret is in the list of secrets. */
+export const SandboxSecret = Type.Object({ variable: Type.String(), secretId: Type.String() })
+
 /** A secret of the organization whose placeholder a variable of the sandbox holds. */
 export type MountedSecret = { variable: string; secretId: string; placeholder: string }
 
@@ -173,7 +176,13 @@ export const columns = {
     shown: inRecords('volumes', Type.Array(SandboxVolume)),
   }),
   /** The mounted secrets. A fork has those of its parent. */
-  secrets: column<MountedSecret[]>()({ ...copied, begins: 'may be given', gone: 'shed', isJson: true }),
+  secrets: column<MountedSecret[]>()({
+    ...copied,
+    begins: 'may be given',
+    gone: 'shed',
+    isJson: true,
+    shown: inRecords('secrets', Type.Optional(Type.Array(SandboxSecret))),
+  }),
   /** The certificate of the authority that the sandbox trusts for its secrets; null if it has never had one. */
   secret_authority: column<string | null>()({ ...copied, begins: 'may be given', gone: 'shed' }),
   /** Telemetry endpoint that the sandbox's creator gave. */

@@ -84,6 +84,9 @@ const listedAs = {
 const recordedAs = {
   build: (row) => buildInfoOf(row),
   volumes: (row) => row.volumes.map(({ placed, ...mount }) => mount),
+  // A sandbox without secrets has no such field: the SDKs know none.
+  secrets: (row) =>
+    row.secrets.length === 0 ? undefined : row.secrets.map(({ variable, secretId }) => ({ variable, secretId })),
 } as const satisfies { [N in RecordedColumn]?: (row: SandboxRow) => ShownValue<N> | null | undefined }
 
 type AsText<T> = T extends Date ? string : T
@@ -131,7 +134,10 @@ export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem =>
 /** The sandbox as a full record of the API. */
 export const asRecord = (row: SandboxRow, proxyUrl: string): SandboxRecord => ({
   ...asListItem(row, proxyUrl),
-  ...(show(recordFields, row) as Pick<SandboxRecord, 'env' | 'buildInfo' | 'otelEndpointOverride' | 'volumes'>),
+  ...(show(recordFields, row) as Pick<
+    SandboxRecord,
+    'env' | 'buildInfo' | 'otelEndpointOverride' | 'volumes' | 'secrets'
+  >),
 })
 
 const targetOf = (desired: DesiredState): Target => {
