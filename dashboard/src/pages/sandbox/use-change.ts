@@ -4,6 +4,11 @@ import type { Sandbox } from '../../api/client.ts'
 import { useOrganizationId } from '../../session/use-session.ts'
 import { toastError } from '../../ui/toast.tsx'
 
+const isRecordOf = (answer: unknown, sandboxId: string): boolean => {
+  const { id, env, state } = (answer ?? {}) as Partial<Sandbox>
+  return id === sandboxId && env !== undefined && state !== undefined
+}
+
 /** Calls that change a sandbox. The server answers most of them with the sandbox's new record, which is shown at once. */
 export const useChange = (sandboxId: string) => {
   const queries = useQueryClient()
@@ -15,9 +20,7 @@ export const useChange = (sandboxId: string) => {
     setBusy(true)
     try {
       const answer = await call
-      const { id, state } = (answer ?? {}) as Partial<Sandbox>
-      if (id === sandboxId && state !== undefined)
-        queries.setQueryData<Sandbox>([organizationId, 'sandbox', id], (before) => before && { ...before, ...answer })
+      if (isRecordOf(answer, sandboxId)) queries.setQueryData([organizationId, 'sandbox', sandboxId], answer)
       return answer
     } finally {
       setBusy(false)

@@ -1,6 +1,36 @@
-import { Empty } from '../../../ui/page.tsx'
+import { PublicCard } from '../public-card.tsx'
 import type { TabProps } from '../tabs.ts'
+import { useSandbox } from '../use-sandbox.ts'
+import { DangerCard } from './danger-card.tsx'
+import { KeyCard } from './key-card.tsx'
+import { LabelsForm } from './labels-form.tsx'
+import { LifetimeForm } from './lifetime-form.tsx'
+import { NetworkForm } from './network-form.tsx'
+import { SecretsForm } from './secrets-form.tsx'
+import { SizeForm } from './size-form.tsx'
+import { SshCard } from './ssh-card.tsx'
+import { TimersForm } from './timers-form.tsx'
+import './settings.css'
 
-const SettingsTab = (_: TabProps) => <Empty title="This part is not built yet" />
+/** A change of a setting has no event: somebody else's is seen at the next call. In ms. */
+const settingsMilliseconds = 15_000
+
+const SettingsTab = ({ sandbox }: TabProps) => {
+  useSandbox(sandbox.id, settingsMilliseconds)
+  return (
+    <div className="settings">
+      <TimersForm sandbox={sandbox} />
+      <LifetimeForm sandbox={sandbox} />
+      <NetworkForm sandbox={sandbox} />
+      <PublicCard sandbox={sandbox} />
+      <LabelsForm sandbox={sandbox} />
+      <SizeForm sandbox={sandbox} />
+      <SecretsForm sandbox={sandbox} />
+      <SshCard sandbox={sandbox} />
+      <KeyCard sandbox={sandbox} />
+      <DangerCard sandbox={sandbox} />
+    </div>
+  )
+}
 
 export default SettingsTab

@@ -1,0 +1,48 @@
+import { useState } from 'react'
+import { answerOf, control, type Sandbox } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
+import { SettingCard } from './settings/setting-card.tsx'
+import { useChange } from './use-change.ts'
+
+/** Whether the previews of the sandbox are open to everybody. */
+export const PublicCard = ({ sandbox }: { sandbox: Sandbox }) => {
+  const [isAsking, setAsking] = useState(false)
+  const { change, act, isBusy } = useChange(sandbox.id)
+  const make = (isPublic: boolean) =>
+    answerOf(
+      control.POST('/sandbox/{sandboxIdOrName}/public/{isPublic}', {
+        params: { path: { sandboxIdOrName: sandbox.id, isPublic: String(isPublic) } },
+      } as never),
+    )
+  return (
+    <SettingCard
+      title={sandbox.public ? 'Previews are public' : 'Previews are private'}
+      hint={
+        sandbox.public
+          ? 'Everybody who knows the address of a preview sees what listens on its port. No token is needed.'
+          : 'A preview opens with a signed link or a token. Its plain address alone opens nothing.'
+      }
+    >
+      <div>
+        {sandbox.public ? (
+          <Button disabled={isBusy} onClick={() => void act('Closing the previews', make(false))}>
+            Make previews private
+          </Button>
+        ) : (
+          <Button onClick={() => setAsking(true)}>Make previews public…</Button>
+        )}
+      </div>
+      <Confirm
+        title={`Open the previews of ${sandbox.name} to everybody?`}
+        verb="Make public"
+        isOpen={isAsking}
+        onClose={() => setAsking(false)}
+        onConfirm={() => change(make(true))}
+      >
+        Whoever knows an address sees what listens on that port, without signing in. This counts for all ports. The
+        toolbox stays closed.
+      </Confirm>
+    </SettingCard>
+  )
+}

@@ -1,0 +1,40 @@
+import { useState } from 'react'
+import { answerOf, control, type Sandbox } from '../../../api/client.ts'
+import { Button } from '../../../ui/button.tsx'
+import { Confirm } from '../../../ui/confirm.tsx'
+import { toast } from '../../../ui/toast.tsx'
+import { useChange } from '../use-change.ts'
+import { SettingCard } from './setting-card.tsx'
+
+/** The key that signs download and upload addresses of the sandbox. */
+export const KeyCard = ({ sandbox }: { sandbox: Sandbox }) => {
+  const [isAsking, setAsking] = useState(false)
+  const { change } = useChange(sandbox.id)
+  const rotate = async () => {
+    await change(
+      answerOf(
+        control.POST('/sandbox/{sandboxIdOrName}/signing-key/rotate', {
+          params: { path: { sandboxIdOrName: sandbox.id } },
+          parseAs: 'text',
+        } as never),
+      ),
+    )
+    toast('The signing key is new', 'Addresses that were signed before are no longer valid.')
+  }
+  return (
+    <SettingCard title="Signing key" hint="Signs addresses from which single files are downloaded or uploaded.">
+      <div>
+        <Button onClick={() => setAsking(true)}>Make a new key…</Button>
+      </div>
+      <Confirm
+        title="Make a new signing key?"
+        verb="Make a new key"
+        isOpen={isAsking}
+        onClose={() => setAsking(false)}
+        onConfirm={rotate}
+      >
+        All signed file addresses of this sandbox stop working at once.
+      </Confirm>
+    </SettingCard>
+  )
+}

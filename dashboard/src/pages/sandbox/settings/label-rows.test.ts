@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { addRow, labelsOf, rowsOf, rowsProblem } from './label-rows.ts'
+
+suite('the rows of labels', () => {
+  test('`labelsOf` gives back what `rowsOf` was given, also keys that objects have themselves', () => {
+    const labels = JSON.parse('{"team":"blue","empty":"","__proto__":"x","constructor":"y"}') as Record<string, string>
+    assert.deepEqual(Object.entries(labelsOf(rowsOf(labels))), Object.entries(labels))
+  })
+
+  test('`addRow` gives each row an id of its own, also after a row in the middle was removed', () => {
+    const rows = addRow(addRow(addRow([])))
+    const after = addRow(rows.filter(({ id }) => id !== 1))
+    assert.equal(new Set(after.map(({ id }) => id)).size, 3)
+  })
+
+  test('`rowsProblem` names an empty key and a key that stands twice', () => {
+    const rows = rowsOf({ a: '1', b: '2' })
+    assert.equal(rowsProblem(rows), undefined)
+    assert.match(rowsProblem(addRow(rows)) ?? '', /needs a key/)
+    assert.match(rowsProblem([...rows, { id: 9, key: 'a', value: '' }]) ?? '', /"a" stands in two rows/)
+  })
+})

@@ -1,0 +1,24 @@
+// Labels as the rows of a form.
+
+/** One row. `id` stays the same while its texts change. */
+export type LabelRow = { id: number; key: string; value: string }
+
+export const rowsOf = (labels: Record<string, string>): LabelRow[] =>
+  Object.entries(labels).map(([key, value], id) => ({ id, key, value }))
+
+/** Adds an empty row. */
+export const addRow = (rows: readonly LabelRow[]): LabelRow[] => [
+  ...rows,
+  { id: Math.max(-1, ...rows.map(({ id }) => id)) + 1, key: '', value: '' },
+]
+
+/** What stands against saving the rows. */
+export const rowsProblem = (rows: readonly LabelRow[]): string | undefined => {
+  const keys = rows.map(({ key }) => key)
+  if (keys.includes('')) return 'Each label needs a key. Remove the rows that you do not need.'
+  const twice = keys.find((key, index) => keys.indexOf(key) < index)
+  return twice === undefined ? undefined : `The key "${twice.slice(0, 60)}" stands in two rows.`
+}
+
+export const labelsOf = (rows: readonly LabelRow[]): Record<string, string> =>
+  Object.fromEntries(rows.map(({ key, value }) => [key, value]))

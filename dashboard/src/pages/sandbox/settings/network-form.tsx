@@ -1,0 +1,67 @@
+import { useId } from 'react'
+import { answerOf, control, type Sandbox } from '../../../api/client.ts'
+import { TextArea } from '../../../ui/field.tsx'
+import { useChange } from '../use-change.ts'
+import { type NetworkMode, networkBody, networkProblem, readNetwork } from './network.ts'
+import { SettingForm } from './setting-card.tsx'
+import { useDraft } from './use-draft.ts'
+
+const modes: readonly { mode: NetworkMode; label: string }[] = [
+  { mode: 'open', label: 'Open: it reaches the Internet' },
+  { mode: 'closed', label: 'Closed: it reaches nothing outside' },
+  { mode: 'listed', label: 'Listed: it reaches only what stands below' },
+]
+
+export const NetworkForm = ({ sandbox }: { sandbox: Sandbox }) => {
+  const { value, set, discard, isDirty, isStale } = useDraft(readNetwork(sandbox))
+  const { change } = useChange(sandbox.id)
+  const group = useId()
+  const save = () =>
+    change(
+      answerOf(
+        control.POST('/sandbox/{sandboxIdOrName}/network-settings', {
+          params: { path: { sandboxIdOrName: sandbox.id } },
+          body: networkBody(value),
+        } as never),
+      ),
+    )
+  return (
+    <SettingForm
+      title="Network"
+      hint="What processes inside may reach. A change counts at once, also for open connections."
+      isDirty={isDirty}
+      isStale={isStale}
+      problem={networkProblem(value)}
+      onSave={save}
+      onDiscard={discard}
+    >
+      <fieldset className="choices">
+        <legend className="visually-hidden">Policy</legend>
+        {modes.map(({ mode, label }) => (
+          <label key={mode} className="check">
+            <input type="radio" name={group} checked={value.mode === mode} onChange={() => set({ ...value, mode })} />
+            <span>{label}</span>
+          </label>
+        ))}
+      </fieldset>
+      {value.mode === 'listed' && (
+        <div className="setting-grid">
+          <TextArea
+            label="Domains"
+            hint="One in each line, at most 10. *.example.com means all names below example.com."
+            spellCheck={false}
+            value={value.domains}
+            onChange={(domains) => set({ ...value, domains })}
+          />
+          <TextArea
+            label="Addresses"
+            hint="One IPv4 range in each line, at most 10, such as 198.51.100.0/24."
+            spellCheck={false}
+            value={value.addresses}
+            onChange={(addresses) => set({ ...value, addresses })}
+          />
+        </div>
+      )}
+    </SettingForm>
+  )
+}

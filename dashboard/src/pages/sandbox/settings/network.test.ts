@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { networkBody, networkProblem, readNetwork } from './network.ts'
+
+suite('the form of the network', () => {
+  test('`readNetwork` tells an open, a closed and a listed network apart, and keeps the lists of a closed one', () => {
+    assert.equal(readNetwork({ networkBlockAll: false }).mode, 'open')
+    assert.deepEqual(readNetwork({ networkBlockAll: true, domainAllowList: 'a.example,b.example' }), {
+      mode: 'closed',
+      domains: 'a.example\nb.example',
+      addresses: '',
+    })
+    assert.equal(readNetwork({ networkBlockAll: false, networkAllowList: '198.51.100.0/24' }).mode, 'listed')
+  })
+
+  test('`networkBody` sends both lists, so that an emptied one is removed', () => {
+    assert.deepEqual(networkBody({ mode: 'listed', domains: ' a.example \n\nb.example,', addresses: '' }), {
+      networkBlockAll: false,
+      domainAllowList: 'a.example,b.example',
+      networkAllowList: '',
+    })
+  })
+
+  test('two empty lists are refused, because the server would open everything', () => {
+    assert.match(networkProblem({ mode: 'listed', domains: ' \n', addresses: ',' }) ?? '', /at least one/)
+    assert.equal(networkProblem({ mode: 'listed', domains: 'a.example', addresses: '' }), undefined)
+    assert.equal(networkProblem({ mode: 'closed', domains: '', addresses: '' }), undefined)
+  })
+})

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { secretRowsOf, secretsBody, secretsProblem } from './secret-rows.ts'
+
+suite('the rows of secrets', () => {
+  const known = [{ id: 's1', name: 'openai' }]
+
+  test('`secretRowsOf` names the secrets, and shows the id of one that it does not know', () => {
+    const held = [
+      { variable: 'API_KEY', secretId: 's1' },
+      { variable: 'OTHER', secretId: 's2' },
+    ]
+    assert.deepEqual(secretRowsOf(held, known), [
+      { id: 0, variable: 'API_KEY', name: 'openai' },
+      { id: 1, variable: 'OTHER', name: 's2' },
+    ])
+    assert.deepEqual(secretRowsOf(undefined, known), [])
+  })
+
+  test('`secretsProblem` names an incomplete row and a variable that stands twice', () => {
+    const row = { id: 0, variable: 'A', name: 'openai' }
+    assert.equal(secretsProblem([row]), undefined)
+    assert.match(secretsProblem([{ ...row, name: '' }]) ?? '', /needs a variable and a secret/)
+    assert.match(secretsProblem([row, { ...row, id: 1 }]) ?? '', /"A" stands in two rows/)
+  })
+
+  test('`secretsBody` sends one object for each variable, as the interface has it', () => {
+    assert.deepEqual(secretsBody([{ id: 0, variable: 'A', name: 'openai' }]), { secrets: [{ A: 'openai' }] })
+  })
+})

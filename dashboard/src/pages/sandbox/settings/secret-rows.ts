@@ -1,0 +1,27 @@
+// The secrets of a sandbox as the rows of a form: which variable holds the placeholder of which secret.
+import type { BodyOf, Sandbox } from '../../../api/client.ts'
+
+/** One row. `id` stays the same while its texts change. */
+export type SecretRow = { id: number; variable: string; name: string }
+
+type Known = { id: string; name: string }
+
+/** The rows of a sandbox's secrets. A secret that is not in the list has its id for a name. */
+export const secretRowsOf = (held: Sandbox['secrets'], known: readonly Known[]): SecretRow[] =>
+  (held ?? []).map(({ variable, secretId }, id) => ({
+    id,
+    variable,
+    name: known.find((secret) => secret.id === secretId)?.name ?? secretId,
+  }))
+
+export const secretsProblem = (rows: readonly SecretRow[]): string | undefined => {
+  const variables = rows.map(({ variable }) => variable)
+  if (rows.some(({ variable, name }) => variable === '' || name === ''))
+    return 'Each row needs a variable and a secret. Remove the rows that you do not need.'
+  const twice = variables.find((variable, index) => variables.indexOf(variable) < index)
+  return twice === undefined ? undefined : `The variable "${twice.slice(0, 60)}" stands in two rows.`
+}
+
+export const secretsBody = (rows: readonly SecretRow[]): BodyOf<'/sandbox/{sandboxIdOrName}/secrets', 'put'> => ({
+  secrets: rows.map(({ variable, name }) => ({ [variable]: name })),
+})

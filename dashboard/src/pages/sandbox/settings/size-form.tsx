@@ -1,0 +1,60 @@
+import { answerOf, control, type Sandbox } from '../../../api/client.ts'
+import { TextField } from '../../../ui/field.tsx'
+import { isAtRest } from '../possible.ts'
+import { useChange } from '../use-change.ts'
+import { SettingForm } from './setting-card.tsx'
+import { useDraft } from './use-draft.ts'
+
+const fields = [
+  { name: 'cpu', label: 'CPUs' },
+  { name: 'memory', label: 'Memory in GiB' },
+  { name: 'disk', label: 'Disk in GiB' },
+] as const
+
+const isWhole = (text: string) => /^[1-9]\d{0,5}$/.test(text)
+
+/** The limits of a sandbox. The server says which changes are possible: a disk cannot shrink, for example. */
+export const SizeForm = ({ sandbox }: { sandbox: Sandbox }) => {
+  const saved = { cpu: String(sandbox.cpu), memory: String(sandbox.memory), disk: String(sandbox.disk) }
+  const { value, set, discard, isDirty, isStale } = useDraft(saved)
+  const { change } = useChange(sandbox.id)
+  const changed = fields.filter(({ name }) => value[name] !== saved[name])
+  const save = () =>
+    change(
+      answerOf(
+        control.POST('/sandbox/{sandboxIdOrName}/resize', {
+          params: { path: { sandboxIdOrName: sandbox.id } },
+          body: Object.fromEntries(changed.map(({ name }) => [name, Number(value[name])])),
+        } as never),
+      ),
+    )
+  const problem = fields.every(({ name }) => isWhole(value[name]))
+    ? isAtRest(sandbox.state)
+      ? undefined
+      : `A sandbox that is ${sandbox.state.replaceAll('_', ' ')} cannot be resized.`
+    : 'Each limit is a whole number.'
+  return (
+    <SettingForm
+      title="Size"
+      hint="Changes while it runs, too. What it uses must fit. A disk can only grow."
+      isDirty={isDirty}
+      isStale={isStale}
+      problem={problem}
+      onSave={save}
+      onDiscard={discard}
+    >
+      <div className="setting-grid">
+        {fields.map(({ name, label }) => (
+          <TextField
+            key={name}
+            label={label}
+            inputMode="numeric"
+            error={isWhole(value[name]) ? undefined : 'A whole number'}
+            value={value[name]}
+            onChange={(text) => set({ ...value, [name]: text.trim() })}
+          />
+        ))}
+      </div>
+    </SettingForm>
+  )
+}

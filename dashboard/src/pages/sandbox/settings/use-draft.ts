@@ -1,0 +1,12 @@
+import { useState } from 'react'
+import { type Draft, edited, viewOf } from './draft.ts'
+
+/** The value of a form that begins with the saved one, and keeps what is typed whatever happens to the saved one. */
+export const useDraft = <T>(saved: T) => {
+  const [draft, setDraft] = useState<Draft<T>>()
+  return {
+    ...viewOf(saved, draft),
+    set: (value: T) => setDraft((before) => edited(saved, before, value)),
+    discard: () => setDraft(undefined),
+  }
+}
