@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { SandboxRow } from '../api/client.ts'
-import { applyChange, hasAll, type ListPages } from './apply-change.ts'
+import { applyChange, hasAll, type ListPages, replaceRows } from './apply-change.ts'
 
 const row = (id: string, state: SandboxRow['state'] = 'started') => ({ id, name: id, state }) as SandboxRow
 const list: ListPages = {
@@ -31,5 +31,17 @@ suite('applyChange', () => {
     assert.deepEqual(idsOf(applyChange(list, [row('n', 'creating')], true))[0]?.[0], 'n creating')
     assert.deepEqual(idsOf(applyChange(list, [row('n')], false)), idsOf(list))
     assert.deepEqual([hasAll(list, [row('c')]), hasAll(list, [row('c'), row('n')])], [true, false])
+  })
+})
+
+suite('replaceRows', () => {
+  test('changed rows have their new state, rows that are gone leave, and no row is added', () => {
+    const rows = [row('b', 'stopped'), row('c', 'destroyed'), row('n')]
+    assert.deepEqual(replaceRows([row('a'), row('b'), row('c')], rows), [row('a'), row('b', 'stopped')])
+  })
+
+  test('a list without a changed row stays the same object', () => {
+    const members = [row('a')]
+    assert.equal(replaceRows(members, [row('n')]), members)
   })
 })

@@ -26,3 +26,14 @@ export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesA
 /** Whether the list has a row for each of these sandboxes. */
 export const hasAll = (list: ListPages, rows: readonly SandboxRow[]): boolean =>
   rows.every((row) => list.pages.some(({ items }) => items.some(({ id }) => id === row.id)))
+
+/** Brings changed sandboxes into a plain list. Rows of sandboxes that are gone are removed. */
+export const replaceRows = <Row extends Pick<SandboxRow, 'id'>>(list: Row[], rows: readonly SandboxRow[]): Row[] => {
+  const changed = new Map(rows.map((row) => [row.id, row]))
+  if (!list.some(({ id }) => changed.has(id))) return list
+  return list.flatMap((item) => {
+    const row = changed.get(item.id)
+    if (row === undefined) return [item]
+    return row.state === 'destroyed' ? [] : [{ ...item, ...row }]
+  })
+}

@@ -4,7 +4,7 @@ import type { QueryClient } from '@tanstack/react-query'
 import { io } from 'socket.io-client'
 import type { Sandbox, SandboxRow } from '../api/client.ts'
 import { session } from '../session/session.ts'
-import { applyChange, hasAll, type ListPages } from './apply-change.ts'
+import { applyChange, hasAll, type ListPages, replaceRows } from './apply-change.ts'
 
 export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']; oldState?: SandboxRow['state'] }
 
@@ -22,6 +22,7 @@ export const follow = (
   onLink: (isConnected: boolean) => void,
 ): (() => void) => {
   const changed = new Map<string, SandboxRow>()
+  let hasNewFork = false
   let timer: ReturnType<typeof setTimeout> | undefined
   let retry: ReturnType<typeof setTimeout> | undefined
 
@@ -29,6 +30,8 @@ export const follow = (
     timer = undefined
     const rows = [...changed.values()]
     changed.clear()
+    drawFamilies(rows, hasNewFork)
+    hasNewFork = false
     for (const [queryKey, list] of queries.getQueriesData<ListPages>({ queryKey: [organizationId, 'sandboxes'] })) {
       if (list === undefined) continue
       const takesAll = Object.keys(queryKey[2] ?? {}).length === 0
@@ -41,6 +44,12 @@ export const follow = (
       queries.setQueryData<Sandbox>([organizationId, 'sandbox', row.id], (before) => before && { ...before, ...row })
       void queries.invalidateQueries({ queryKey: [organizationId, 'sandbox', row.id] })
     }
+  }
+  // The forks of sandboxes: rows change in their places, and a new fork makes its parent's list old.
+  const drawFamilies = (rows: readonly SandboxRow[], hasNewFork: boolean) => {
+    const queryKey = [organizationId, 'family']
+    queries.setQueriesData<Pick<SandboxRow, 'id'>[]>({ queryKey }, (members) => members && replaceRows(members, rows))
+    if (hasNewFork) void queries.invalidateQueries({ queryKey })
   }
   const gather = (row: SandboxRow) => {
     changed.set(row.id, row)
@@ -70,7 +79,10 @@ export const follow = (
     if (!socket.active)
       retry = setTimeout(() => void session.renewRefused().then(() => socket.connect()), refusedMilliseconds)
   })
-  socket.on('sandbox.created', gather)
+  socket.on('sandbox.created', (row: SandboxRow) => {
+    hasNewFork ||= row.forkKind !== undefined
+    gather(row)
+  })
   socket.on('sandbox.state.updated', ({ sandbox }: SandboxChange) => gather(sandbox))
   // A mishap changes no state, but the timeline of its sandbox.
   socket.on('sandbox.mishap', ({ sandbox }: Pick<SandboxChange, 'sandbox'>) => gather(sandbox))

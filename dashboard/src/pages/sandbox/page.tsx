@@ -1,5 +1,5 @@
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
-import { Suspense, useEffect } from 'react'
+import { Suspense, useEffect, useRef } from 'react'
 import type { Sandbox } from '../../api/client.ts'
 import { ApiProblem } from '../../api/problem.ts'
 import { CopyText } from '../../ui/copy.tsx'
@@ -12,21 +12,30 @@ import { tabs } from './tabs.ts'
 import { useSandbox } from './use-sandbox.ts'
 import './sandbox.css'
 
-const TabBar = ({ sandboxId, open }: { sandboxId: string; open: string }) => (
-  <nav className="tabs" aria-label="Parts of this sandbox">
-    {tabs.map(({ name, label }) => (
-      <Link
-        key={name}
-        to="/sandboxes/$sandboxId/$tab"
-        params={{ sandboxId, tab: name }}
-        className="tab"
-        aria-current={name === open ? 'page' : undefined}
-      >
-        {label}
-      </Link>
-    ))}
-  </nav>
-)
+const TabBar = ({ sandboxId, open }: { sandboxId: string; open: string }) => {
+  const bar = useRef<HTMLElement>(null)
+  // On small screens the bar scrolls: the open tab must be seen.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is open
+  useEffect(() => {
+    const tab = bar.current?.querySelector<HTMLElement>('[aria-current="page"]')
+    if (tab && bar.current) bar.current.scrollLeft = tab.offsetLeft - bar.current.offsetLeft - 24
+  }, [open])
+  return (
+    <nav ref={bar} className="tabs" aria-label="Parts of this sandbox">
+      {tabs.map(({ name, label }) => (
+        <Link
+          key={name}
+          to="/sandboxes/$sandboxId/$tab"
+          params={{ sandboxId, tab: name }}
+          className="tab"
+          aria-current={name === open ? 'page' : undefined}
+        >
+          {label}
+        </Link>
+      ))}
+    </nav>
+  )
+}
 
 const Loaded = ({ sandbox, tab }: { sandbox: Sandbox; tab: string | undefined }) => {
   const { name, Content } = tabs.find((each) => each.name === tab) ?? tabs[0]
