@@ -41,7 +41,7 @@ export const Condition = ({ sandbox }: { sandbox: Sandbox }) => {
       {progress !== undefined && <Progress {...progress} />}
       {(errorReason !== undefined || advice !== undefined) && (
         <div className={isBroken ? 'notice danger stack' : 'notice warn stack'} role={isBroken ? 'alert' : 'status'}>
-          {errorReason !== undefined && <div>{errorReason}</div>}
+          {errorReason !== undefined && <div className="condition-reason">{errorReason}</div>}
           {advice !== undefined && <div>{advice}</div>}
           {isPossible('recover', sandbox) && (
             <div className="row">

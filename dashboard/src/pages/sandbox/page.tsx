@@ -2,6 +2,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { Suspense, useEffect, useRef } from 'react'
 import type { Sandbox } from '../../api/client.ts'
 import { ApiProblem } from '../../api/problem.ts'
+import { cleanText } from '../../ui/clean-text.ts'
 import { CopyText } from '../../ui/copy.tsx'
 import { Page, WhenLoaded } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
@@ -10,6 +11,7 @@ import { Gone } from './gone.tsx'
 import { HeadActions } from './head-actions.tsx'
 import { tabs } from './tabs.ts'
 import { useSandbox } from './use-sandbox.ts'
+import { nameOf } from './words.ts'
 import './sandbox.css'
 
 const TabBar = ({ sandboxId, open }: { sandboxId: string; open: string }) => {
@@ -41,7 +43,7 @@ const Loaded = ({ sandbox, tab }: { sandbox: Sandbox; tab: string | undefined })
   const { name, Content } = tabs.find((each) => each.name === tab) ?? tabs[0]
   return (
     <Page
-      title={sandbox.name}
+      title={cleanText(nameOf(sandbox))}
       description={
         <span className="row">
           <span role="status">
@@ -77,7 +79,7 @@ const SandboxPage = () => {
     })
   }, [id, sandboxId, tab, navigate])
   if (error instanceof ApiProblem && error.status === 404)
-    return <Gone sandboxId={id ?? sandboxId} name={sandbox?.name} />
+    return <Gone sandboxId={id ?? sandboxId} name={sandbox && cleanText(nameOf(sandbox))} />
   if (sandbox === undefined)
     return (
       <Page title="Sandbox">

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { isWebAddress, minutesText, networkText, timerText } from './words.ts'
+import { isWebAddress, minutesText, nameOf, networkText, timerText } from './words.ts'
 
 suite('the words for the settings of a sandbox', () => {
   test('`minutesText` uses days, hours and minutes, and leaves out those that are zero', () => {
@@ -32,5 +32,12 @@ suite('the words for the settings of a sandbox', () => {
     for (const wrong of ['javascript:alert(1)', 'data:text/html,x', ' http://a', '']) {
       assert.equal(isWebAddress(wrong), false, wrong)
     }
+  })
+
+  test('`nameOf` gives a deleted sandbox its former name, and leaves all other names as they are', () => {
+    const name = 'DESTROYED_my_box_1795727206306'
+    assert.equal(nameOf({ name, state: 'destroying' }), 'my_box')
+    assert.equal(nameOf({ name, state: 'started' }), name)
+    assert.equal(nameOf({ name: 'box', state: 'destroyed' }), 'box')
   })
 })

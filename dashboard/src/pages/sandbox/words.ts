@@ -47,3 +47,7 @@ export const networkText = ({ networkBlockAll, networkAllowList, domainAllowList
 
 /** Only http and https: an address that the server made of data must not run as a program. */
 export const isWebAddress = (text: string): boolean => /^https?:\/\//i.test(text)
+
+/** The name to show. A deleted sandbox gives its name free at once, and is called `DESTROYED_name_time` instead. */
+export const nameOf = ({ name, state }: Pick<Sandbox, 'name' | 'state'>): string =>
+  state === 'destroying' || state === 'destroyed' ? (/^DESTROYED_(.*)_\d+$/s.exec(name)?.[1] ?? name) : name

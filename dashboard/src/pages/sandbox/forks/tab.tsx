@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import { Button } from '../../../ui/button.tsx'
+import { cleanText } from '../../../ui/clean-text.ts'
 import { CopyText } from '../../../ui/copy.tsx'
 import { WhenLoaded } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state-badge.tsx'
@@ -15,10 +16,10 @@ const Box = ({ member, isThis, children }: { member: Member; isThis?: boolean; c
   <div className={isThis ? 'tree-box this' : 'tree-box'} aria-current={isThis ? 'true' : undefined}>
     <div className="row">
       {isThis ? (
-        <strong className="wrap-anywhere">{member.name}</strong>
+        <strong className="wrap-anywhere">{cleanText(member.name)}</strong>
       ) : (
         <Link to="/sandboxes/$sandboxId/$tab" params={{ sandboxId: member.id, tab: 'forks' }} className="wrap-anywhere">
-          {member.name}
+          {cleanText(member.name)}
         </Link>
       )}
       <StateBadge state={member.state} />

@@ -24,6 +24,8 @@ suite('the words of a timeline', () => {
     const mishap = event({ from: 'started', to: 'started', cause: { oomKilled: true } })
     assert.equal(titleOf(mishap), 'A process inside was killed')
     assert.equal(toneOf(mishap), 'warn')
+    const trouble = event({ from: 'started', to: 'started', cause: { detail: 'No more processes.' } })
+    assert.deepEqual([titleOf(trouble), toneOf(trouble)], ['Trouble inside', 'warn'])
   })
 
   test('`reasonsOf` says each reason once, whatever of reason, detail and cause the server knows', () => {

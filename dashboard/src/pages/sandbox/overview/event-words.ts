@@ -41,7 +41,7 @@ const isMishap = ({ from, to, cause }: SandboxEvent) => from === to && cause !==
 /** What happened, as a short heading. */
 export const titleOf = (event: SandboxEvent): string => {
   const { from, to } = event
-  if (isMishap(event)) return 'A process inside was killed'
+  if (isMishap(event)) return event.cause?.oomKilled === true ? 'A process inside was killed' : 'Trouble inside'
   if (to === 'started') return started[from ?? ''] ?? 'Started'
   if ((to === 'stopped' || to === 'paused') && ended[from ?? ''] !== undefined) return ended[from!]!
   return begun[to] ?? to.replaceAll('_', ' ')

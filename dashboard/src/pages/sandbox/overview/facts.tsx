@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { Sandbox } from '../../../api/client.ts'
+import { cleanText } from '../../../ui/clean-text.ts'
 import { CopyText } from '../../../ui/copy.tsx'
 import { TimeAgo } from '../../../ui/time.tsx'
 import { networkText, timerNames, timerText } from '../words.ts'
@@ -14,14 +15,32 @@ const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
 
 const Origin = ({ sandbox: { snapshot, buildInfo, forkKind } }: { sandbox: Sandbox }) => {
   if (forkKind !== undefined) return 'A fork of another sandbox'
-  if (snapshot !== undefined) return snapshot
+  if (snapshot !== undefined) return cleanText(snapshot)
   return buildInfo === undefined ? '–' : 'An image of its own definition'
+}
+
+/** A sandbox may have a thousand labels. */
+const mostLabels = 20
+
+const Labels = ({ labels }: Pick<Sandbox, 'labels'>) => {
+  const pairs = Object.entries(labels)
+  return (
+    <>
+      {pairs.length === 0 && 'None'}
+      {pairs.slice(0, mostLabels).map(([key, value]) => (
+        <div key={key}>
+          <code>{cleanText(key, 100)}</code> ={' '}
+          {value === '' ? <span className="muted">empty</span> : cleanText(value, 200)}
+        </div>
+      ))}
+      {pairs.length > mostLabels && <div className="muted">and {pairs.length - mostLabels} more</div>}
+    </>
+  )
 }
 
 /** All settings that one rarely changes, on one card. */
 export const Facts = ({ sandbox }: { sandbox: Sandbox }) => {
   const { cpu, memory, disk, volumes, autoDestroyAt } = sandbox
-  const labels = Object.entries(sandbox.labels)
   const names = Object.keys(sandbox.env).sort()
   return (
     <section className="card" aria-labelledby="facts">
@@ -64,24 +83,18 @@ export const Facts = ({ sandbox }: { sandbox: Sandbox }) => {
           {sandbox.public ? 'Public: everybody who knows an address' : 'Private: a token or a signed link is needed'}
         </Fact>
         <Fact name="Labels">
-          {labels.length === 0
-            ? 'None'
-            : labels.map(([key, value]) => (
-                <div key={key}>
-                  <code>{key}</code> = {value === '' ? <span className="muted">empty</span> : value}
-                </div>
-              ))}
+          <Labels labels={sandbox.labels} />
         </Fact>
         <Fact name="Variables">
-          {names.length === 0 ? 'None' : <code className="wrap-anywhere">{names.join(', ')}</code>}
+          {names.length === 0 ? 'None' : <code className="wrap-anywhere">{cleanText(names.join(', '), 2000)}</code>}
         </Fact>
         <Fact name="Volumes">
           {volumes.length === 0
             ? 'None'
             : volumes.map(({ volumeId, mountPath, subpath }) => (
                 <div key={mountPath}>
-                  <code>{mountPath}</code> <CopyText text={volumeId} shown={volumeId.slice(0, 8)} />
-                  {subpath !== undefined && <span className="muted"> only {subpath}</span>}
+                  <code>{cleanText(mountPath)}</code> <CopyText text={volumeId} shown={volumeId.slice(0, 8)} />
+                  {subpath !== undefined && <span className="muted"> only {cleanText(subpath)}</span>}
                 </div>
               ))}
         </Fact>

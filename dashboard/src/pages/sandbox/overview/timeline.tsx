@@ -39,7 +39,7 @@ const Entry = ({ event, nameOf }: { event: SandboxEvent; nameOf: (id: string) =>
       </span>
     </div>
     {reasonsOf(event).map((reason) => (
-      <div key={reason} className="wrap-anywhere">
+      <div key={reason} className="timeline-reason">
         {reason}
       </div>
     ))}
