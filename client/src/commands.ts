@@ -1,13 +1,15 @@
 // Defines the commands of a user. The program of this package has them, and so has the server's own command line. The code
 // of each command is loaded only when it runs.
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { Api } from './api.ts'
+import { shells } from './complete/shells.ts'
 import { exitCodes } from './failure.ts'
 import { handOn } from './hand-on.ts'
 import { Interruption } from './interruption.ts'
 import type { CreateOptions } from './sandboxes/create.ts'
 import type { ListOptions } from './sandboxes/list.ts'
 import { type Access, defaultServer } from './session/access.ts'
+import type { SnapshotOptions } from './snapshots/snapshots.ts'
 
 /** What a running command works with. */
 export type Work = {
@@ -161,13 +163,15 @@ export const addCommands = (program: Command, host: Host): void => {
   } as const
   for (const verb of ['start', 'stop', 'pause', 'archive'] as const) {
     const options = verb === 'stop' ? [new Option('--force', 'at once, without asking its processes to end')] : []
-    add(sandbox, verb, moves[verb], [...options, jsonOption()])
+    const moving = add(sandbox, verb, moves[verb], [...options, jsonOption()])
       .argument('<sandboxes...>', 'ids or names')
       .action(
         working(async ({ api }, options: Json & { force?: boolean }, names: string[]) =>
           (await verbs()).moveSandboxes(api, verb, names, options),
         ),
       )
+    // A paused sandbox is started, which its owner may call so.
+    if (verb === 'start') moving.alias('resume')
   }
   add(sandbox, 'fork', 'make another sandbox with the disk of this one, and print its id', [
     new Option('--name <name>', 'the name of the new one'),
@@ -185,6 +189,101 @@ export const addCommands = (program: Command, host: Host): void => {
     .action(
       working(async ({ api }, options: Json, names: string[]) => (await verbs()).deleteSandboxes(api, names, options)),
     )
+
+  add(program, 'shell', 'open a terminal in a sandbox', [
+    new Option('--attach <id>', 'go back to the terminal whose connection was lost'),
+  ])
+    .argument('<sandbox>', 'id or name')
+    .action(
+      working(async (work, options: { attach?: string }, name: string) =>
+        (await import('./command/shell.ts')).shell(work, name, options),
+      ),
+    )
+  add(program, 'cp', 'copy a file or a directory: SANDBOX:PATH is in a sandbox, and any other path is here')
+    .argument('<from>')
+    .argument('<to>')
+    .action(
+      working(async (work, _options: object, from: string, to: string) =>
+        (await import('./copy/copy.ts')).copy(work, from, to),
+      ),
+    )
+  add(program, 'logs', 'show what the entrypoint of a sandbox has written', [
+    new Option('-f, --follow', 'and what it writes from now on, until it ends'),
+    new Option('--build', 'the log of the build of its image instead'),
+    jsonOption().conflicts(['follow', 'build']),
+  ])
+    .argument('<sandbox>', 'id or name')
+    .action(
+      working(async (work, options: Json & { follow?: boolean; build?: boolean }, name: string) =>
+        (await import('./command/logs.ts')).logs(work, name, options),
+      ),
+    )
+  add(program, 'port', 'forward ports of this machine to ports in a sandbox, for any protocol over TCP', [jsonOption()])
+    .argument('<sandbox>', 'id or name')
+    .argument('<ports...>', 'PORT, or PORT:LOCAL for another port here; a LOCAL of 0 is any free one')
+    .action(
+      working(async (work, options: Json, name: string, ports: string[]) =>
+        (await import('./command/port.ts')).port(work, name, ports, options),
+      ),
+    )
+
+  const snapshot = group('snapshot', 'snapshots: what sandboxes are made from')
+  const snapshots = () => import('./snapshots/snapshots.ts')
+  add(snapshot, 'create', 'make a snapshot, and show the log while it is made', [
+    new Option('--image <image>', 'of this image of a registry'),
+    new Option('--dockerfile <file>', 'of this Dockerfile; it cannot COPY files of this machine'),
+    new Option('--sandbox <sandbox>', 'of the disk of this sandbox'),
+    ...sizes(),
+    jsonOption(),
+  ])
+    .argument('<name>')
+    .action(
+      working(async ({ api }, options: SnapshotOptions, name: string) =>
+        (await snapshots()).createSnapshot(api, name, options),
+      ),
+    )
+  add(snapshot, 'list', 'list the snapshots', [jsonOption()], { isDefault: true }).action(
+    working(async ({ api }, options: Json) => (await snapshots()).listSnapshots(api, options)),
+  )
+  add(snapshot, 'delete', 'delete snapshots; sandboxes made from them live on', [jsonOption()])
+    .alias('rm')
+    .argument('<snapshots...>', 'ids or names')
+    .action(
+      working(async ({ api }, options: Json, names: string[]) =>
+        (await snapshots()).deleteSnapshots(api, names, options),
+      ),
+    )
+
+  const key = group('key', 'API keys: make, list and delete them')
+  const keys = () => import('./keys/keys.ts')
+  add(key, 'create', 'make a key, and print it', [
+    new Option('--permission <permission>', 'what it allows; default: write:sandboxes and delete:sandboxes').argParser(
+      several,
+    ),
+    new Option('--expires <when>', 'a time, or a number of days such as 30d; default: never'),
+    jsonOption(),
+  ])
+    .argument('<name>')
+    .action(
+      working(async ({ api }, options: Json & { permission?: string[]; expires?: string }, name: string) =>
+        (await keys()).createKey(api, name, options),
+      ),
+    )
+  add(key, 'list', 'list the keys, without their values', [jsonOption()]).action(
+    working(async ({ api }, options: Json) => (await keys()).listKeys(api, options)),
+  )
+  add(key, 'delete', 'delete keys, which end at once', [jsonOption()])
+    .alias('rm')
+    .argument('<names...>')
+    .action(working(async ({ api }, options: Json, names: string[]) => (await keys()).deleteKeys(api, names, options)))
+
+  exitOnUsage(program.command('completion'))
+    .description('print a script that completes commands in your shell')
+    .addArgument(new Argument('<shell>').choices(shells))
+    .action(async (shell: (typeof shells)[number]) => {
+      const { completionFor } = await import('./complete/completion.ts')
+      process.stdout.write(completionFor(program, shell))
+    })
 
   const say = (line: string): void => void process.stdout.write(`${line}\n`)
   const signing = async () => {

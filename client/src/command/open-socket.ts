@@ -17,7 +17,10 @@ const readRefusal = async (reply: AsyncIterable<Buffer>): Promise<string> => {
   return text
 }
 
-/** Opens a WebSocket. Throws a Failure with the server's sentence if it refuses. */
+/**
+ * Opens a WebSocket, and returns it paused: a message that came with the answer would be lost before its reader listens.
+ * Throws a Failure with the server's sentence if it refuses.
+ */
 export const openSocket = (
   url: string,
   {
@@ -41,6 +44,7 @@ export const openSocket = (
     if (signal?.aborted) onAbort()
     socket.once('open', () => {
       settle()
+      socket.pause()
       socket.off('error', onError)
       resolve(socket)
     })

@@ -126,6 +126,7 @@ class Conversation {
       })
       this.#socket.once('close', () => reject(lost()))
     })
+    this.#socket.resume()
     this.#tell({
       type: 'start',
       run: { kind: 'exec', command: argv.map(quoted).join(' ') },

@@ -2,6 +2,7 @@
 import { type Api, path } from '../api.ts'
 import { cleanLine } from '../clean.ts'
 import type { Work } from '../commands.ts'
+import { deleteAll } from '../delete-all.ts'
 import { note, print, printJson } from '../print/print.ts'
 import { Activity } from '../print/progress.ts'
 import { bodyOf, type CreateOptions, requestSandbox, untilStarted } from './create.ts'
@@ -93,21 +94,5 @@ export const forkSandbox = async (
   else await print(cleanLine(fork.id))
 }
 
-/** Deletes all of the sandboxes, also when one of them cannot be deleted. Throws the first error at the end. */
-export const deleteSandboxes = async (api: Api, names: readonly string[], { json }: Json): Promise<void> => {
-  const deleted: string[] = []
-  const errors: Error[] = []
-  for (const name of names) {
-    try {
-      await api.ask('DELETE', path`/sandbox/${name}`)
-      deleted.push(name)
-      if (!json) note(`${cleanLine(name)} is deleted.`)
-    } catch (error) {
-      if (api.signal?.aborted) throw error
-      errors.push(error as Error)
-      if (errors.length > 1 || names.length > 1) note(`${cleanLine(name)}: ${(error as Error).message}`)
-    }
-  }
-  if (json) await printJson(deleted)
-  if (errors[0] !== undefined) throw errors[0]
-}
+export const deleteSandboxes = (api: Api, names: readonly string[], { json }: Json): Promise<void> =>
+  deleteAll(api, names, { json, pathOf: (name) => path`/sandbox/${name}` })

@@ -1,0 +1,213 @@
+// Writes the files of a tar archive from a sandbox below one directory, and never outside of it. The sandbox may be
+// hostile:
+//   - A name with `..`, an absolute name or a name that this system reads otherwise ends the copy.
+//   - Nothing is written through a link: each directory on the way is looked at, and a file replaces a link of its name.
+//   - Links are made at the end, so that no entry can go through them. Only links that stay below the directory are made.
+//   - Permissions keep no set-user-id. Devices, sockets and pipes are left out.
+import { randomBytes } from 'node:crypto'
+import { constants } from 'node:fs'
+import { chmod, copyFile, lstat, mkdir, open, rename, rm, symlink, utimes } from 'node:fs/promises'
+import { cleanLine } from '../clean.ts'
+import { exitCodes, Failure } from '../failure.ts'
+import { type Entry, readTar } from './tar-reader.ts'
+
+/** Maximum number of entries. The names of those that were written are held in memory. */
+const mostEntries = 5_000_000
+const mostNameBytes = 4096
+
+export type UnpackParts = {
+  onBytes: (count: number) => void
+  onTrouble: (name: string, why: string) => void
+}
+
+const isWindows = process.platform === 'win32'
+const slash = Buffer.from('/')
+
+/** Matches parts of a name that Windows reads as another name, a device or a stream. */
+const unsafeOnWindows = /[\\:*?"<>|\u0000-\u001f]|[. ]$|^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i
+
+const escapes = (name: Buffer): Failure =>
+  new Failure(`The sandbox sent "${cleanLine(name.toString())}", which leaves the target.`, exitCodes.refused)
+
+/** Returns the parts of a name as texts of one byte for each character. Throws a Failure if it may leave the directory. */
+export const partsOf = (name: Buffer): string[] => {
+  const text = name.toString('latin1')
+  if (text.startsWith('/') || text.includes('\0') || name.length > mostNameBytes) throw escapes(name)
+  const parts = text.split('/').filter((part) => part !== '' && part !== '.')
+  for (const part of parts) {
+    if (part === '..' || (isWindows && unsafeOnWindows.test(part))) throw escapes(name)
+  }
+  return parts
+}
+
+/**
+ * Whether a link with this target stays below the directory, wherever other such links lead. For this, `..` may only be
+ * at the beginning of the target, where it is applied to the real directory of the link.
+ */
+export const staysBelow = (parts: readonly string[], target: Buffer): boolean => {
+  const text = target.toString('latin1')
+  if (text === '' || text.startsWith('/') || text.includes('\0') || isWindows) return false
+  const steps = text.split('/').filter((step) => step !== '' && step !== '.')
+  const up = steps.findIndex((step) => step !== '..')
+  const count = up < 0 ? steps.length : up
+  return count < parts.length && !steps.slice(count).includes('..')
+}
+
+const isMissing = (error: unknown): undefined => {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  return undefined
+}
+
+const umask = process.umask()
+/** The latest time that every file system can store, in seconds: in the year 2106. */
+const latest = 2 ** 32 - 1
+
+const setTime = async (path: Buffer, mtime: number): Promise<void> => {
+  const time = Math.min(Math.max(mtime, 0), latest)
+  await utimes(path, time, time)
+}
+
+class Unpacking {
+  readonly #root: Buffer
+  readonly #parts: UnpackParts
+  /** Directories that were looked at or made, by their parts. */
+  readonly #directories = new Set<string>()
+  /** Directories that were made. Others keep their permissions. */
+  readonly #made = new Set<string>()
+  readonly #finishing: { path: Buffer; mode: number; mtime: number }[] = []
+  readonly #links: { parts: string[]; target: Buffer }[] = []
+  readonly #files = new Set<string>()
+  #count = 0
+
+  constructor(root: string, parts: UnpackParts) {
+    this.#root = Buffer.from(root)
+    this.#parts = parts
+  }
+
+  #path(parts: readonly string[]): Buffer {
+    return Buffer.concat([this.#root, ...parts.flatMap((part) => [slash, Buffer.from(part, 'latin1')])])
+  }
+
+  /** Makes sure that a directory is a directory and no link, and so are those above it. Makes what is missing. */
+  async #enter(parts: readonly string[]): Promise<void> {
+    for (let depth = 0; depth <= parts.length; depth += 1) {
+      const key = parts.slice(0, depth).join('/')
+      if (this.#directories.has(key)) continue
+      const path = this.#path(parts.slice(0, depth))
+      const found = await lstat(path).catch(isMissing)
+      if (found === undefined) {
+        await mkdir(path)
+        this.#made.add(key)
+      }
+      // The directory that the user has named may be a link.
+      else if (depth > 0 && !found.isDirectory()) {
+        const name = cleanLine(Buffer.from(key, 'latin1').toString())
+        throw new Failure(`"${name}" is in the way: it is no directory.`, exitCodes.localFile)
+      }
+      this.#directories.add(key)
+    }
+  }
+
+  /** Writes a file under a name that nobody knows, and then gives it its name, so that it follows no link. */
+  async #write(parts: readonly string[], entry: Entry, fill: (draft: Buffer) => Promise<void>): Promise<void> {
+    const directory = parts.slice(0, -1)
+    await this.#enter(directory)
+    const draft = this.#path([...directory, `.alcove-${randomBytes(8).toString('hex')}`])
+    try {
+      await fill(draft)
+      await chmod(draft, entry.mode & 0o777 & ~umask)
+      await setTime(draft, entry.mtime)
+      await rename(draft, this.#path(parts))
+    } catch (error) {
+      await rm(draft, { force: true })
+      throw error
+    }
+    this.#files.add(parts.join('/'))
+  }
+
+  async #addFile(parts: readonly string[], entry: Entry): Promise<void> {
+    await this.#write(parts, entry, async (draft) => {
+      await using file = await open(draft, 'wx', 0o600)
+      for await (const piece of entry.contents) {
+        await file.writeFile(piece)
+        this.#parts.onBytes(piece.length)
+      }
+    })
+  }
+
+  async #addLink(parts: readonly string[], entry: Entry): Promise<void> {
+    const source = partsOf(entry.linkName)
+    if (!this.#files.has(source.join('/'))) return this.#skip(parts, 'is a link to a file that was not sent')
+    await this.#write(parts, entry, (draft) => copyFile(this.#path(source), draft, constants.COPYFILE_EXCL))
+  }
+
+  #skip(parts: readonly string[], why: string): void {
+    this.#parts.onTrouble(Buffer.from(parts.join('/'), 'latin1').toString(), why)
+  }
+
+  async add(entry: Entry): Promise<void> {
+    this.#count += 1
+    if (this.#count > mostEntries) throw new Failure('The sandbox sends too many files.', exitCodes.refused)
+    const parts = partsOf(entry.name)
+    if (entry.kind === 'directory') {
+      await this.#enter(parts)
+      const path = this.#path(parts)
+      if (this.#made.has(parts.join('/'))) this.#finishing.push({ path, mode: entry.mode, mtime: entry.mtime })
+    } else if (parts.length === 0) throw escapes(entry.name)
+    else if (entry.kind === 'file') await this.#addFile(parts, entry)
+    else if (entry.kind === 'link') await this.#addLink(parts, entry)
+    else if (entry.kind === 'symlink') this.#links.push({ parts, target: entry.linkName })
+    else this.#skip(parts, 'is no file, directory or link')
+  }
+
+  async finish(): Promise<void> {
+    for (const { parts, target } of this.#links) {
+      if (!staysBelow(parts, target)) {
+        this.#skip(parts, `is a link to "${target.toString()}", which is left out`)
+        continue
+      }
+      await this.#enter(parts.slice(0, -1))
+      const path = this.#path(parts)
+      const found = await lstat(path).catch(isMissing)
+      if (found?.isDirectory()) this.#skip(parts, 'is a link, and a directory has its name')
+      else {
+        await rm(path, { force: true })
+        await symlink(target, path)
+      }
+    }
+    // A directory gets its permissions and time after its contents.
+    for (const { path, mode, mtime } of this.#finishing.reverse()) {
+      await chmod(path, (mode & 0o777 & ~umask) | 0o700)
+      await setTime(path, mtime)
+    }
+  }
+}
+
+/** Writes an archive below a directory, which is made if it is missing. */
+export const unpackInto = async (
+  root: string,
+  source: AsyncIterable<Uint8Array>,
+  parts: UnpackParts,
+): Promise<void> => {
+  const unpacking = new Unpacking(root, parts)
+  for await (const entry of readTar(source)) await unpacking.add(entry)
+  await unpacking.finish()
+}
+
+/** Writes the one file of an archive to a path, whatever name it has in the archive. */
+export const unpackFile = async (
+  directory: string,
+  name: string,
+  source: AsyncIterable<Uint8Array>,
+  parts: UnpackParts,
+): Promise<void> => {
+  const unpacking = new Unpacking(directory, parts)
+  let count = 0
+  for await (const entry of readTar(source)) {
+    count += 1
+    if (count > 1 || entry.kind !== 'file')
+      throw new Failure('The sandbox sent something else than a file.', exitCodes.refused)
+    await unpacking.add({ ...entry, name: Buffer.from(name) })
+  }
+  if (count === 0) throw new Failure('The sandbox sent no file.', exitCodes.refused)
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, suite, test } from 'node:test'
+import { exitCodes, Failure } from '../failure.ts'
+import { findAccess, ownSessionFile } from './access.ts'
+import { writeSession } from './session.ts'
+
+suite('the server and the credential of a command', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'alcove-access-'))
+  after(() => rmSync(scratch, { recursive: true, force: true }))
+  const home = { XDG_CONFIG_HOME: scratch }
+  const found = async (env: NodeJS.ProcessEnv) => {
+    const access = findAccess({ ...home, ...env })
+    return access && [access.apiUrl, await access.token()]
+  }
+  const session = (apiUrl: string) => {
+    const endsAt = Date.now() + 3_600_000
+    writeSession(ownSessionFile(home), { apiUrl, issuer: '', clientId: '', accessToken: 'session', endsAt })
+  }
+
+  test('ALCOVE_API_KEY is for ALCOVE_API_URL, or for the server of this machine', async () => {
+    assert.equal(await found({}), undefined)
+    assert.deepEqual(await found({ ALCOVE_API_KEY: 'k' }), ['http://127.0.0.1:4600/api', 'k'])
+    for (const url of ['https://a.example', 'https://a.example/', 'https://a.example/api', 'https://a.example/api/'])
+      assert.deepEqual(await found({ ALCOVE_API_KEY: 'k', ALCOVE_API_URL: url }), ['https://a.example/api', 'k'])
+  })
+
+  test('the variables of the SDK count only together, so that its key goes to no other server', async () => {
+    const sdk = { DAYTONA_API_URL: 'https://b.example/api', DAYTONA_API_KEY: 'd' }
+    assert.deepEqual(await found(sdk), ['https://b.example/api', 'd'])
+    assert.equal(await found({ DAYTONA_API_KEY: 'd' }), undefined)
+    assert.equal(await found({ ...sdk, ALCOVE_API_URL: 'https://a.example' }), undefined)
+    assert.deepEqual(await found({ ...sdk, ALCOVE_API_KEY: 'k' }), ['http://127.0.0.1:4600/api', 'k'])
+  })
+
+  test('the session is used where no key is set, and never for another server', async () => {
+    session('https://a.example/api')
+    assert.deepEqual(await found({}), ['https://a.example/api', 'session'])
+    assert.deepEqual(await found({ ALCOVE_API_URL: 'https://a.example' }), ['https://a.example/api', 'session'])
+    assert.equal(await found({ ALCOVE_API_URL: 'https://c.example' }), undefined)
+    assert.deepEqual(await found({ ALCOVE_API_KEY: 'k' }), ['http://127.0.0.1:4600/api', 'k'])
+  })
+
+  test('a session that is meanwhile one of another server gives no token', async () => {
+    session('https://a.example/api')
+    const access = findAccess(home)
+    session('https://c.example/api')
+    await assert.rejects(async () => access?.token(), /another server/)
+  })
+
+  test('an address that is no URL is a wrong command line', () => {
+    const isUsage = (error: unknown) => error instanceof Failure && error.exitCode === exitCodes.usage
+    assert.throws(() => findAccess({ ...home, ALCOVE_API_KEY: 'k', ALCOVE_API_URL: 'file:///etc' }), isUsage)
+  })
+})

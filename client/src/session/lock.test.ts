@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, suite, test } from 'node:test'
+import { waitForLock } from './lock.ts'
+
+/** A number that no process has: Linux and macOS stop below it. */
+const noPid = 2 ** 30
+
+suite('the lock of a session', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'alcove-lock-'))
+  after(() => rmSync(scratch, { recursive: true, force: true }))
+
+  test('only one of several holders has the lock at a time, and all get it', async () => {
+    const path = join(scratch, 'shared')
+    let holders = 0
+    let most = 0
+    const hold = async () => {
+      using _lock = await waitForLock(path, 30_000)
+      holders += 1
+      most = Math.max(most, holders)
+      await new Promise(setImmediate)
+      holders -= 1
+    }
+    await Promise.all(Array.from({ length: 5 }, hold))
+    assert.deepEqual([most, holders, existsSync(path)], [1, 0, false])
+  })
+
+  test('the lock of a process that has ended is taken over at once', async () => {
+    const path = join(scratch, 'ended')
+    writeFileSync(path, `${noPid} ${hostname()} x`)
+    using _lock = await waitForLock(path, 1000)
+    assert.ok(existsSync(path))
+  })
+
+  test('the lock of a process on another machine is waited for, and taken over when it is old', async () => {
+    const path = join(scratch, 'elsewhere')
+    writeFileSync(path, `${noPid} another-host x`)
+    await assert.rejects(waitForLock(path, 200), /waited 0\.2 s/)
+    const old = Date.now() / 1000 - 3600
+    utimesSync(path, old, old)
+    using _lock = await waitForLock(path, 1000)
+    assert.ok(existsSync(path))
+  })
+
+  test('a holder that lost its lock does not remove the lock of the next holder', async () => {
+    const path = join(scratch, 'lost')
+    const lock = await waitForLock(path, 1000)
+    writeFileSync(path, 'the next holder')
+    lock[Symbol.dispose]()
+    assert.ok(existsSync(path))
+  })
+
+  test('a directory that is not there is reported, and not waited for', async () => {
+    await assert.rejects(waitForLock(join(scratch, 'none/lock'), 60_000), /ENOENT/)
+  })
+})

@@ -1,0 +1,23 @@
+// The log of a build. It shows what programs of the build print, so it is cleaned for the terminal.
+import { type Api, path } from '../api.ts'
+import { cleanLines } from '../clean.ts'
+import { write } from '../print/print.ts'
+
+/** Maximum time of a build that is followed, in ms. */
+const longestMs = 2 * 60 * 60_000
+
+/** Writes the log of a build, as far as it is there, or with `follow` until the build ends. */
+export const printBuildLog = async (
+  api: Api,
+  kind: 'sandbox' | 'snapshots',
+  id: string,
+  { follow, to = process.stdout }: { follow: boolean; to?: NodeJS.WritableStream },
+): Promise<void> => {
+  const where = kind === 'sandbox' ? path`/sandbox/${id}/build-logs` : path`/snapshots/${id}/build-logs`
+  const query = follow ? { follow: 'true' } : {}
+  const reply = await api.open(where, { query, patience: longestMs })
+  const decoder = new TextDecoder()
+  for await (const piece of (reply.body ?? []) as AsyncIterable<Uint8Array>) {
+    await write(to, cleanLines(decoder.decode(piece, { stream: true })))
+  }
+}
