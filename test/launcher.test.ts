@@ -145,7 +145,17 @@ const pulled = async () => {
 suite('the launcher', { timeout: 60_000 }, () => {
   test('`up`, `test` and `runner --join` install packages if the lock file changed; other commands do not', async () => {
     using checkout = await pulled()
-    for (const asking of ['down', 'status', 'key', 'doctor', 'purge --yes', 'runner list', 'user add test']) {
+    for (const asking of [
+      'down',
+      'status',
+      'key',
+      'doctor',
+      'purge --yes',
+      'runner list',
+      'user add test',
+      'run -- npm test',
+      'exec box up now',
+    ]) {
       assert.equal(await checkout.run(...asking.split(' ')), `old ${asking}`)
     }
     assert.equal(checkout.installs, 1)

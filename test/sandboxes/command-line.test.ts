@@ -21,6 +21,7 @@ import { after, before, suite, test } from 'node:test'
 import { WebSocket } from 'ws'
 import { blockBytes, writeHeader } from '#client/src/copy/tar-header.ts'
 import { clientDirectory, program, type Ran, startProgram, userEnvironment } from './alcove-command.ts'
+import { freePorts } from './free-ports.ts'
 import { type Platform, platform } from './harness.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -454,5 +455,27 @@ suite('the package of the command line', () => {
   test('`npx --package` of the checkout’s directory runs it from another directory', async () => {
     const args = ['--yes', '--package', clientDirectory, 'alcove', 'run', '--', 'python3', '-c', 'print(6*7)']
     assert.equal(succeeds(await npm('npx', args, desk, '\n')), '42\n')
+  })
+})
+
+suite('the guide of the command line', () => {
+  test('its commands run as they stand', async () => {
+    const page = readFileSync(join(root, 'docs/guides/command-line.md'), 'utf8')
+    const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text]) => text ?? '')
+    assert.ok(blocks.length > 4)
+    const port = await freePorts(1)
+    const home = mkdtempSync(join(desk, 'guide-'))
+    mkdirSync(join(home, 'bin'))
+    writeFileSync(join(home, 'bin/alcove'), `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`, {
+      mode: 0o755,
+    })
+    const given = { ...env, PATH: `${join(home, 'bin')}:${env['PATH']}` }
+    const script = blocks.join('\n').replaceAll('8123', String(port))
+    const { code, out, err } = await startProgram('bash', ['-ec', script], { env: given, cwd: home, input: '\n' }).ended
+    assert.equal(code, 0, err)
+    for (const text of ['42\n', 'from here\nvalue\nit ended with 3\n', 'my-box  started', '<h1>hi</h1>', 'hello\n'])
+      assert.ok(out.includes(text), `${text} is not in ${out}`)
+    assert.equal(readFileSync(join(home, 'greeting'), 'utf8'), 'hello\n')
+    assert.match(readFileSync(join(home, 'key'), 'utf8'), /^dtn_\w+\n$/)
   })
 })

@@ -23,7 +23,7 @@ suite('people at the dashboard', () => {
     await browser.close()
   })
 
-  test('a link signs a person in without a password, once, and stays neither in the address nor in the history', async () => {
+  test('a link signs a person in once, without a password, and is in neither the address nor the history', async () => {
     const { body } = await alcove.api('POST', '/admin/users/link', { email: ann.email })
     const { page } = visitor
     await page.goto(String(body['url']))

@@ -13,6 +13,7 @@ import { runCommand } from '#src/kit/run-command.ts'
 import { tarOf } from '#src/runner/images/testing/oci-image.ts'
 import { TestRegistry } from '#src/runner/images/testing/registry.ts'
 import { GuardedRegistry } from '#test/registry/guarded-registry.ts'
+import { program, startProgram, userEnvironment } from './alcove-command.ts'
 import { until } from './box.ts'
 import { makeBusyboxImage, noBusybox } from './busybox-image.ts'
 import { type Platform, platform } from './harness.ts'
@@ -299,6 +300,33 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.start()
     assert.equal((await commandOf(sandbox)).exitCode, undefined, 'it runs again')
     await sandbox.delete()
+  })
+
+  test('`alcove run --image` uses an image, and `alcove logs -f` follows an entrypoint until its end', async () => {
+    const home = mkdtempSync(join(tmpdir(), 'alcove-logs-'))
+    const alcoveSays = async (...args: string[]) => {
+      const options = { env: userEnvironment(home, alcove), cwd: home, input: '\n' }
+      const { code, out, err } = await startProgram(process.execPath, [program, ...args], options).ended
+      assert.equal(code, 0, err)
+      return { out, err }
+    }
+    try {
+      const image = registry.put('team/tool:2', makeBusyboxImage())
+      assert.equal((await alcoveSays('run', '--image', image, '--disk', '1', '--', 'cat', '/etc/motto')).out, 'small\n')
+      const brief = 'echo begins; echo aside >&2; until [ -e /go ]; do sleep 0.1; done; echo ends'
+      const logged = registry.put('team/brief:1', makeBusyboxImage({ Cmd: ['sh', '-c', brief] }))
+      await alcoveSays('sandbox', 'create', '--name', 'logged', '--image', logged, '--disk', '1')
+      const options = { env: userEnvironment(home, alcove), cwd: home, input: '\n' }
+      const following = startProgram(process.execPath, [program, 'logs', '-f', 'logged'], options)
+      await following.until('begins')
+      await alcoveSays('exec', 'logged', '--', 'sh', '-c', 'echo > /go')
+      assert.deepEqual(await following.ended, { code: 0, out: 'begins\nends\n', err: 'aside\n' })
+      assert.deepEqual(await alcoveSays('logs', 'logged'), { out: 'begins\nends\n', err: 'aside\n' })
+      assert.match((await alcoveSays('logs', '--build', 'logged')).out, /team\/brief/)
+      await alcoveSays('sandbox', 'delete', 'logged')
+    } finally {
+      rmSync(home, { recursive: true, force: true })
+    }
   })
 
   test('the entrypoint is the image’s ENTRYPOINT with its CMD; the entrypoint of a snapshot replaces both', async () => {

@@ -118,11 +118,11 @@ class Conversation {
         if (told?.type === 'started') {
           this.#sendInput().catch(reject)
           onStart?.((signal) => this.#tell({ type: 'signal', signal }))
-        } else if (told?.type === 'credit') {
+        } else if (told?.type === 'credit' && Number.isSafeInteger(told.bytes) && told.bytes > 0) {
           this.#window += told.bytes
           this.#onCredit()
-        } else if (told?.type === 'exit') resolve(codeOf(told))
-        else if (told?.type === 'failed') reject(new Failure(cleanLines(told.message), exitCodes.refused))
+        } else if (told?.type === 'exit' && Number.isSafeInteger(told.code)) resolve(codeOf(told))
+        else if (told?.type === 'failed') reject(new Failure(cleanLines(String(told.message)), exitCodes.refused))
       })
       this.#socket.once('close', () => reject(lost()))
     })
