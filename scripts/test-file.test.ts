@@ -62,6 +62,14 @@ suite('running one test file', () => {
     )
   })
 
+  test('a test file gets more memory for new objects, unless it measures the memory of its process', async () => {
+    const print = 'console.log(process.execArgv.join(" "))'
+    const more = /--max-semi-space-size=/
+    assert.match((await run(`test('says', () => ${print})`)).output, more)
+    const measuring = `test('says', () => { process.memoryUsage(); ${print} })`
+    assert.doesNotMatch((await run(measuring)).output, more)
+  })
+
   test('a test file that throws while it is loaded fails', async () => {
     const { results, output } = await run(`throw new Error('at load')`)
     assert.deepEqual(
