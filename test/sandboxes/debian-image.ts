@@ -1,17 +1,60 @@
 // An OCI image with a complete Debian (or Ubuntu) system, which mmdebstrap makes. Tests use it as the base image of
 // Dockerfiles.
 import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { endWithUs } from '#src/runner/images/end-with-us.ts'
 import { defaultRecipe, mmdebstrapCommand } from '#src/runner/images/recipe.ts'
 import { makeImage } from '#src/runner/images/testing/oci-image.ts'
 
 /**
- * Makes the image: a minimal system of the distribution that this host has, plus `packages`. This takes about 30
- * seconds.
+ * The files of the image, made by an earlier test run on this machine. They are made anew each month, so that the tests
+ * meet the distribution's current packages.
  */
-export const makeDebianImage = async (packages: readonly string[]) => {
-  const [program = '', ...args] = endWithUs(mmdebstrapCommand({ ...defaultRecipe(), packages, steps: [] }))
-  const { stdout } = await promisify(execFile)(program, args, { encoding: 'buffer', maxBuffer: 2 ** 30 })
-  return makeImage({ layers: [stdout], layerKind: 'layer.v1.tar+zstd', config: { Cmd: ['bash'] } })
+const stored = '/var/cache/alcove-tests'
+
+const pathOf = (command: readonly string[]) => {
+  const month = new Date().toISOString().slice(0, 7)
+  const key = createHash('sha256')
+    .update(JSON.stringify([command, month]))
+    .digest('hex')
+    .slice(0, 16)
+  return join(stored, `debian-${key}.tar`)
 }
+
+/** Stores the files for later test runs, and removes those that earlier ones have stored. */
+const store = (path: string, tar: Buffer) => {
+  mkdirSync(stored, { recursive: true, mode: 0o700 })
+  for (const name of readdirSync(stored)) rmSync(join(stored, name), { recursive: true, force: true })
+  const unfinished = mkdtempSync(join(stored, 'unfinished-'))
+  // The file gets its final name only when it is complete, so that no test run uses a part of it.
+  writeFileSync(join(unfinished, 'tar'), tar)
+  renameSync(join(unfinished, 'tar'), path)
+  rmSync(unfinished, { recursive: true })
+}
+
+/** Returns the files of a minimal system of the distribution that this host has, plus `packages`. */
+const filesOf = async (packages: readonly string[]): Promise<Buffer> => {
+  const command = mmdebstrapCommand({ ...defaultRecipe(), packages, steps: [] })
+  const path = pathOf(command)
+  if (existsSync(path)) return readFileSync(path)
+  const [program = '', ...args] = endWithUs(command)
+  const { stdout } = await promisify(execFile)(program, args, { encoding: 'buffer', maxBuffer: 2 ** 30 })
+  store(path, stdout)
+  return stdout
+}
+
+/** Makes the image. The first time on a machine this takes about 30 seconds. */
+export const makeDebianImage = async (packages: readonly string[]) =>
+  makeImage({ layers: [await filesOf(packages)], layerKind: 'layer.v1.tar+zstd', config: { Cmd: ['bash'] } })
