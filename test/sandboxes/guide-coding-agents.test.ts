@@ -1,0 +1,113 @@
+// Runs the programs of the guide on coding agents as they are printed there: real agents in a sandbox of a server in a
+// network namespace. A simulated Internet has the model APIs, which always say hello, and a registry of npm.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { makeAuthority, makeServerCertificate } from '#src/control/secrets/certificate.ts'
+import { runCommand } from '#src/kit/run-command.ts'
+import { type NameServer, nameServerIn } from '#src/runner/network/testing/name-server.ts'
+import { isPrivateHost, preparePrivateHost, runOnPrivateHost } from '#src/runner/network/testing/private-host.ts'
+import { needsRoot } from '#test/needs-root.ts'
+import type { ModelCall, Services } from './agent-services.ts'
+import { blocksOf, checkout, programsOf, readPage, runProgram } from './guide.ts'
+import { installGuidePackages } from './guide-packages.ts'
+import { type Platform, platform } from './harness.ts'
+
+const dns = '198.51.100.53'
+const address = '198.51.100.7'
+const hosts = ['api.anthropic.com', 'api.openai.com']
+const page = readPage('docs/guides/coding-agents.md')
+const programs = programsOf(page)
+
+if (!isPrivateHost) {
+  let nodeModules: string
+  // The simulated Internet has no packages yet, so they are fetched here.
+  before(async () => {
+    if (!needsRoot) nodeModules = await installGuidePackages('coding-agents')
+  })
+  test('Claude Code and Codex work in a sandbox as the guide says, and never have their keys', {
+    skip: needsRoot,
+  }, () => {
+    assert.ok(nodeModules)
+    return runOnPrivateHost(import.meta.filename, 420_000)
+  })
+} else {
+  suite('the guide on coding agents', () => {
+    let services: ChildProcess
+    let said = ''
+    let names: NameServer
+    let server: Platform
+    const desk = mkdtempSync(join(tmpdir(), 'alcove-coding-agents-'))
+
+    /** Starts the services. The host trusts the authority of their certificate, as it trusts those of the Internet. */
+    const startServices = async () => {
+      const span = { notBefore: new Date(Date.now() - 86_400_000), notAfter: new Date(Date.now() + 86_400_000) }
+      const world = makeAuthority('The world', span)
+      writeFileSync(join(desk, 'world.pem'), world.certificate)
+      await runCommand(['mount', '--bind', join(desk, 'world.pem'), '/etc/ssl/certs/ca-certificates.crt'])
+      const certified = makeServerCertificate({ name: 'The world', ...world }, hosts, span)
+      const program = join(import.meta.dirname, 'agent-services.ts')
+      services = spawn('nsenter', ['--net=/run/netns/outside', process.execPath, program], {
+        stdio: ['pipe', 'pipe', 'inherit'],
+      })
+      const nodeModules = await installGuidePackages('coding-agents')
+      services.stdin?.end(JSON.stringify({ address, ...certified, nodeModules } satisfies Services))
+      services.stdout?.on('data', (chunk) => (said += chunk))
+      await once(services.stdout!, 'data')
+    }
+
+    before(async () => {
+      await preparePrivateHost([address, dns])
+      writeFileSync(join(desk, 'resolv.conf'), `nameserver ${dns}\n`)
+      await runCommand(['mount', '--bind', join(desk, 'resolv.conf'), '/etc/resolv.conf'])
+      names = await nameServerIn('outside', dns)
+      await names.say(Object.fromEntries(hosts.map((name) => [name, { addresses: [address] }])))
+      await startServices()
+      server = await platform({ own: true, env: { ALCOVE_OPEN_NETWORKS: '198.51.100.0/24' } })
+      mkdirSync(join(desk, 'node_modules'))
+      symlinkSync(join(checkout, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
+    })
+    after(async () => {
+      await server?.[Symbol.asyncDispose]()
+      services?.kill('SIGKILL')
+      await names?.[Symbol.asyncDispose]()
+      rmSync(desk, { recursive: true, force: true })
+    })
+
+    const runPrinted = async (name: string, env: Record<string, string> = {}) => {
+      const program = programs.get(name) ?? assert.fail(`the guide has no ${name}`)
+      // The registry is elsewhere in this test. A sandbox of the simulated Internet does not trust its authority.
+      writeFileSync(join(desk, name), program.replace('npm install -g', `npm install -g --registry http://${address}/`))
+      const here = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
+      const { code, output } = await runProgram(process.execPath, [name], { cwd: desk, env: { ...here, ...env } })
+      assert.equal(code, 0, output)
+      return output
+    }
+
+    test('image.mjs of the guide makes a snapshot with the agents, in the versions that the guide names', async () => {
+      assert.match(await runPrinted('image.mjs'), /added \d+ packages/)
+      const { dependencies } = JSON.parse(readFileSync(join(checkout, 'examples/coding-agents/package.json'), 'utf8'))
+      const named = [...page.matchAll(/`(@[\w/-]+)` (\d+\.\d+\.\d+)/g)].map(([, name = '', version]) => [name, version])
+      assert.deepEqual(Object.fromEntries(named), dependencies)
+    })
+
+    test('Claude Code and Codex reach their models with keys that the sandbox does not have', async () => {
+      const keys = { ANTHROPIC_API_KEY: 'the-anthropic-key', OPENAI_API_KEY: 'the-openai-key' }
+      await runPrinted('keys.mjs', keys)
+      const output = await runPrinted('work.mjs')
+      assert.deepEqual([output.replace(/(alcove_secret_)\w+/, '$1…')], blocksOf(page, 'text'))
+      const calls = said
+        .split('\n')
+        .filter((line) => line.startsWith('{'))
+        .map((line) => JSON.parse(line) as ModelCall)
+      const of = (name: string) => calls.filter(({ host }) => host === name)
+      assert.ok(of('api.anthropic.com').length > 0 && of('api.openai.com').length > 0, said)
+      for (const { key } of of('api.anthropic.com')) assert.equal(key, keys.ANTHROPIC_API_KEY)
+      for (const { authorization } of of('api.openai.com')) assert.equal(authorization, `Bearer ${keys.OPENAI_API_KEY}`)
+    })
+  })
+}
