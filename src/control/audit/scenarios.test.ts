@@ -6,7 +6,7 @@ import { subjectOf } from './subject.ts'
 import { leavesRow } from './trail.ts'
 
 /** The calls of our own pages that leave audit rows without being endpoints. */
-const pages = ['GET /auth/sso/callback']
+const pages = ['GET /auth/sso/callback', 'GET /oidc/interaction']
 
 suite('GET /audit/scenarios: the words of the audit log', () => {
   test('`auditedCalls` lists exactly the calls that leave an audit row', async () => {

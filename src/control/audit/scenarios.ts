@@ -61,6 +61,8 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 
   'POST /admin/users': ['user', 'create'],
   'POST /admin/users/password': ['user', 'change_password'],
+  'POST /admin/users/link': ['user', 'create_sign_in_link'],
+  'GET /oidc/interaction': ['user', 'sign_in_by_link'],
   'POST /users/linked-accounts': ['user', 'link_account'],
   'DELETE /users/linked-accounts/{provider}/{providerUserId}': ['user', 'unlink_account'],
   'POST /users/mfa/sms/enroll': ['user', 'update'],

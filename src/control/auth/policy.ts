@@ -116,6 +116,8 @@ export const decidedInside: Record<string, string> = {
  * access.
  */
 export const otherDoors: Record<string, string> = {
+  '/': 'anybody; browsers are sent to the dashboard',
+  '/dashboard': 'anybody; the pages hold no credential, and call the endpoints with that of their user',
   '/socket.io': 'the token of the handshake: any valid credential, and events of its organization only',
   '/webhooks/portal': 'the session that a link of `app-portal-access` opens, to the webhooks of its organization',
 }

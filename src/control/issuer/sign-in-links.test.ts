@@ -170,7 +170,7 @@ suite('one-time links', () => {
     assert.ok(stored.length > 0 && stored.every(({ hash }) => hash !== unused && /^[0-9a-f]{64}$/.test(hash)))
   })
 
-  test('nobody gets a link for an unknown address, or where another issuer signs people in', async () => {
+  test('POST /admin/users/link answers 404 for an unknown address, and 409 where another issuer signs people in', async () => {
     const post = (other: TestControl, email: string) => other.as('admin').post('/admin/users/link', { email })
     assert.equal((await post(app, 'nobody@example.com')).status, 404)
     assert.equal((await app.as('owner').post('/admin/users/link', { email: owner })).status, 403)
