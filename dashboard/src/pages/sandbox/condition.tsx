@@ -4,7 +4,7 @@ import { actions, isPossible } from '../sandboxes/actions.ts'
 import { useChange } from './use-change.ts'
 
 const Progress = ({ step, percent }: NonNullable<Sandbox['progress']>) => (
-  <div className="stack progress-box" role="status">
+  <div className="stack progress-box">
     <div className="row spread small">
       <span className="wrap-anywhere">{step}</span>
       <span className="muted">{percent} %</span>

@@ -7,6 +7,7 @@ import { TextField } from '../../ui/field.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { actions } from '../sandboxes/actions.ts'
 import { useChange } from './use-change.ts'
+import { nameOf } from './words.ts'
 
 type Props = { sandbox: Sandbox; onClose: () => void }
 
@@ -74,11 +75,12 @@ export const SnapshotDialog = ({ sandbox, onClose }: Props) => {
 
 export const DeleteDialog = ({ sandbox, onClose }: Props) => {
   const { change } = useChange(sandbox.id)
+  const name = nameOf(sandbox)
   return (
     <Confirm
-      title={`Delete ${sandbox.name}?`}
+      title={`Delete ${name}?`}
       verb="Delete"
-      typed={sandbox.name}
+      typed={name}
       isOpen
       onClose={onClose}
       onConfirm={() => change(actions.delete.run(sandbox.id))}

@@ -4,6 +4,7 @@ import type { Sandbox } from '../../api/client.ts'
 import { ApiProblem } from '../../api/problem.ts'
 import { cleanText } from '../../ui/clean-text.ts'
 import { CopyText } from '../../ui/copy.tsx'
+import { ErrorNotice } from '../../ui/error-notice.tsx'
 import { Page, WhenLoaded } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { Condition } from './condition.tsx'
@@ -39,7 +40,9 @@ const TabBar = ({ sandboxId, open }: { sandboxId: string; open: string }) => {
   )
 }
 
-const Loaded = ({ sandbox, tab }: { sandbox: Sandbox; tab: string | undefined }) => {
+type LoadedProps = { sandbox: Sandbox; tab: string | undefined; error: unknown }
+
+const Loaded = ({ sandbox, tab, error }: LoadedProps) => {
   const { name, Content } = tabs.find((each) => each.name === tab) ?? tabs[0]
   return (
     <Page
@@ -54,6 +57,7 @@ const Loaded = ({ sandbox, tab }: { sandbox: Sandbox; tab: string | undefined })
       }
       actions={<HeadActions sandbox={sandbox} />}
     >
+      {error !== null && <ErrorNotice error={error} />}
       <Condition sandbox={sandbox} />
       <TabBar sandboxId={sandbox.id} open={name} />
       <Suspense fallback={<div className="waiting">Loading…</div>}>
@@ -86,7 +90,7 @@ const SandboxPage = () => {
         <WhenLoaded query={query}>{() => null}</WhenLoaded>
       </Page>
     )
-  return <Loaded key={sandbox.id} sandbox={sandbox} tab={tab} />
+  return <Loaded key={sandbox.id} sandbox={sandbox} tab={tab} error={error} />
 }
 
 export default SandboxPage

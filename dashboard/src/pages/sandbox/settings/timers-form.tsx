@@ -22,11 +22,16 @@ const save = (sandboxId: string, name: TimerName, interval: number) =>
 
 export const TimersForm = ({ sandbox }: { sandbox: Sandbox }) => {
   const saved = Object.fromEntries(timerNames.map((name) => [name, String(sandbox[name])])) as Timers
-  const { value, set, discard, isDirty, isStale } = useDraft(saved)
+  const { value, set, discard, rebase, isDirty, isStale } = useDraft(saved)
   const { change } = useChange(sandbox.id)
   const isWrong = timerNames.some((name) => readTimer(name, value[name]) === undefined)
   const saveAll = async () => {
-    for (const { name, minutes } of timerCalls(saved, value)) await change(save(sandbox.id, name, minutes))
+    let done = saved
+    for (const { name, minutes } of timerCalls(saved, value)) {
+      const record = await change(save(sandbox.id, name, minutes))
+      done = { ...done, [name]: String(record[name]) }
+      rebase(done)
+    }
   }
   return (
     <SettingForm

@@ -8,5 +8,7 @@ export const useDraft = <T>(saved: T) => {
     ...viewOf(saved, draft),
     set: (value: T) => setDraft((before) => edited(saved, before, value)),
     discard: () => setDraft(undefined),
+    /** For a form that has saved only a part of itself: its own change is not somebody else's. */
+    rebase: (base: T) => setDraft((before) => before && { ...before, base }),
   }
 }
