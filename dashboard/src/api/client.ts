@@ -1,7 +1,8 @@
 // The client of control, whose types are generated from its OpenAPI description (docs/reference/openapi.json).
 import createClient from 'openapi-fetch'
-import { session } from '../session/session.ts'
+import { organizationHeader, session } from '../session/session.ts'
 import type { paths } from './control.d.ts'
+import { isOfUser } from './of-user.ts'
 import { problemOf, unreachable } from './problem.ts'
 
 export const apiUrl = new URL('/api', location.origin).href
@@ -13,6 +14,7 @@ export const apiUrl = new URL('/api', location.origin).href
 export const fetchSignedIn = async (request: Request): Promise<Response> => {
   const send = async (each: Request) => {
     for (const [name, value] of Object.entries(await session.headers())) each.headers.set(name, value)
+    if (isOfUser(each.url)) each.headers.delete(organizationHeader)
     return await fetch(each)
   }
   const again = request.clone()

@@ -1,21 +1,17 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { answerOf, control } from '../api/client.ts'
+import { useRegions } from '../api/use-regions.ts'
 import { session } from '../session/session.ts'
-import { useOrganizationId } from '../session/use-session.ts'
 import { FormDialog } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 
 /** Makes an organization, and turns this tab to it. */
 export const NewOrganizationDialog = ({ onClose }: { onClose: () => void }) => {
-  const organizationId = useOrganizationId()
   const queries = useQueryClient()
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState('')
-  const regions = useQuery({
-    queryKey: [organizationId, 'regions'],
-    queryFn: () => answerOf(control.GET('/regions')),
-  })
+  const regions = useRegions()
   // Only the new organization itself could use a region of its own, and it has none yet.
   const shared = regions.data?.filter((region) => region.organizationId === null) ?? []
   const defaultRegionId = chosen || shared[0]?.id

@@ -25,6 +25,7 @@ export type SessionState =
 
 /** How long before its end an access token is renewed, in ms. */
 const earlyMilliseconds = 60_000
+export const organizationHeader = 'X-Daytona-Organization-ID'
 const organizationKey = 'alcove.organization'
 const renewalKey = 'alcove.renewal'
 const channelName = 'alcove.session'
@@ -101,7 +102,7 @@ class Session {
     const token = await this.token()
     return {
       Authorization: `Bearer ${token}`,
-      ...(this.organizationId !== undefined && { 'X-Daytona-Organization-ID': this.organizationId }),
+      ...(this.organizationId !== undefined && { [organizationHeader]: this.organizationId }),
     }
   }
 

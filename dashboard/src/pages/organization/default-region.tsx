@@ -1,6 +1,7 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { answerOf, control } from '../../api/client.ts'
+import { useRegionName, useRegions } from '../../api/use-regions.ts'
 import type { Organization } from '../../session/people.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
@@ -12,13 +13,10 @@ export const DefaultRegion = ({ organization, isOwner }: { organization: Organiz
   const queries = useQueryClient()
   const [isOpen, setOpen] = useState(false)
   const [chosen, setChosen] = useState('')
-  const regions = useQuery({
-    queryKey: [organization.id, 'regions'],
-    queryFn: () => answerOf(control.GET('/regions')),
-  })
+  const regions = useRegions()
+  const nameOf = useRegionName()
   const { defaultRegionId } = organization
-  if (defaultRegionId != null)
-    return <bdi>{regions.data?.find(({ id }) => id === defaultRegionId)?.name ?? defaultRegionId}</bdi>
+  if (defaultRegionId != null) return <bdi>{nameOf(defaultRegionId)}</bdi>
   const regionId = chosen || regions.data?.[0]?.id
   const save = async () => {
     await answerOf(

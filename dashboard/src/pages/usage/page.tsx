@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { type AnswerTo, answerOf, control } from '../../api/client.ts'
+import { useRegionName } from '../../api/use-regions.ts'
 import { type Organization, useIsOperator, useOrganization } from '../../session/people.ts'
 import { useOrganizationId } from '../../session/use-session.ts'
 import { Button } from '../../ui/button.tsx'
@@ -75,11 +76,7 @@ const UsagePage = () => {
     queryKey: [organizationId, 'secrets', 'count'],
     queryFn: async () => (await answerOf(control.GET('/secret'))).length,
   })
-  const regions = useQuery({
-    queryKey: [organizationId, 'regions'],
-    queryFn: () => answerOf(control.GET('/regions')),
-  })
-  const nameOf = (regionId: string) => regions.data?.find(({ id }) => id === regionId)?.name ?? regionId
+  const nameOf = useRegionName()
   const save = async (changed: Record<string, number>) => {
     const call =
       changing === 'organization'
