@@ -2,7 +2,7 @@
 // in a header and not in a cookie, so a page can use only credentials that it was given.
 import type { IncomingMessage } from 'node:http'
 
-const exposed = 'Content-Disposition, Content-Length, Content-Range, X-Request-Id'
+const exposed = 'Content-Disposition, Content-Length, Content-Range, X-Alcove-Truncated, X-Request-Id'
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 export const corsHeaders = ({ headers: { origin } }: IncomingMessage): string[] =>

@@ -8,7 +8,7 @@ test('a plain text stays as it is, in every script and with emoji', () => {
 })
 
 test('control characters become visible', () => {
-  assert.equal(cleanText('a\nb\x1b[31m\x7f'), 'a␊b␛[31m‹007F›')
+  assert.equal(cleanText('a\nb\x1b[31m\x7f'), 'a‹000A›b‹001B›[31m‹007F›')
 })
 
 test('characters that turn the direction of writing become visible', () => {

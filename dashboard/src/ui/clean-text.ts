@@ -4,12 +4,8 @@
  */
 const harmful = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu
 
-const visible = (character: string): string => {
-  const code = character.codePointAt(0)!
-  // Unicode has pictures of the first control characters, such as ␊.
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code)
-  return `‹${code.toString(16).toUpperCase().padStart(4, '0')}›`
-}
+const visible = (character: string): string =>
+  `‹${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}›`
 
 /**
  * A text of a stranger, such as a file name, for one line of a page: harmful characters become visible, and it has at most

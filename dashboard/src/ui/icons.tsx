@@ -6,6 +6,10 @@ const paths = {
   more: 'M3 8h.01M8 8h.01M13 8h.01',
   search: 'M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9zM10.4 10.4 13.5 13.5',
   close: 'M4 4l8 8M12 4l-8 8',
+  directory: 'M2 4.5h4.5L8 6h6v6.5H2z',
+  file: 'M4 2.5h5L12 5.5v8H4zM9 2.5v3h3',
+  link: 'M6.5 9.5l3-3M7 5l1.5-1.5a2.5 2.5 0 0 1 4 4L11 9M9 11l-1.5 1.5a2.5 2.5 0 0 1-4-4L5 7',
+  special: 'M3 3h10v10H3zM6 6h4v4H6z',
   down: 'M4 6.5 8 10.5 12 6.5',
 } as const
 

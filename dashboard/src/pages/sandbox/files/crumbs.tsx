@@ -1,0 +1,26 @@
+import { Fragment } from 'react'
+import { cleanText } from '../../../ui/clean-text.ts'
+import { CopyText } from '../../../ui/copy.tsx'
+import { crumbsOf } from './paths.ts'
+
+/** The path of a directory or file. A click on a part of it opens that directory. */
+export const Crumbs = ({ path, onOpen }: { path: string; onOpen: (path: string) => void }) => {
+  const crumbs = crumbsOf(path)
+  return (
+    <nav className="crumbs" aria-label="Path">
+      {crumbs.map((crumb, at) => (
+        <Fragment key={crumb.path}>
+          {at > 1 && <span aria-hidden="true">/</span>}
+          <button
+            type="button"
+            aria-current={at === crumbs.length - 1 ? 'page' : undefined}
+            onClick={() => onOpen(crumb.path)}
+          >
+            {cleanText(crumb.name, 60)}
+          </button>
+        </Fragment>
+      ))}
+      <CopyText text={path} shown="Copy path" />
+    </nav>
+  )
+}

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isUnreachable, kindOf, shownEntries } from './entries.ts'
+
+const entry = (name: string, more: object = {}) => ({
+  name,
+  path: `/x/${name}`,
+  isDir: false,
+  size: 0,
+  mode: '-rw-r--r--',
+  modTime: '',
+  modifiedAt: '2026-01-01T00:00:00.000Z',
+  owner: 'a',
+  group: 'a',
+  permissions: '0644',
+  ...more,
+})
+const all = [
+  entry('file10', { size: 1 }),
+  entry('file9', { size: 2 }),
+  entry('.hidden'),
+  entry('z', { isDir: true, mode: 'drwxr-xr-x' }),
+]
+const names = (options: Parameters<typeof shownEntries>[1]) => shownEntries(all, options).map(({ name }) => name)
+
+test('directories come first, and numbers in names count as numbers', () => {
+  const sort = { by: 'name', isDescending: false } as const
+  assert.deepEqual(names({ sort, areHiddenShown: true }), ['z', '.hidden', 'file9', 'file10'])
+  assert.deepEqual(names({ sort, areHiddenShown: false }), ['z', 'file9', 'file10'])
+})
+
+test('the order of sizes turns, and directories stay first', () => {
+  assert.deepEqual(names({ sort: { by: 'size', isDescending: true }, areHiddenShown: false }), ['z', 'file9', 'file10'])
+  assert.deepEqual(names({ sort: { by: 'size', isDescending: false }, areHiddenShown: false }), [
+    'z',
+    'file10',
+    'file9',
+  ])
+})
+
+test('the kind of an entry is read from its mode', () => {
+  const kinds = ['-rwxr-xr-x', 'Lrwxrwxrwx', 'prw-r--r--', 'Srwxr-xr-x', 'Dcrw-rw-rw-', 'u-rwxr-xr-x']
+  assert.deepEqual(
+    kinds.map((mode) => kindOf({ isDir: false, mode })),
+    ['file', 'link', 'special', 'special', 'special', 'file'],
+  )
+  assert.equal(kindOf({ isDir: true, mode: 'dtrwxrwxrwx' }), 'directory')
+})
+
+test('a name that is not text cannot be reached', () => {
+  assert.equal(isUnreachable({ path: '/x/a\uFFFDb' }), true)
+  assert.equal(isUnreachable({ path: '/x/日本' }), false)
+})

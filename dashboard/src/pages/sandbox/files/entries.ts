@@ -1,0 +1,36 @@
+import type { FileInfo } from '../../../api/toolbox-client.ts'
+
+export type Sort = { by: 'name' | 'size' | 'modifiedAt'; isDescending: boolean }
+
+export type Kind = 'directory' | 'file' | 'link' | 'special'
+
+/** What an entry is. The toolbox writes its mode as Go does: `L` begins that of a link, `p`, `S` and `D` those of others. */
+export const kindOf = ({ isDir, mode }: Pick<FileInfo, 'isDir' | 'mode'>): Kind => {
+  if (isDir) return 'directory'
+  if (mode.startsWith('L')) return 'link'
+  return /^[pSD]/.test(mode) ? 'special' : 'file'
+}
+
+/** Whether the name holds bytes that are not text. No path that a page can send reaches such a file. */
+export const isUnreachable = ({ path }: Pick<FileInfo, 'path'>): boolean => path.includes('\uFFFD')
+
+const collator = new Intl.Collator('en', { numeric: true })
+
+const compare = {
+  name: (a: FileInfo, b: FileInfo) => collator.compare(a.name, b.name),
+  size: (a: FileInfo, b: FileInfo) => a.size - b.size,
+  modifiedAt: (a: FileInfo, b: FileInfo) => a.modifiedAt.localeCompare(b.modifiedAt),
+} as const
+
+/** The entries to show: directories first, then as `sort` says, and equal ones by name. */
+export const shownEntries = (
+  entries: readonly FileInfo[],
+  { sort, areHiddenShown }: { sort: Sort; areHiddenShown: boolean },
+): FileInfo[] => {
+  const turn = sort.isDescending ? -1 : 1
+  return entries
+    .filter(({ name }) => areHiddenShown || !name.startsWith('.'))
+    .sort(
+      (a, b) => Number(b.isDir) - Number(a.isDir) || turn * compare[sort.by](a, b) || collator.compare(a.name, b.name),
+    )
+}

@@ -1,0 +1,122 @@
+import { useState } from 'react'
+import type { Sandbox } from '../../../api/client.ts'
+import type { FileInfo } from '../../../api/toolbox-client.ts'
+import { cleanText } from '../../../ui/clean-text.ts'
+import { Confirm } from '../../../ui/confirm.tsx'
+import { FormDialog } from '../../../ui/dialog.tsx'
+import { TextField } from '../../../ui/field.tsx'
+import { isThere, makeDirectory, move, remove, setMode, writeText } from './file-calls.ts'
+import { join, problemOfName } from './paths.ts'
+
+type DialogProps = { sandbox: Sandbox; onClose: () => void; onDone: (path?: string) => void }
+
+/** Asks for the name of a new file or directory, and makes it. */
+export const NewDialog = ({
+  sandbox,
+  directory,
+  kind,
+  onClose,
+  onDone,
+}: DialogProps & { directory: string; kind: 'file' | 'directory' }) => {
+  const [name, setName] = useState('')
+  const problem = problemOfName(name)
+  const make = async () => {
+    const path = join(directory, name)
+    if (await isThere(sandbox, path)) throw new Error('There is a file or directory with this name already.')
+    if (kind === 'directory') await makeDirectory(sandbox, path)
+    else await writeText(sandbox, path, '')
+    onDone(path)
+  }
+  return (
+    <FormDialog
+      title={`New ${kind}`}
+      isOpen
+      onClose={onClose}
+      submit="Create"
+      isSubmitDisabled={problem !== undefined}
+      onSubmit={make}
+    >
+      <TextField
+        label="Name"
+        hint={`In ${cleanText(directory)}`}
+        value={name}
+        error={name === '' ? undefined : problem}
+        onChange={setName}
+      />
+    </FormDialog>
+  )
+}
+
+/** Asks for the new path of an entry. Nothing is ever replaced. */
+export const MoveDialog = ({ sandbox, entry, onClose, onDone }: DialogProps & { entry: FileInfo }) => {
+  const [path, setPath] = useState(entry.path)
+  return (
+    <FormDialog
+      title="Rename or move"
+      isOpen
+      onClose={onClose}
+      submit="Move"
+      isSubmitDisabled={!path.startsWith('/') || path === entry.path}
+      onSubmit={async () => {
+        await move(sandbox, entry.path, path)
+        onDone()
+      }}
+    >
+      <TextField
+        label="New path"
+        hint="An absolute path. A file or directory that is there already is not replaced."
+        value={path}
+        onChange={setPath}
+      />
+    </FormDialog>
+  )
+}
+
+/** Asks for the permissions of an entry, as an octal number. */
+export const ModeDialog = ({ sandbox, entry, onClose, onDone }: DialogProps & { entry: FileInfo }) => {
+  const [mode, setNewMode] = useState(entry.permissions)
+  const isMode = /^0?[0-7]{3,4}$/.test(mode)
+  return (
+    <FormDialog
+      title={`Permissions of ${cleanText(entry.name, 80)}`}
+      isOpen
+      onClose={onClose}
+      submit="Set"
+      isSubmitDisabled={!isMode}
+      onSubmit={async () => {
+        await setMode(sandbox, entry.path, mode)
+        onDone()
+      }}
+    >
+      <TextField
+        label="Mode"
+        hint="An octal number for owner, group and others: 644 lets the owner write and all read; 755 also lets all run it."
+        value={mode}
+        error={isMode ? undefined : 'Three or four digits from 0 to 7.'}
+        onChange={setNewMode}
+      />
+    </FormDialog>
+  )
+}
+
+export const DeleteDialog = ({ sandbox, entry, onClose, onDone }: DialogProps & { entry: FileInfo }) => {
+  const name = cleanText(entry.name, 80)
+  return (
+    <Confirm
+      title={`Delete ${name}?`}
+      verb="Delete"
+      typed={entry.isDir ? name : undefined}
+      isOpen
+      onClose={onClose}
+      onConfirm={async () => {
+        await remove(sandbox, entry.path, entry.isDir)
+        onDone()
+      }}
+    >
+      <p className="wrap-anywhere">
+        {entry.isDir ? 'This deletes the directory and all that is in it: ' : 'This deletes the file '}
+        <code>{cleanText(entry.path, 1000)}</code>. It cannot be undone.
+      </p>
+    </Confirm>
+  )
+}

@@ -1,0 +1,116 @@
+import { answerOf, control, fetchSignedIn } from '../../../api/client.ts'
+import { ApiProblem, problemOf, unreachable } from '../../../api/problem.ts'
+import { type FileInfo, type ToolboxOwner, toolboxOf, toolboxUrl, unnoticed } from '../../../api/toolbox-client.ts'
+import { session } from '../../../session/session.ts'
+import { longestText } from './file-text.ts'
+import { signedAddress } from './signed-address.ts'
+
+/** How many entries the toolbox lists at most. */
+export const longestListing = 20_000
+const linkSeconds = 300
+
+export type Listing = { entries: FileInfo[]; isCut: boolean }
+
+export const listDirectory = async (owner: ToolboxOwner, path: string, signal: AbortSignal): Promise<Listing> => {
+  const query = { params: { query: { path } }, headers: unnoticed, signal }
+  const entries = await answerOf(toolboxOf(owner).GET('/files', query))
+  return { entries, isCut: entries.length >= longestListing }
+}
+
+export const homeOf = async (owner: ToolboxOwner): Promise<string> =>
+  (await answerOf(toolboxOf(owner).GET('/user-home-dir', { headers: unnoticed }))).dir
+
+/** Describes a file or directory, following links. */
+export const describe = (owner: ToolboxOwner, path: string): Promise<FileInfo> =>
+  answerOf(toolboxOf(owner).GET('/files/info', { params: { query: { path } }, headers: unnoticed }))
+
+export const isThere = async (owner: ToolboxOwner, path: string): Promise<boolean> => {
+  try {
+    await describe(owner, path)
+    return true
+  } catch (error) {
+    if (error instanceof ApiProblem && error.status === 404) return false
+    throw error
+  }
+}
+
+const send = async (request: Request): Promise<Response> => {
+  const response = await fetchSignedIn(request).catch((cause: unknown) => {
+    if (cause instanceof DOMException && cause.name === 'AbortError') throw cause
+    throw unreachable()
+  })
+  if (!response.ok) throw problemOf(response, await response.json().catch(() => undefined))
+  return response
+}
+
+/** Reads a file that is small enough to be opened. Undefined: it has grown beyond that since. */
+export const readBytes = async (owner: ToolboxOwner, path: string, signal: AbortSignal) => {
+  const url = `${toolboxUrl(owner)}/files/download?${new URLSearchParams({ path })}`
+  const { body } = await send(new Request(url, { signal }))
+  const pieces: Uint8Array[] = []
+  let length = 0
+  const reader = body!.getReader()
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    pieces.push(next.value)
+    length += next.value.length
+    if (length > longestText) {
+      await reader.cancel()
+      return undefined
+    }
+  }
+  return new Uint8Array(await new Blob(pieces as BlobPart[]).arrayBuffer())
+}
+
+/** Writes a file whole. */
+export const writeText = async (owner: ToolboxOwner, path: string, text: string): Promise<void> => {
+  const url = `${toolboxUrl(owner)}/files/upload-v2?${new URLSearchParams({ path })}`
+  const headers = { 'content-type': 'application/octet-stream' }
+  await send(new Request(url, { method: 'POST', headers, body: new Blob([text]) }))
+}
+
+/** Lets the browser download a file by itself, of any size. */
+export const download = async (owner: ToolboxOwner, path: string): Promise<void> => {
+  // A mistake is shown here, and not by the browser in a page of its own.
+  await describe(owner, path)
+  const key = await answerOf(
+    control.GET('/sandbox/{sandboxIdOrName}/signing-key', {
+      params: { path: { sandboxIdOrName: owner.id } } as never,
+      parseAs: 'text',
+    }),
+  )
+  const link = document.createElement('a')
+  link.href = signedAddress(toolboxUrl(owner), key, path, Math.floor(session.now() / 1000) + linkSeconds)
+  link.rel = 'noopener noreferrer'
+  // A page that fails to load must not take the place of this one, which may have unsaved text.
+  link.target = '_blank'
+  link.click()
+}
+
+export const makeDirectory = (owner: ToolboxOwner, path: string) =>
+  answerOf(toolboxOf(owner).POST('/files/folder', { params: { query: { path } } }))
+
+export const move = (owner: ToolboxOwner, source: string, destination: string) =>
+  answerOf(toolboxOf(owner).POST('/files/move', { params: { query: { source, destination } } }))
+
+export const remove = (owner: ToolboxOwner, path: string, recursive: boolean) =>
+  answerOf(toolboxOf(owner).DELETE('/files', { params: { query: { path, recursive } } }))
+
+export const setMode = (owner: ToolboxOwner, path: string, mode: string) =>
+  answerOf(toolboxOf(owner).POST('/files/permissions', { params: { query: { path, mode } } }))
+
+export type Found = { path: string; line?: number; content?: string }
+
+/** Files below a directory whose names fit a glob. A text without a wildcard is looked for anywhere in the name. */
+export const searchNames = async (owner: ToolboxOwner, path: string, text: string, signal: AbortSignal) => {
+  const pattern = /[*?[]/.test(text) ? text : `*${text}*`
+  const query = { params: { query: { path, pattern } }, signal }
+  const { files } = await answerOf(toolboxOf(owner).GET('/files/search', query))
+  return files.map((file): Found => ({ path: file }))
+}
+
+/** Lines of text files below a directory that hold a text. */
+export const searchContents = async (owner: ToolboxOwner, path: string, text: string, signal: AbortSignal) => {
+  const query = { params: { query: { path, pattern: text } }, signal }
+  const matches = await answerOf(toolboxOf(owner).GET('/files/find', query))
+  return matches.map(({ file, line, content }): Found => ({ path: file, line, content }))
+}

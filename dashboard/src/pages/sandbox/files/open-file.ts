@@ -1,0 +1,24 @@
+import type { FileInfo, ToolboxOwner } from '../../../api/toolbox-client.ts'
+import { describe, readBytes } from './file-calls.ts'
+import { type FileText, longestText, readText } from './file-text.ts'
+
+export type OpenedFile =
+  | { kind: 'text'; info: FileInfo; text: FileText }
+  /** Too large, or not text: offered for download only. */
+  | { kind: 'large' | 'binary'; info: FileInfo }
+  | { kind: 'directory'; info: FileInfo }
+
+/** Reads a file for the editor. Never more than the largest text comes into memory. */
+export const openFile = async (owner: ToolboxOwner, path: string, signal: AbortSignal): Promise<OpenedFile> => {
+  const info = await describe(owner, path)
+  if (info.isDir) return { kind: 'directory', info }
+  if (info.size > longestText) return { kind: 'large', info }
+  const bytes = await readBytes(owner, path, signal)
+  if (bytes === undefined) return { kind: 'large', info }
+  const text = readText(bytes)
+  return text === undefined ? { kind: 'binary', info } : { kind: 'text', info, text }
+}
+
+/** Whether a file is the one that was read: nobody has written it since. */
+export const isSame = (before: FileInfo, now: FileInfo): boolean =>
+  before.modifiedAt === now.modifiedAt && before.size === now.size

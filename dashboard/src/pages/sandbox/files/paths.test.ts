@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { crumbsOf, join, nameOf, parentOf, problemOfName } from './paths.ts'
+
+test('paths are joined with one slash', () => {
+  assert.deepEqual([join('/', 'a'), join('/a', 'b c'), join('/a/', '..')], ['/a', '/a/b c', '/a/..'])
+})
+
+test('the parent of the root is the root', () => {
+  assert.deepEqual(['/', '/a', '/a/b', '/a/b/'].map(parentOf), ['/', '/', '/a', '/a'])
+  assert.deepEqual(['/', '/a', '/a/b/'].map(nameOf), ['/', 'a', 'b'])
+})
+
+test('crumbs lead from the root to the path, whatever its names', () => {
+  assert.deepEqual(crumbsOf('/home/<img>\n/x'), [
+    { name: '/', path: '/' },
+    { name: 'home', path: '/home' },
+    { name: '<img>\n', path: '/home/<img>\n' },
+    { name: 'x', path: '/home/<img>\n/x' },
+  ])
+})
+
+test('what Linux takes as a name is taken, and nothing else', () => {
+  for (const name of ['a', ' ', '...', '"\'<\n', 'ü'.repeat(127)]) assert.equal(problemOfName(name), undefined)
+  for (const name of ['', '.', '..', 'a/b', 'a\0', 'ü'.repeat(128)]) assert.notEqual(problemOfName(name), undefined)
+})

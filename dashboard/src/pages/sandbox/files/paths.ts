@@ -1,0 +1,35 @@
+// Paths of a sandbox. They are not normalized: the kernel resolves `..` after links, so that `a/link/..` is not always `a`.
+
+/** The path of `name` in a directory. */
+export const join = (directory: string, name: string): string =>
+  directory.endsWith('/') ? `${directory}${name}` : `${directory}/${name}`
+
+/** The directory that holds a path, or `/` for the root itself. */
+export const parentOf = (path: string): string => {
+  const trimmed = path.replace(/\/+$/, '')
+  const slash = trimmed.lastIndexOf('/')
+  return slash <= 0 ? '/' : trimmed.slice(0, slash)
+}
+
+export const nameOf = (path: string): string => path.split('/').findLast((part) => part !== '') ?? '/'
+
+/** The directories that lead to a path, the root first. */
+export const crumbsOf = (path: string): { name: string; path: string }[] => {
+  const crumbs = [{ name: '/', path: '/' }]
+  for (const name of path.split('/').filter((part) => part !== '')) {
+    crumbs.push({ name, path: join(crumbs.at(-1)!.path, name) })
+  }
+  return crumbs
+}
+
+const longestNameBytes = 255
+
+/** Says why a name cannot be that of a file, in a sentence. Undefined: it can. */
+export const problemOfName = (name: string): string | undefined => {
+  if (name === '') return 'A name is needed.'
+  if (name === '.' || name === '..') return `"${name}" stands for a directory already.`
+  if (name.includes('/')) return 'A name cannot have a slash.'
+  if (name.includes('\0')) return 'A name cannot have a NUL character.'
+  const bytes = new TextEncoder().encode(name).length
+  return bytes > longestNameBytes ? `The name has ${bytes} bytes; ${longestNameBytes} are possible.` : undefined
+}
