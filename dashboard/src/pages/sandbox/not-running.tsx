@@ -5,6 +5,7 @@ import { Button } from '../../ui/button.tsx'
 import { ErrorNotice } from '../../ui/error-notice.tsx'
 import { isMoving } from '../../ui/state-badge.tsx'
 import { actions, isPossible } from '../sandboxes/actions.ts'
+import './not-running.css'
 
 /** Says that the sandbox does not run, and offers to start it. `needs`: what needs it running, as a sentence. */
 export const NotRunning = ({ sandbox, needs }: { sandbox: Sandbox; needs: string }) => {

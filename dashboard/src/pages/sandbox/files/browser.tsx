@@ -10,7 +10,7 @@ import { DropZone } from './drop-zone.tsx'
 import { type Dropped, mostDropped } from './dropped-files.ts'
 import { kindOf, type Sort, shownEntries } from './entries.ts'
 import { DeleteDialog, ModeDialog, MoveDialog, NewDialog } from './entry-dialogs.tsx'
-import { describe, download, type Listing, longestListing } from './file-calls.ts'
+import { describe, download, type Listing } from './file-calls.ts'
 import { type EntryAction, FileTable } from './file-table.tsx'
 import { SearchPanel } from './search-panel.tsx'
 import { Toolbar } from './toolbar.tsx'
@@ -46,8 +46,8 @@ const Entries = ({
     <>
       {listing.isCut && (
         <div className="notice warn">
-          This directory has more than {longestListing.toLocaleString('en')} entries. The others are not listed; search
-          finds them by name.
+          Only {listing.entries.length.toLocaleString('en')} entries of this directory are listed. Search finds the
+          others by name.
         </div>
       )}
       {entries.length === 0 ? (

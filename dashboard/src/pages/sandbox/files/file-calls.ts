@@ -5,16 +5,16 @@ import { session } from '../../../session/session.ts'
 import { longestText } from './file-text.ts'
 import { signedAddress } from './signed-address.ts'
 
-/** How many entries the toolbox lists at most. */
-export const longestListing = 20_000
 const linkSeconds = 300
 
 export type Listing = { entries: FileInfo[]; isCut: boolean }
 
 export const listDirectory = async (owner: ToolboxOwner, path: string, signal: AbortSignal): Promise<Listing> => {
   const query = { params: { query: { path } }, headers: unnoticed, signal }
-  const entries = await answerOf(toolboxOf(owner).GET('/files', query))
-  return { entries, isCut: entries.length >= longestListing }
+  const call = toolboxOf(owner).GET('/files', query)
+  const entries = await answerOf(call)
+  const { response } = await call
+  return { entries, isCut: response.headers.has('x-alcove-truncated') }
 }
 
 export const homeOf = async (owner: ToolboxOwner): Promise<string> =>

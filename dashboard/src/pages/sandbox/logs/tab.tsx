@@ -1,6 +1,87 @@
-import { Empty } from '../../../ui/page.tsx'
-import type { TabProps } from '../tabs.ts'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { answerOf, type Sandbox } from '../../../api/client.ts'
+import { type ShellSession, toolboxOf, unnoticed } from '../../../api/toolbox-client.ts'
+import { useOrganizationId } from '../../../session/use-session.ts'
+import { Button } from '../../../ui/button.tsx'
+import { cleanText } from '../../../ui/clean-text.ts'
+import { Empty, WhenLoaded } from '../../../ui/page.tsx'
+import { NotRunning } from '../not-running.tsx'
+import { LogPanel } from './log-panel.tsx'
+import { keyOf, type LogSource } from './log-source.ts'
+import { SourceList } from './source-list.tsx'
+import './logs.css'
 
-const LogsTab = (_: TabProps) => <Empty title="This part is not built yet" />
+/** How often the lists are read while a command runs, in ms. The toolbox has no events. */
+const runningMilliseconds = 5000
+
+type Sources = { entrypoint: ShellSession; sessions: ShellSession[] }
+
+const readSources = async (sandbox: Sandbox, signal: AbortSignal): Promise<Sources> => {
+  const options = { headers: unnoticed, signal }
+  const [entrypoint, sessions] = await Promise.all([
+    answerOf(toolboxOf(sandbox).GET('/process/session/entrypoint', options)),
+    answerOf(toolboxOf(sandbox).GET('/process/session', options)),
+  ])
+  return { entrypoint, sessions: sessions.filter(({ sessionId }) => sessionId !== entrypoint.sessionId) }
+}
+
+const runs = ({ commands }: ShellSession) => commands.some(({ exitCode }) => exitCode === undefined)
+
+/** The log that is shown until somebody chooses: that of the entrypoint, or of the last command. */
+const firstOf = ({ entrypoint, sessions }: Sources): LogSource | undefined => {
+  if (entrypoint.commands.length > 0) return 'entrypoint'
+  const session = sessions.findLast(({ commands }) => commands.length > 0)
+  const command = session?.commands.at(-1)
+  return session && command && { sessionId: session.sessionId, commandId: command.id }
+}
+
+const nameOf = (source: LogSource) =>
+  source === 'entrypoint' ? 'the entrypoint' : `a command of session ${cleanText(source.sessionId, 60)}`
+
+/** The logs of a sandbox: of its entrypoint, and of the commands of its sessions. */
+const LogsTab = ({ sandbox }: { sandbox: Sandbox }) => {
+  const organizationId = useOrganizationId()
+  const [chosen, setChosen] = useState<LogSource>()
+  const isRunning = sandbox.state === 'started'
+  const query = useQuery({
+    queryKey: [organizationId, 'logs', sandbox.id],
+    queryFn: ({ signal }) => readSources(sandbox, signal),
+    enabled: isRunning,
+    refetchInterval: ({ state: { data } }) =>
+      data !== undefined && [data.entrypoint, ...data.sessions].some(runs) && runningMilliseconds,
+  })
+  return (
+    <div className="stack">
+      {!isRunning && <NotRunning sandbox={sandbox} needs="Its logs can be read while it runs." />}
+      {(isRunning || query.data !== undefined) && (
+        <WhenLoaded query={query}>
+          {(sources) => {
+            const source = chosen ?? firstOf(sources)
+            if (source === undefined && sources.sessions.length === 0)
+              return (
+                <Empty title="No logs yet" action={<Button onClick={() => void query.refetch()}>Refresh</Button>}>
+                  Commands of sessions, and the entrypoint of an image that has one, write logs.
+                </Empty>
+              )
+            return (
+              <div className="logs">
+                <div className="stack">
+                  <SourceList {...sources} chosen={source && keyOf(source)} onChoose={setChosen} />
+                  <Button compact onClick={() => void query.refetch()}>
+                    Refresh the list
+                  </Button>
+                </div>
+                {source !== undefined && (
+                  <LogPanel key={keyOf(source)} sandbox={sandbox} source={source} label={nameOf(source)} />
+                )}
+              </div>
+            )
+          }}
+        </WhenLoaded>
+      )}
+    </div>
+  )
+}
 
 export default LogsTab

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { piecesOf, plainText } from './ansi-text.ts'
+
+test('colours and bold become classes, until they are reset', () => {
+  assert.deepEqual(piecesOf('a\x1b[31mred\x1b[1;92mbold\x1b[0mz\x1b[m'), [
+    { text: 'a', className: '' },
+    { text: 'red', className: 'ansi-red' },
+    { text: 'bold', className: 'ansi-green ansi-bold' },
+    { text: 'z', className: '' },
+  ])
+})
+
+test('colours of 256 and of millions are passed over with their parameters', () => {
+  assert.deepEqual(piecesOf('\x1b[38;5;31mx\x1b[48;2;1;31;1my'), [
+    { text: 'x', className: '' },
+    { text: 'y', className: '' },
+  ])
+})
+
+test('titles, links, clipboards and movements of the cursor leave only the text', () => {
+  const line =
+    'a\x1b]0;title\x07b\x1b]8;;https://evil\x1b\\link\x1b]8;;\x1b\\\x1b]52;c;eA==\x07c\x1b[2J\x1b[10;10Hd\x1bPq\x1b\\e\x1b(B\x1bcf'
+  assert.equal(plainText(line), 'ablinkcdef')
+})
+
+test('a sequence that does not end swallows no other line and does not take long', () => {
+  assert.equal(plainText(`x\x1b]0;${'y'.repeat(4000)}`), 'x')
+  assert.equal(plainText('\x1b'.repeat(4000)), '')
+  assert.equal(plainText('\x1b['.repeat(2000)).includes('\x1b'), false)
+})
+
+test('other control characters become visible, and tabs stay', () => {
+  assert.equal(plainText('a\tb\x00\u202Ec'), 'a\tb‹0000›‹202E›c')
+})
+
+test('a progress bar shows its last text', () => {
+  assert.equal(plainText('10%\r50%\r100%\r'), '100%')
+})

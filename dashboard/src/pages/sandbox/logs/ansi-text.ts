@@ -1,0 +1,65 @@
+// Colours of a log line. Everything else that a terminal would do at the command of a program is left out.
+import { cleanText } from '../../../ui/clean-text.ts'
+
+export type Piece = { text: string; className: string }
+
+const names = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'] as const
+
+/** Control sequences: CSI with its parameters, then strings such as titles and links, then two-character escapes. */
+const sequence =
+  /\u001b\[([0-9;:?<=>]*)[ -/]*([@-~])|\u001b[\]PX^_][^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c|$)|\u001b[ -/]*[0-~]?/g
+
+type Look = { colour: string | undefined; isBold: boolean }
+
+/** What a list of SGR parameters makes of a look. Colours of 256 or of millions are passed over. */
+const changed = (look: Look, parameters: string): Look => {
+  let { colour, isBold } = look
+  const codes = parameters.split(/[;:]/).map(Number)
+  for (let at = 0; at < codes.length; at++) {
+    const code = codes[at]!
+    if (code === 0) {
+      colour = undefined
+      isBold = false
+    } else if (code === 1) isBold = true
+    else if (code === 22) isBold = false
+    else if (code === 39) colour = undefined
+    else if (code >= 30 && code <= 37) colour = names[code - 30]
+    else if (code >= 90 && code <= 97) colour = names[code - 90]
+    else if (code === 38 || code === 48) at += codes[at + 1] === 5 ? 2 : 4
+  }
+  return { colour, isBold }
+}
+
+const classOf = ({ colour, isBold }: Look) =>
+  [colour !== undefined && `ansi-${colour}`, isBold && 'ansi-bold'].filter(Boolean).join(' ')
+
+/** Tabs stay. Other control characters, and those that turn the direction of writing, become visible. */
+const clean = (text: string) =>
+  text
+    .split('\t')
+    .map((part) => cleanText(part, Number.POSITIVE_INFINITY))
+    .join('\t')
+
+/** A log line as pieces of text with the classes of their colours. A line that was written over shows its last text. */
+export const piecesOf = (line: string): Piece[] => {
+  const shown = line.slice(line.replace(/\r+$/, '').lastIndexOf('\r') + 1).replace(/\r+$/, '')
+  const pieces: Piece[] = []
+  let look: Look = { colour: undefined, isBold: false }
+  let from = 0
+  const add = (text: string) => {
+    if (text !== '') pieces.push({ text: clean(text), className: classOf(look) })
+  }
+  for (const match of shown.matchAll(sequence)) {
+    add(shown.slice(from, match.index))
+    from = match.index + match[0].length
+    if (match[2] === 'm' && /^[\d;:]*$/.test(match[1]!)) look = changed(look, match[1]!)
+  }
+  add(shown.slice(from))
+  return pieces
+}
+
+/** The text of a line as it is shown, to search in it. */
+export const plainText = (line: string): string =>
+  piecesOf(line)
+    .map(({ text }) => text)
+    .join('')

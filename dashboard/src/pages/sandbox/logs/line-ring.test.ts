@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { LineRing } from './line-ring.ts'
+
+const texts = (ring: LineRing) => ring.lines().map(({ text }) => text)
+
+test('lines come together from pieces, each stream by itself', () => {
+  const ring = new LineRing()
+  ring.push('stdout', 'one\ntw')
+  ring.push('stderr', 'bad\r\n')
+  ring.push('stdout', 'o\nthr')
+  assert.deepEqual(ring.lines(), [
+    { number: 1, stream: 'stdout', text: 'one' },
+    { number: 2, stream: 'stderr', text: 'bad' },
+    { number: 3, stream: 'stdout', text: 'two' },
+    { number: 4, stream: 'stdout', text: 'thr' },
+  ])
+})
+
+test('the oldest lines are dropped, are counted, and the others keep their numbers', () => {
+  const ring = new LineRing({ lines: 3, characters: 1000, lineLength: 100 })
+  for (let i = 1; i <= 1000; i++) ring.push('stdout', `line ${i}\n`)
+  assert.deepEqual(texts(ring), ['line 998', 'line 999', 'line 1000'])
+  assert.deepEqual([ring.dropped, ring.lines()[0]!.number], [997, 998])
+})
+
+test('few lines with many characters are bounded too', () => {
+  const ring = new LineRing({ lines: 1000, characters: 250, lineLength: 100 })
+  for (let i = 0; i < 10; i++) ring.push('stdout', `${'x'.repeat(100)}\n`)
+  assert.equal(ring.lines().length, 2)
+})
+
+test('a line without an end is cut, and never grows without bound', () => {
+  const ring = new LineRing({ lines: 5, characters: 1000, lineLength: 10 })
+  for (let i = 0; i < 1000; i++) ring.push('stdout', 'abcdefg')
+  assert.ok(ring.lines().every(({ text }) => text.length <= 10))
+  assert.ok(ring.lines().length <= 6)
+})
+
+test('a cleared ring is as new', () => {
+  const ring = new LineRing()
+  ring.push('stdout', 'a\nb')
+  ring.clear()
+  assert.deepEqual([ring.lines(), ring.dropped], [[], 0])
+})

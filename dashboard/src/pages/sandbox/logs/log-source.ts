@@ -1,0 +1,51 @@
+import { answerOf } from '../../../api/client.ts'
+import { openToolboxSocket, type ToolboxOwner, toolboxOf, unnoticed } from '../../../api/toolbox-client.ts'
+
+/** One log: that of a command of a session, or that of the entrypoint. */
+export type LogSource = { sessionId: string; commandId: string } | 'entrypoint'
+
+export const keyOf = (source: LogSource): string =>
+  source === 'entrypoint' ? source : `${source.sessionId}/${source.commandId}`
+
+const pathOf = (source: LogSource): string =>
+  source === 'entrypoint'
+    ? '/process/session/entrypoint/logs'
+    : `/process/session/${encodeURIComponent(source.sessionId)}/command/${encodeURIComponent(source.commandId)}/logs`
+
+export const openLog = (owner: ToolboxOwner, source: LogSource): Promise<WebSocket> =>
+  openToolboxSocket(owner, `${pathOf(source)}?follow=true`)
+
+/** Asks for the command of a log. Throws the server's sentence if there is none. */
+export const askForLog = (owner: ToolboxOwner, source: LogSource): Promise<unknown> =>
+  source === 'entrypoint'
+    ? answerOf(toolboxOf(owner).GET('/process/session/entrypoint', { headers: unnoticed }))
+    : answerOf(
+        toolboxOf(owner).GET('/process/session/{sessionId}/command/{commandId}', {
+          params: { path: source },
+          headers: unnoticed,
+        }),
+      )
+
+/** All that the server has kept of a log: at most 16 MiB. */
+export const readLog = async (owner: ToolboxOwner, source: LogSource): Promise<string> => {
+  const { output } =
+    source === 'entrypoint'
+      ? await answerOf(toolboxOf(owner).GET('/process/session/entrypoint/logs', { headers: unnoticed }))
+      : await answerOf(
+          toolboxOf(owner).GET('/process/session/{sessionId}/command/{commandId}/logs', {
+            params: { path: source },
+            headers: unnoticed,
+          }),
+        )
+  return output
+}
+
+/** Saves a text as a file of the user. */
+export const saveText = (text: string, name: string): void => {
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/plain' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Stream, StreamSplitter } from './split-streams.ts'
+
+const out = '\x01\x01\x01'
+const err = '\x02\x02\x02'
+
+/** What comes of the messages, with equal streams joined. */
+const split = (messages: readonly (Buffer | string)[]) => {
+  const pieces: [Stream, string][] = []
+  const splitter = new StreamSplitter((stream, text) => {
+    const last = pieces.at(-1)
+    if (last?.[0] === stream) last[1] += text
+    else pieces.push([stream, text])
+  })
+  for (const message of messages) splitter.push(Buffer.from(message as string))
+  return pieces
+}
+
+test('each stream gets its own text', () => {
+  assert.deepEqual(split([`${out}one${err}two`, `${err}three`, `${out}four`]), [
+    ['stdout', 'one'],
+    ['stderr', 'twothree'],
+    ['stdout', 'four'],
+  ])
+})
+
+test('it is the same wherever the messages are cut', () => {
+  const whole = Buffer.from(`${out}Grüße\n${err}日本${out}${err}\x01\x02\x01\x01end`)
+  const expected = split([whole])
+  assert.deepEqual(expected.at(-1), ['stderr', '日本\x01\x02\x01\x01end'])
+  for (let at = 0; at <= whole.length; at++)
+    assert.deepEqual(split([whole.subarray(0, at), whole.subarray(at)]), expected, `cut at ${at}`)
+  assert.deepEqual(split([...whole].map((byte) => Buffer.of(byte))), expected)
+})
+
+test('junk is replaced, and nothing is lost after it', () => {
+  assert.deepEqual(split([Buffer.concat([Buffer.from(out), Buffer.of(0xff), Buffer.from('x')])]), [
+    ['stdout', '\uFFFDx'],
+  ])
+})
