@@ -40,6 +40,7 @@ suite('calls from browsers to the gate', () => {
       const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers })
       assert.equal(reply.headers.get('access-control-allow-origin'), 'https://a.example')
       assert.equal(reply.headers.get('access-control-allow-credentials'), null)
+      assert.match(reply.headers.get('access-control-expose-headers') ?? '', /\bX-Alcove-Truncated\b/)
     }
   })
 })
