@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { shownLines, shownText, webAddress } from './shown-text.ts'
+import { shownLines, shownName, shownText, webAddress } from './shown-text.ts'
 
 suite('texts of strangers', () => {
   test('`shownText` shows a sign for control and direction characters, and leaves other letters alone', () => {
     assert.equal(shownText('a\u202eb\u0007c\nd'), 'a\ufffdb\ufffdc\ufffdd')
     assert.equal(shownText('naïve שלום 👩‍🚀\tx'), 'naïve שלום 👩‍🚀\tx')
+  })
+
+  test('`shownName` is one line, is cut where it is longer, and never between the halves of a character', () => {
+    assert.equal(shownName('photo\u202egnp\n\t<b>'), 'photo\ufffdgnp\ufffd\ufffd<b>')
+    assert.equal(shownName('x'.repeat(1000), 10), `${'x'.repeat(10)}…`)
+    assert.equal(shownName('👩'.repeat(10), 3), '👩\ufffd…')
   })
 
   test('`shownLines` keeps the lines of an output, without colours and progress', () => {

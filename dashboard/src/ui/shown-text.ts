@@ -7,6 +7,12 @@ const misleading = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u061c\u200e\u200f\u
 /** The text with a visible sign in place of each character that cannot be seen or changes the direction of the text. */
 export const shownText = (text: string): string => text.replace(misleading, '\ufffd')
 
+/** A text for one line of a page, such as a file's name: as `shownText` has it, without tabs, and cut if it is longer. */
+export const shownName = (text: string, longest = 500): string => {
+  const cut = text.length > longest ? `${text.slice(0, longest)}…` : text
+  return shownText(cut).replaceAll('\t', '\ufffd').toWellFormed()
+}
+
 /** Operating system commands (titles, links), colours and cursor moves, and what is left of them at the end of a line. */
 const escapes = /\u001b[\]PX^_].*?(?:\u0007|\u001b\\|$)|\u001b\[[0-?]*[ -/]*(?:[@-~]|$)|\u001b[ -/]*[0-~]?/g
 

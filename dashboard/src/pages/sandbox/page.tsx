@@ -2,10 +2,10 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { Suspense, useEffect, useRef } from 'react'
 import type { Sandbox } from '../../api/client.ts'
 import { ApiProblem } from '../../api/problem.ts'
-import { cleanText } from '../../ui/clean-text.ts'
 import { CopyText } from '../../ui/copy.tsx'
 import { ErrorNotice } from '../../ui/error-notice.tsx'
 import { Page, WhenLoaded } from '../../ui/page.tsx'
+import { shownName } from '../../ui/shown-text.ts'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { Condition } from './condition.tsx'
 import { Gone } from './gone.tsx'
@@ -46,7 +46,7 @@ const Loaded = ({ sandbox, tab, error }: LoadedProps) => {
   const { name, Content } = tabs.find((each) => each.name === tab) ?? tabs[0]
   return (
     <Page
-      title={cleanText(nameOf(sandbox))}
+      title={shownName(nameOf(sandbox))}
       description={
         <span className="row">
           <span role="status">
@@ -83,7 +83,7 @@ const SandboxPage = () => {
     })
   }, [id, sandboxId, tab, navigate])
   if (error instanceof ApiProblem && error.status === 404)
-    return <Gone sandboxId={id ?? sandboxId} name={sandbox && cleanText(nameOf(sandbox))} />
+    return <Gone sandboxId={id ?? sandboxId} name={sandbox && shownName(nameOf(sandbox))} />
   if (sandbox === undefined)
     return (
       <Page title="Sandbox">

@@ -1,9 +1,9 @@
 import { useMemo, useState } from 'react'
 import type { Sandbox } from '../../../api/client.ts'
 import type { FileInfo } from '../../../api/toolbox-client.ts'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { Confirm } from '../../../ui/confirm.tsx'
 import { Empty, WhenLoaded } from '../../../ui/page.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { toast, toastError } from '../../../ui/toast.tsx'
 import { copyText } from '../terminal/clipboard.ts'
 import { DropZone } from './drop-zone.tsx'
@@ -149,7 +149,7 @@ export const Browser = ({ sandbox, directory, query, uploads, onDirectory, onFil
       >
         <p className="wrap-anywhere">
           This directory has {asked?.replaced.length === 1 ? 'an entry' : `${asked?.replaced.length} entries`} of the
-          same name already: {cleanText(asked?.replaced.slice(0, 5).join(', ') ?? '')}
+          same name already: {shownName(asked?.replaced.slice(0, 5).join(', ') ?? '')}
           {(asked?.replaced.length ?? 0) > 5 && '…'}. Files of the same path are replaced.
         </p>
       </Confirm>

@@ -1,6 +1,6 @@
 import { Fragment } from 'react'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { CopyText } from '../../../ui/copy.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { crumbsOf } from './paths.ts'
 
 /** The path of a directory or file. A click on a part of it opens that directory. */
@@ -16,7 +16,7 @@ export const Crumbs = ({ path, onOpen }: { path: string; onOpen: (path: string) 
             aria-current={at === crumbs.length - 1 ? 'page' : undefined}
             onClick={() => onOpen(crumb.path)}
           >
-            {cleanText(crumb.name, 60)}
+            {shownName(crumb.name, 60)}
           </button>
         </Fragment>
       ))}

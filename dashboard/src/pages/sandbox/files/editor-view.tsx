@@ -4,9 +4,9 @@ import type { Sandbox } from '../../../api/client.ts'
 import { ApiProblem } from '../../../api/problem.ts'
 import type { FileInfo } from '../../../api/toolbox-client.ts'
 import { Button } from '../../../ui/button.tsx'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { Confirm } from '../../../ui/confirm.tsx'
 import { ErrorNotice } from '../../../ui/error-notice.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { toast } from '../../../ui/toast.tsx'
 import type { Editor } from './editor.ts'
 import { describe, writeText } from './file-calls.ts'
@@ -31,7 +31,7 @@ const LeaveGuard = ({ isDirty, name }: { isDirty: boolean; name: string }) => {
       onClose={() => blocker.reset?.()}
       onConfirm={async () => blocker.proceed?.()}
     >
-      <p className="wrap-anywhere">The changes to {cleanText(name, 100)} are not saved.</p>
+      <p className="wrap-anywhere">The changes to {shownName(name, 100)} are not saved.</p>
     </Confirm>
   )
 }
@@ -54,7 +54,7 @@ export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) 
     saved.current = { text: written, info: await describe(sandbox, path) }
     setDirty(editor.current?.text() !== written)
     onSaved()
-    toast('Saved', cleanText(name, 100))
+    toast('Saved', shownName(name, 100))
   }, [sandbox, path, name, onSaved])
 
   const save = useCallback(async () => {
@@ -124,7 +124,7 @@ export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) 
         onConfirm={write}
       >
         <p className="wrap-anywhere">
-          Somebody has changed or deleted {cleanText(name, 100)} since you opened it. Overwriting it loses their
+          Somebody has changed or deleted {shownName(name, 100)} since you opened it. Overwriting it loses their
           changes. Your text stays here if you cancel.
         </p>
       </Confirm>

@@ -1,10 +1,10 @@
 import { useState } from 'react'
 import type { Sandbox } from '../../../api/client.ts'
 import type { FileInfo } from '../../../api/toolbox-client.ts'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { Confirm } from '../../../ui/confirm.tsx'
 import { FormDialog } from '../../../ui/dialog.tsx'
 import { TextField } from '../../../ui/field.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { isThere, makeDirectory, move, remove, setMode, writeText } from './file-calls.ts'
 import { join, problemOfName } from './paths.ts'
 
@@ -38,7 +38,7 @@ export const NewDialog = ({
     >
       <TextField
         label="Name"
-        hint={`In ${cleanText(directory)}`}
+        hint={`In ${shownName(directory)}`}
         value={name}
         error={name === '' ? undefined : problem}
         onChange={setName}
@@ -78,7 +78,7 @@ export const ModeDialog = ({ sandbox, entry, onClose, onDone }: DialogProps & { 
   const isMode = /^0?[0-7]{3,4}$/.test(mode)
   return (
     <FormDialog
-      title={`Permissions of ${cleanText(entry.name, 80)}`}
+      title={`Permissions of ${shownName(entry.name, 80)}`}
       isOpen
       onClose={onClose}
       submit="Set"
@@ -100,7 +100,7 @@ export const ModeDialog = ({ sandbox, entry, onClose, onDone }: DialogProps & { 
 }
 
 export const DeleteDialog = ({ sandbox, entry, onClose, onDone }: DialogProps & { entry: FileInfo }) => {
-  const name = cleanText(entry.name, 80)
+  const name = shownName(entry.name, 80)
   return (
     <Confirm
       title={`Delete ${name}?`}
@@ -115,7 +115,7 @@ export const DeleteDialog = ({ sandbox, entry, onClose, onDone }: DialogProps & 
     >
       <p className="wrap-anywhere">
         {entry.isDir ? 'This deletes the directory and all that is in it: ' : 'This deletes the file '}
-        <code>{cleanText(entry.path, 1000)}</code>. It cannot be undone.
+        <code>{shownName(entry.path, 1000)}</code>. It cannot be undone.
       </p>
     </Confirm>
   )

@@ -2,9 +2,9 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useRef } from 'react'
 import type { FileInfo } from '../../../api/toolbox-client.ts'
 import { IconButton } from '../../../ui/button.tsx'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { Icon } from '../../../ui/icons.tsx'
 import { Menu, MenuItem, MenuLine } from '../../../ui/menu.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { TimeAgo } from '../../../ui/time.tsx'
 import { sizeText } from '../size-text.ts'
 import { isUnreachable, kindOf, type Sort } from './entries.ts'
@@ -63,7 +63,7 @@ const EntryMenu = ({ entry, name, onAction }: Pick<TableProps, 'onAction'> & { e
 
 const Row = ({ entry, onOpen, onAction }: Pick<TableProps, 'onOpen' | 'onAction'> & { entry: FileInfo }) => {
   const kind = kindOf(entry)
-  const name = cleanText(entry.name)
+  const name = shownName(entry.name)
   return (
     <>
       <span role="cell" className="col-name">
@@ -91,7 +91,7 @@ const Row = ({ entry, onOpen, onAction }: Pick<TableProps, 'onOpen' | 'onAction'
         {entry.mode}
       </span>
       <span role="cell" className="col-owner cut">
-        {cleanText(`${entry.owner}:${entry.group}`, 80)}
+        {shownName(`${entry.owner}:${entry.group}`, 80)}
       </span>
       <span role="cell">{!isUnreachable(entry) && <EntryMenu entry={entry} name={name} onAction={onAction} />}</span>
     </>

@@ -1,8 +1,8 @@
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import type { Sandbox } from '../../../api/client.ts'
 import { Button } from '../../../ui/button.tsx'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { ErrorNotice } from '../../../ui/error-notice.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { type Found, searchContents, searchNames } from './file-calls.ts'
 
 /** How many results are shown. */
@@ -25,10 +25,10 @@ const Results = ({ found, onOpen }: { found: readonly Found[]; onOpen: (path: st
       {found.slice(0, mostShown).map(({ path, line, content }) => (
         <li key={`${path}:${line}`}>
           <button type="button" className="wrap-anywhere" onClick={() => onOpen(path)}>
-            {cleanText(path, 400)}
+            {shownName(path, 400)}
             {line !== undefined && `:${line}`}
           </button>
-          {content !== undefined && <code className="cut">{cleanText(content.trim(), 300)}</code>}
+          {content !== undefined && <code className="cut">{shownName(content.trim(), 300)}</code>}
         </li>
       ))}
     </ul>
@@ -88,7 +88,7 @@ export const SearchPanel = ({ sandbox, directory, onOpen, onClose }: PanelProps)
           {state.name === 'searching' ? 'Stop' : 'Close'}
         </Button>
       </form>
-      <div className="muted small cut">Below {cleanText(directory, 300)}</div>
+      <div className="muted small cut">Below {shownName(directory, 300)}</div>
       {state.name === 'searching' && <div role="status">Searching…</div>}
       {state.name === 'failed' && <ErrorNotice error={state.error} />}
       {state.name === 'found' && <Results found={state.found} onOpen={onOpen} />}

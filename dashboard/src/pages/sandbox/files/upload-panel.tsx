@@ -1,7 +1,7 @@
 import { useEffect, useSyncExternalStore } from 'react'
 import { Button } from '../../../ui/button.tsx'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { ErrorNotice } from '../../../ui/error-notice.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { sizeText } from '../size-text.ts'
 import type { Upload, Uploads } from './uploads.ts'
 
@@ -51,13 +51,13 @@ export const UploadPanel = ({ uploads }: { uploads: Uploads }) => {
             <span style={{ width: `${size === 0 ? 0 : Math.min(100, (100 * sent) / size)}%` }} />
           </div>
           <div className="muted small cut">
-            {sizeText(sent)} of {sizeText(size)} {current !== undefined && `· ${cleanText(current.path, 200)}`}
+            {sizeText(sent)} of {sizeText(size)} {current !== undefined && `· ${shownName(current.path, 200)}`}
           </div>
         </>
       )}
       {failed.slice(0, longestList).map(({ id, path, error }) => (
         <div key={id}>
-          <div className="small wrap-anywhere">{cleanText(path, 300)}</div>
+          <div className="small wrap-anywhere">{shownName(path, 300)}</div>
           <ErrorNotice error={error} />
         </div>
       ))}

@@ -1,9 +1,9 @@
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import { Button } from '../../../ui/button.tsx'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { CopyText } from '../../../ui/copy.tsx'
 import { WhenLoaded } from '../../../ui/page.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { StateBadge } from '../../../ui/state-badge.tsx'
 import { TimeAgo } from '../../../ui/time.tsx'
 import { ForkDialog } from '../dialogs.tsx'
@@ -16,10 +16,10 @@ const Box = ({ member, isThis, children }: { member: Member; isThis?: boolean; c
   <div className={isThis ? 'tree-box this' : 'tree-box'} aria-current={isThis ? 'true' : undefined}>
     <div className="row">
       {isThis ? (
-        <strong className="wrap-anywhere">{cleanText(member.name)}</strong>
+        <strong className="wrap-anywhere">{shownName(member.name)}</strong>
       ) : (
         <Link to="/sandboxes/$sandboxId/$tab" params={{ sandboxId: member.id, tab: 'forks' }} className="wrap-anywhere">
-          {cleanText(member.name)}
+          {shownName(member.name)}
         </Link>
       )}
       <StateBadge state={member.state} />

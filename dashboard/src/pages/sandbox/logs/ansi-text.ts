@@ -1,5 +1,5 @@
 // Colours of a log line. Everything else that a terminal would do at the command of a program is left out.
-import { cleanText } from '../../../ui/clean-text.ts'
+import { shownText } from '../../../ui/shown-text.ts'
 
 export type Piece = { text: string; className: string }
 
@@ -33,13 +33,6 @@ const changed = (look: Look, parameters: string): Look => {
 const classOf = ({ colour, isBold }: Look) =>
   [colour !== undefined && `ansi-${colour}`, isBold && 'ansi-bold'].filter(Boolean).join(' ')
 
-/** Tabs stay. Other control characters, and those that turn the direction of writing, become visible. */
-const clean = (text: string) =>
-  text
-    .split('\t')
-    .map((part) => cleanText(part, Number.POSITIVE_INFINITY))
-    .join('\t')
-
 /** A log line as pieces of text with the classes of their colours. A line that was written over shows its last text. */
 export const piecesOf = (line: string): Piece[] => {
   const shown = line.slice(line.replace(/\r+$/, '').lastIndexOf('\r') + 1).replace(/\r+$/, '')
@@ -47,7 +40,7 @@ export const piecesOf = (line: string): Piece[] => {
   let look: Look = { colour: undefined, isBold: false }
   let from = 0
   const add = (text: string) => {
-    if (text !== '') pieces.push({ text: clean(text), className: classOf(look) })
+    if (text !== '') pieces.push({ text: shownText(text), className: classOf(look) })
   }
   for (const match of shown.matchAll(sequence)) {
     add(shown.slice(from, match.index))

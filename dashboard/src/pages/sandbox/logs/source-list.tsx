@@ -1,5 +1,5 @@
 import type { SessionCommand, ShellSession } from '../../../api/toolbox-client.ts'
-import { cleanText } from '../../../ui/clean-text.ts'
+import { shownName } from '../../../ui/shown-text.ts'
 import { keyOf, type LogSource } from './log-source.ts'
 
 type ListProps = {
@@ -20,8 +20,8 @@ type RowProps = { command: SessionCommand; source: LogSource; isChosen: boolean;
 const Row = ({ command, source, isChosen, onChoose }: RowProps) => (
   <li>
     <button type="button" aria-pressed={isChosen} onClick={() => onChoose(source)}>
-      <code className="cut" title={cleanText(command.command, 1000)}>
-        {cleanText(command.command, 200) || '(no command)'}
+      <code className="cut" title={shownName(command.command, 1000)}>
+        {shownName(command.command, 200) || '(no command)'}
       </code>
       <ExitBadge command={command} />
     </button>
@@ -48,9 +48,9 @@ export const SourceList = ({ entrypoint, sessions, chosen, onChoose }: ListProps
       </>
     )}
     {sessions.map(({ sessionId, commands }) => (
-      <section key={sessionId} aria-label={`Session ${cleanText(sessionId, 60)}`}>
-        <h3 className="cut" title={cleanText(sessionId)}>
-          {cleanText(sessionId, 60)}
+      <section key={sessionId} aria-label={`Session ${shownName(sessionId, 60)}`}>
+        <h3 className="cut" title={shownName(sessionId)}>
+          {shownName(sessionId, 60)}
         </h3>
         {commands.length === 0 && <div className="muted small">No commands yet</div>}
         <ul>

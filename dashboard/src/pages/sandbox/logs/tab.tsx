@@ -4,8 +4,8 @@ import { answerOf, type Sandbox } from '../../../api/client.ts'
 import { type ShellSession, toolboxOf, unnoticed } from '../../../api/toolbox-client.ts'
 import { useOrganizationId } from '../../../session/use-session.ts'
 import { Button } from '../../../ui/button.tsx'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { Empty, WhenLoaded } from '../../../ui/page.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { NotRunning } from '../not-running.tsx'
 import { LogPanel } from './log-panel.tsx'
 import { keyOf, type LogSource } from './log-source.ts'
@@ -37,7 +37,7 @@ const firstOf = ({ entrypoint, sessions }: Sources): LogSource | undefined => {
 }
 
 const nameOf = (source: LogSource) =>
-  source === 'entrypoint' ? 'the entrypoint' : `a command of session ${cleanText(source.sessionId, 60)}`
+  source === 'entrypoint' ? 'the entrypoint' : `a command of session ${shownName(source.sessionId, 60)}`
 
 /** The logs of a sandbox: of its entrypoint, and of the commands of its sessions. */
 const LogsTab = ({ sandbox }: { sandbox: Sandbox }) => {

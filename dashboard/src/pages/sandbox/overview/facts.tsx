@@ -1,8 +1,8 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { Sandbox } from '../../../api/client.ts'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { CopyText } from '../../../ui/copy.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { TimeAgo } from '../../../ui/time.tsx'
 import { networkText, timerNames, timerText } from '../words.ts'
 
@@ -15,7 +15,7 @@ const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
 
 const Origin = ({ sandbox: { snapshot, buildInfo, forkKind } }: { sandbox: Sandbox }) => {
   if (forkKind !== undefined) return 'A fork of another sandbox'
-  if (snapshot !== undefined) return cleanText(snapshot)
+  if (snapshot !== undefined) return shownName(snapshot)
   return buildInfo === undefined ? '–' : 'An image of its own definition'
 }
 
@@ -29,8 +29,8 @@ const Labels = ({ labels }: Pick<Sandbox, 'labels'>) => {
       {pairs.length === 0 && 'None'}
       {pairs.slice(0, mostLabels).map(([key, value]) => (
         <div key={key}>
-          <code>{cleanText(key, 100)}</code> ={' '}
-          {value === '' ? <span className="muted">empty</span> : cleanText(value, 200)}
+          <code>{shownName(key, 100)}</code> ={' '}
+          {value === '' ? <span className="muted">empty</span> : shownName(value, 200)}
         </div>
       ))}
       {pairs.length > mostLabels && <div className="muted">and {pairs.length - mostLabels} more</div>}
@@ -86,15 +86,15 @@ export const Facts = ({ sandbox }: { sandbox: Sandbox }) => {
           <Labels labels={sandbox.labels} />
         </Fact>
         <Fact name="Variables">
-          {names.length === 0 ? 'None' : <code className="wrap-anywhere">{cleanText(names.join(', '), 2000)}</code>}
+          {names.length === 0 ? 'None' : <code className="wrap-anywhere">{shownName(names.join(', '), 2000)}</code>}
         </Fact>
         <Fact name="Volumes">
           {volumes.length === 0
             ? 'None'
             : volumes.map(({ volumeId, mountPath, subpath }) => (
                 <div key={mountPath}>
-                  <code>{cleanText(mountPath)}</code> <CopyText text={volumeId} shown={volumeId.slice(0, 8)} />
-                  {subpath !== undefined && <span className="muted"> only {cleanText(subpath)}</span>}
+                  <code>{shownName(mountPath)}</code> <CopyText text={volumeId} shown={volumeId.slice(0, 8)} />
+                  {subpath !== undefined && <span className="muted"> only {shownName(subpath)}</span>}
                 </div>
               ))}
         </Fact>

@@ -1,6 +1,6 @@
 import { Button, buttonClass } from '../../../ui/button.tsx'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { Dialog } from '../../../ui/dialog.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { webAddress } from './web-address.ts'
 
 /** Shows where a link of the terminal really leads, before the browser opens it. */
@@ -8,7 +8,7 @@ export const LinkDialog = ({ target, onClose }: { target: string | undefined; on
   const url = target === undefined ? undefined : webAddress(target)
   return (
     <Dialog title="Open this address?" isOpen={target !== undefined} onClose={onClose}>
-      <div className="notice mono">{cleanText(url?.href ?? target ?? '', 2100)}</div>
+      <div className="notice mono">{shownName(url?.href ?? target ?? '', 2100)}</div>
       <p className="muted">
         {url === undefined
           ? 'This page opens only plain addresses that begin with http:// or https://.'

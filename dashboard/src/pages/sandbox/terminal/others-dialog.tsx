@@ -2,9 +2,9 @@ import { useQuery } from '@tanstack/react-query'
 import type { Sandbox } from '../../../api/client.ts'
 import { useOrganizationId } from '../../../session/use-session.ts'
 import { Button } from '../../../ui/button.tsx'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { Dialog } from '../../../ui/dialog.tsx'
 import { Empty, WhenLoaded } from '../../../ui/page.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { TimeAgo } from '../../../ui/time.tsx'
 import { listPtys } from './pty-calls.ts'
 
@@ -34,9 +34,9 @@ const Others = ({ sandbox, openIds, onOpen }: Omit<OthersProps, 'isOpen' | 'onCl
             {others.map(({ id, cwd, createdAt }) => (
               <li key={id}>
                 <span className="stack" style={{ gap: 0 }}>
-                  <span className="mono wrap-anywhere">{cleanText(id)}</span>
+                  <span className="mono wrap-anywhere">{shownName(id)}</span>
                   <span className="muted small wrap-anywhere">
-                    Begun <TimeAgo time={createdAt} /> in {cleanText(cwd)}
+                    Begun <TimeAgo time={createdAt} /> in {shownName(cwd)}
                   </span>
                 </span>
                 <Button compact onClick={() => onOpen(id)}>

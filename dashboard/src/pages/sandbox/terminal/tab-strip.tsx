@@ -1,6 +1,6 @@
 import { Button, IconButton } from '../../../ui/button.tsx'
-import { cleanText } from '../../../ui/clean-text.ts'
 import { Icon } from '../../../ui/icons.tsx'
+import { shownName } from '../../../ui/shown-text.ts'
 import { mostTerminals, type OpenTerminal } from './open-terminals.ts'
 
 type StripProps = {
@@ -18,7 +18,7 @@ export const TabStrip = ({ open, shown, onShow, onNew, onClose, onRename, onOthe
   <div className="terminal-strip">
     <ul aria-label="Open terminals">
       {open.map((each) => {
-        const name = cleanText(each.name)
+        const name = shownName(each.name)
         const isShown = each.id === shown
         return (
           <li key={each.id} className={isShown ? 'shown' : undefined}>

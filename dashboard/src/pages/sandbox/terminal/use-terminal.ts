@@ -1,6 +1,6 @@
 import { type RefObject, useEffect, useRef, useState } from 'react'
 import type { Sandbox } from '../../../api/client.ts'
-import { cleanText } from '../../../ui/clean-text.ts'
+import { shownName } from '../../../ui/shown-text.ts'
 import type { Emulator, EmulatorEvents } from './emulator.ts'
 import type { OpenTerminal } from './open-terminals.ts'
 import { OutputQueue } from './output-queue.ts'
@@ -74,8 +74,8 @@ export const useTerminal = (element: RefObject<HTMLDivElement | null>, props: Te
           const send = () => void resizePty(latest.current.sandbox, id, size).catch(() => {})
           resizing = setTimeout(send, resizeMilliseconds)
         },
-        onTitle: (title) => change({ title: cleanText(title, longestTitle) }),
-        onHover: (target) => change({ hovered: target === undefined ? undefined : cleanText(target, 200) }),
+        onTitle: (title) => change({ title: shownName(title, longestTitle) }),
+        onHover: (target) => change({ hovered: target === undefined ? undefined : shownName(target, 200) }),
         onLink: (target) => latest.current.onLink(target),
         onKey: (event) => latest.current.onKey(event),
       })
