@@ -114,7 +114,7 @@ export const useTerminal = (element: RefObject<HTMLDivElement | null>, props: Te
     }
     start().catch((error: Error) => change({ failure: `The terminal could not be loaded: ${error.message}` }))
 
-    const online = () => link.current?.connect()
+    const online = () => latest.current.isRunning && link.current?.connect()
     addEventListener('online', online)
     return () => {
       isOver = true
