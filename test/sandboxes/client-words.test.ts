@@ -1,6 +1,6 @@
 // Some programs that are built on the SDK search error messages for certain words. These tests check that the errors of
 // a real server have the words which `@computesdk/daytona` 1.7.32, `@mastra/daytona` 0.4.1 and `@langchain/daytona`
-// 0.1.2 search for. The tests do not use these packages, because they would add 64, 204 and 84 more packages.
+// 0.1.2 search for. The packages themselves run in guide-frameworks.test.ts.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { Daytona, type Sandbox } from '@daytona/sdk'

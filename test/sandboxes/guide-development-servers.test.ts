@@ -87,7 +87,16 @@ type Name = keyof typeof servers
 const names = Object.keys(servers) as Name[]
 
 const djangoPackages = ['python3-django', 'python3-asgiref', 'python3-sqlparse', 'python3-tz'] as const
-const flaskPackages = ['flask', 'werkzeug', 'jinja2', 'click', 'itsdangerous', 'markupsafe', 'colorama'] as const
+const flaskPackages = [
+  'flask',
+  'werkzeug',
+  'jinja2',
+  'click',
+  'itsdangerous',
+  'markupsafe',
+  'blinker',
+  'colorama',
+] as const
 
 suite('the guide on development servers', () => {
   let alcove: Platform
