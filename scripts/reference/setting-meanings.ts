@@ -42,7 +42,8 @@ export const meanings: Record<string, string> = {
   ALCOVE_OIDC_ISSUER:
     'OpenID issuers whose tokens are accepted, as URLs separated by commas. Clients sign in at the first. Default: the issuer of this server.',
   ALCOVE_OIDC_AUDIENCE: 'Audience that a token must name. Default: alcove.',
-  ALCOVE_OIDC_CLIENT_ID: 'Client id with which the dashboard and `alcove login` sign people in. Default: alcove.',
+  ALCOVE_OIDC_CLIENT_ID:
+    'Client id with which the dashboard and `alcove login` sign people in. At an issuer of your own it is a public client with PKCE, and <public URL>/dashboard/ is its redirect URI. Default: alcove.',
   ALCOVE_OIDC_CLOCK_SKEW_SECONDS:
     'Accepted difference between our clock and that of an issuer, in seconds. Default: 30.',
   ALCOVE_CACHE_DIR: 'Directory that all servers of a host share, for built images. Default: /var/cache/alcove.',

@@ -67,7 +67,7 @@ const sendReason = (reply: FastifyReply, { why, isComing }: NoDashboard): Fastif
     )
 }
 
-type DashboardParts = Pick<Parts, 'database' | 'settings'>
+type DashboardParts = Pick<Parts, 'settings'>
 
 /** Adds the routes of the dashboard. `limit` throws if a call exceeds the rate limit. Call before the server listens. */
 export const serveDashboard = async (

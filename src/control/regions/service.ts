@@ -10,7 +10,6 @@ export {
   ensureSharedRegion,
   findRegionIdByProxyKey,
   findRegionIdBySshKey,
-  listProxyUrls,
   revokeRegionKeys,
 } from './store.ts'
 

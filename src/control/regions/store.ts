@@ -68,13 +68,6 @@ export const listSharedRegions = async (sql: Sql): Promise<Region[]> => {
   return rows.map(readRegion)
 }
 
-/** The URLs of proxies that regions have of their own. */
-export const listProxyUrls = async (sql: Sql, limit: number): Promise<string[]> => {
-  const rows = await sql<{ proxy_url: string }[]>`
-    select distinct proxy_url from regions where proxy_url is not null order by proxy_url limit ${limit}`
-  return rows.map(({ proxy_url: url }) => url)
-}
-
 export const findRegionById = async (sql: Sql, organizationId: string, id: string): Promise<Region | undefined> => {
   const [row] = await sql<Row[]>`select * from regions where id = ${id} and ${own(sql, organizationId)}`
   return row && readRegion(row)
