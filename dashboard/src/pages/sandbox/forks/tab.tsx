@@ -60,14 +60,9 @@ const Branch = ({ member }: { member: Member }) => {
   return (
     <li>
       <Box member={member}>
-        <Button
-          kind="quiet"
-          compact
-          aria-expanded={isOpen}
-          aria-label={`${isOpen ? 'Hide' : 'Show'} the forks of ${member.name}`}
-          onClick={() => setOpen(!isOpen)}
-        >
+        <Button kind="quiet" compact aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           {isOpen ? 'Hide forks' : 'Show forks'}
+          <span className="visually-hidden"> of {shownName(member.name)}</span>
         </Button>
       </Box>
       <Forks of={member} isOpen={isOpen} />

@@ -26,14 +26,8 @@ export const LinkList = ({ links, isBusy, onEnd }: LinkListProps) => (
             <span className="muted small">
               ends <TimeAgo time={new Date(link.endsAt).toISOString()} />
             </span>
-            <Button
-              kind="danger"
-              compact
-              disabled={isBusy}
-              aria-label={`End the link to port ${link.port}`}
-              onClick={() => onEnd(link)}
-            >
-              End it now
+            <Button kind="danger" compact disabled={isBusy} onClick={() => onEnd(link)}>
+              End it now<span className="visually-hidden">, the link to port {link.port}</span>
             </Button>
           </div>
         </li>

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { answerOf, control, type Sandbox } from '../../../api/client.ts'
 import { useOrganizationId } from '../../../session/use-session.ts'
-import { Button, IconButton } from '../../../ui/button.tsx'
+import { Button, buttonClass, IconButton } from '../../../ui/button.tsx'
 import { Icon } from '../../../ui/icons.tsx'
 import { WhenLoaded } from '../../../ui/page.tsx'
 import { useChange } from '../use-change.ts'
@@ -78,8 +78,13 @@ const Rows = ({ sandbox, known }: { sandbox: Sandbox; known: readonly Known[] })
         </div>
       ))}
       {known.length === 0 ? (
-        <div>
-          This organization has no secrets yet. <Link to="/secrets">Add one</Link> first.
+        <div className="stack">
+          <div>This organization has no secrets yet.</div>
+          <div>
+            <Link to="/secrets" className={buttonClass({ compact: true })}>
+              Add a secret to the organization
+            </Link>
+          </div>
         </div>
       ) : (
         <div>
