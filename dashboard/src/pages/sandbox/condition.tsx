@@ -1,12 +1,13 @@
 import type { Sandbox } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
+import { shownLines, shownName } from '../../ui/shown-text.ts'
 import { actions, isPossible } from '../sandboxes/actions.ts'
 import { useChange } from './use-change.ts'
 
 const Progress = ({ step, percent }: NonNullable<Sandbox['progress']>) => (
   <div className="stack progress-box">
     <div className="row spread small">
-      <span className="wrap-anywhere">{step}</span>
+      <span className="wrap-anywhere">{shownName(step)}</span>
       <span className="muted">{percent} %</span>
     </div>
     <div
@@ -41,7 +42,7 @@ export const Condition = ({ sandbox }: { sandbox: Sandbox }) => {
       {progress !== undefined && <Progress {...progress} />}
       {(errorReason !== undefined || advice !== undefined) && (
         <div className={isBroken ? 'notice danger stack' : 'notice warn stack'} role={isBroken ? 'alert' : 'status'}>
-          {errorReason !== undefined && <div className="condition-reason">{errorReason}</div>}
+          {errorReason !== undefined && <div className="condition-reason">{shownLines(errorReason)}</div>}
           {advice !== undefined && <div>{advice}</div>}
           {isPossible('recover', sandbox) && (
             <div className="row">

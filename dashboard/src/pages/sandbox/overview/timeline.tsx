@@ -3,6 +3,7 @@ import { answerOf, control } from '../../../api/client.ts'
 import { useOrganizationId } from '../../../session/use-session.ts'
 import { Button } from '../../../ui/button.tsx'
 import { ErrorNotice } from '../../../ui/error-notice.tsx'
+import { shownLines } from '../../../ui/shown-text.ts'
 import { TimeAgo } from '../../../ui/time.tsx'
 import { actorText, reasonsOf, type SandboxEvent, titleOf, toneOf } from './event-words.ts'
 import { usePeople } from './use-people.ts'
@@ -40,7 +41,7 @@ const Entry = ({ event, nameOf }: { event: SandboxEvent; nameOf: (id: string) =>
     </div>
     {reasonsOf(event).map((reason) => (
       <div key={reason} className="timeline-reason">
-        {reason}
+        {shownLines(reason)}
       </div>
     ))}
     <div className="muted small wrap-anywhere">by {actorText(event.by, nameOf)}</div>
