@@ -50,6 +50,8 @@ const exitOnUsage = (command: Command): Command =>
   command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : exitCodes.usage))
 
 export const addCommands = (program: Command, host: Host): void => {
+  // An option after the name of a subcommand belongs to the subcommand.
+  program.enablePositionalOptions()
   const connecting = () => [
     new Option('--organization <id>', 'in this organization; default: that of the key, or your personal one').env(
       'ALCOVE_ORGANIZATION_ID',

@@ -9,7 +9,6 @@ declare const ALCOVE_VERSION: string
 
 const program = new Command('alcove')
   .description('Isolated Linux sandboxes of an Alcove server.')
-  .enablePositionalOptions()
   .version(ALCOVE_VERSION, '--version', 'print the version')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : exitCodes.usage))
   .showHelpAfterError('(alcove --help lists everything)')

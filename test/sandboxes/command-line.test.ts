@@ -1,6 +1,7 @@
 // The command line of people, as it is bundled, against a real server. It runs as a child process, without a terminal
 // except where one is made by script(1).
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   existsSync,
@@ -434,8 +435,9 @@ suite('the package of the command line', () => {
       ...(input !== undefined && { input }),
     }).ended
   }
+  const isRecent = (path: string) => existsSync(path) && /^v[2-9]\d/.test(execFileSync(path, ['--version']).toString())
   /** A Node of the system, which may be as old as 20, or else the pinned one. */
-  const otherNode = ['/usr/bin/node', '/usr/local/bin/node'].find((path) => existsSync(path)) ?? process.execPath
+  const otherNode = ['/usr/bin/node', '/usr/local/bin/node'].find(isRecent) ?? process.execPath
 
   test('the tarball installs by itself in an empty directory, and runs with the Node of the system', async () => {
     const empty = mkdtempSync(join(desk, 'empty-'))

@@ -1,0 +1,73 @@
+// The list of sandboxes and the waiting for a state, against a server that answers what a test wants.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, suite, test } from 'node:test'
+import { Api } from '../api.ts'
+import { exitCodes, Failure } from '../failure.ts'
+import { findSandboxes } from './list.ts'
+import type { Sandbox } from './sandbox.ts'
+import { settle } from './settle.ts'
+
+let answers: object[] = []
+let asked: string[] = []
+let api: Api
+const server = createServer((request, response) => {
+  asked.push(`${request.method} ${request.url}`)
+  response.end(JSON.stringify(answers.shift() ?? {}))
+})
+
+before(async () => {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`
+  api = new Api({ apiUrl, token: async () => 'key' })
+})
+after(() => {
+  server.closeAllConnections()
+  server.close()
+})
+
+const sandbox = (state: string, errorReason?: string): Sandbox => ({
+  ...{ id: 'id', name: 'box', state, cpu: 1, memory: 1, disk: 1, toolboxProxyUrl: '' },
+  ...(errorReason === undefined ? {} : { errorReason }),
+})
+
+suite('sandboxes of a server', () => {
+  test('a list has the sandboxes of all pages, and the filters go with each question', async () => {
+    answers = [
+      { items: [sandbox('started'), sandbox('stopped')], nextCursor: 'a b' },
+      { items: [sandbox('paused')], nextCursor: null },
+    ]
+    asked = []
+    const found = await findSandboxes(api, { state: ['started', 'paused'], label: ['a=b=c'] })
+    assert.deepEqual(
+      found.map(({ state }) => state),
+      ['started', 'stopped', 'paused'],
+    )
+    const filters = 'states=started%2Cpaused&labels=%7B%22a%22%3A%22b%3Dc%22%7D'
+    assert.deepEqual(asked, [
+      `GET /api/sandbox?limit=200&${filters}`,
+      `GET /api/sandbox?limit=200&cursor=a+b&${filters}`,
+    ])
+  })
+
+  test('`settle` asks until the sandbox is in the state, and then returns it', async () => {
+    answers = [sandbox('creating'), sandbox('started')]
+    asked = []
+    assert.equal((await settle(api, sandbox('pending_build'), ['started'])).state, 'started')
+    assert.deepEqual(asked, ['GET /api/sandbox/id', 'GET /api/sandbox/id'])
+  })
+
+  test('`settle` reports the reason of a failure, and a state from which the sandbox does not come by itself', async () => {
+    const isFailure = (sentence: RegExp, exitCode: number) => (error: unknown) =>
+      error instanceof Failure && sentence.test(error.message) && error.exitCode === exitCode
+    for (const state of ['error', 'build_failed']) {
+      const failed = isFailure(/^The sandbox box has failed: no \\u\{1b\} room$/, exitCodes.serverError)
+      await assert.rejects(settle(api, sandbox(state, 'no \u001b room'), ['started']), failed)
+    }
+    const other = isFailure(/^The sandbox box is archived and not started\.$/, exitCodes.refused)
+    await assert.rejects(settle(api, sandbox('archived'), ['started']), other)
+  })
+})
