@@ -1,0 +1,130 @@
+// The page of one sandbox in Chromium, against a real sandbox: its files and logs, and what a hostile sandbox may show.
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import type { Browser } from 'playwright-core'
+import { type Platform, platform } from './harness.ts'
+import { makeAccount, openChromium, Visitor } from './visitor.ts'
+
+suite('the page of a sandbox', () => {
+  let alcove: Platform
+  let browser: Browser
+  let visitor: Visitor
+  let sandbox: { id: string; toolboxProxyUrl: string }
+
+  /** Calls the toolbox of the sandbox as the person who is signed in. */
+  const toolbox = async (method: string, path: string, body?: unknown) => {
+    const reply = await fetch(`${sandbox.toolboxProxyUrl}/${sandbox.id}${path}`, {
+      method,
+      headers: { authorization: visitor.authorization, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    assert.ok(reply.ok, `${method} ${path}: ${reply.status}`)
+    return (await reply.json().catch(() => ({}))) as Record<string, unknown>
+  }
+  const run = async (command: string) => String((await toolbox('POST', '/process/execute', { command }))['result'])
+  const open = (tab: string) => visitor.go(`/sandboxes/${sandbox.id}/${tab}`)
+
+  before(async () => {
+    alcove = await platform()
+    browser = await openChromium()
+    visitor = await Visitor.open(alcove, browser)
+    await visitor.signIn(await makeAccount(alcove, 'worker'))
+    sandbox = (await visitor.api('POST', '/sandbox', { name: 'work' })).body as typeof sandbox
+  })
+  after(async () => {
+    await visitor.api('DELETE', `/sandbox/${sandbox.id}`)
+    await visitor[Symbol.asyncDispose]()
+    await browser.close()
+  })
+
+  test('a file is opened, changed and saved', async () => {
+    await run("printf 'first line\\n' > notes.txt")
+    const { page } = visitor
+    await open('files')
+    await page.getByRole('button', { name: 'notes.txt', exact: true }).click()
+    await page.locator('.cm-content').getByText('first line').waitFor()
+    await page.locator('.cm-content').click()
+    await page.keyboard.press('Control+End')
+    await page.keyboard.type('second line')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('button', { name: 'Save', disabled: true }).waitFor()
+    assert.equal(await run('cat notes.txt'), 'first line\nsecond line')
+  })
+
+  test('a file from this machine is uploaded, and appears in the list', async () => {
+    const { page } = visitor
+    await open('files')
+    const file = { name: 'photo.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(300_000, 7) }
+    await page.getByLabel('Files to upload').setInputFiles(file)
+    await page.getByRole('button', { name: 'photo.bin', exact: true }).waitFor()
+    assert.equal((await run('stat -c %s photo.bin')).trim(), '300000')
+  })
+
+  test('a log is followed while it grows, and the reader who has scrolled up stays there', async () => {
+    await toolbox('POST', '/process/session', { sessionId: 'worker' })
+    const command =
+      'for n in $(seq 300); do echo "line $n"; done; sleep 1; while [ ! -e stop ]; do sleep 0.2; done; echo finished'
+    await toolbox('POST', '/process/session/worker/exec', { command, runAsync: true })
+    const { page } = visitor
+    await open('logs')
+    await page.getByRole('region', { name: 'Session worker' }).getByRole('button').first().click()
+    const log = page.locator('.log-lines')
+    await log.getByText('line 300').waitFor()
+    await log.evaluate((element: { scrollTop: number }) => {
+      element.scrollTop = 0
+    })
+    await log.getByText('line 1', { exact: true }).waitFor()
+    await run('touch stop')
+    await page.getByRole('button', { name: /end/i }).click()
+    await log.getByText('finished').waitFor()
+  })
+
+  test('names, output and links of a hostile sandbox are shown as text, and get nothing', async () => {
+    const { page } = visitor
+    const evil = '<img src=x onerror=fetch("/stolen")>'
+    await run(`touch '${evil.replaceAll('/', '_')}' $'two\\nlines' $'\\u202egnp.exe'`)
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(request.url()))
+    await open('files')
+    await page.getByText('onerror').first().waitFor()
+    await open('terminal')
+    const screen = page.locator('.xterm-rows')
+    await screen.getByText('$').first().waitFor()
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.evaluate("navigator.clipboard.writeText('before')")
+    // The escape sequences ask for the clipboard, for a title, and for a link that runs a script.
+    await run(
+      `printf "printf '\\\\033]52;c;c3RvbGVu\\\\007\\\\033]2;<b>title</b>\\\\007\\\\033]8;;javascript:fetch(1)\\\\007click\\\\033]8;;\\\\007 done\\\\n'\\n" > evil.sh`,
+    )
+    await page.locator('.xterm-helper-textarea').pressSequentially('sh evil.sh\n')
+    await screen.getByText('click done').waitFor()
+    const line = await screen.getByText('click done').boundingBox()
+    await page.mouse.click((line?.x ?? 0) + 10, (line?.y ?? 0) + 5)
+    assert.equal(await page.evaluate('navigator.clipboard.readText()'), 'before')
+    assert.doesNotMatch(await page.title(), /<b>/)
+    assert.deepEqual(
+      asked.filter((url) => url.includes('stolen')),
+      [],
+    )
+    assert.equal(page.context().pages().length, 1)
+  })
+
+  test('when the sandbox is stopped, its terminal says so and offers to start it', async () => {
+    const { page } = visitor
+    await open('terminal')
+    await page.locator('.xterm-rows').getByText('$').first().waitFor()
+    await visitor.api('POST', `/sandbox/${sandbox.id}/stop`)
+    await page.getByRole('button', { name: 'Start' }).first().click()
+    await page.locator('.xterm-rows').getByText('$').first().waitFor()
+  })
+
+  test('the timeline says what happened to the sandbox', async () => {
+    await open('overview')
+    await visitor.page.getByText('Stopped').first().waitFor()
+    await visitor.page.getByText('by you').first().waitFor()
+  })
+
+  test('the browser had nothing to complain about: no error, and nothing against the content security policy', () => {
+    assert.deepEqual(visitor.complaints, [])
+  })
+})
