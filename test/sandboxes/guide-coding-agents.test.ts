@@ -1,23 +1,18 @@
 // Runs the programs of the guide on coding agents as they are printed there: real agents in a sandbox of a server in a
 // network namespace. A simulated Internet has the model APIs, which always say hello, and a registry of npm.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import { makeAuthority, makeServerCertificate } from '#src/control/secrets/certificate.ts'
-import { runCommand } from '#src/kit/run-command.ts'
-import { type NameServer, nameServerIn } from '#src/runner/network/testing/name-server.ts'
-import { isPrivateHost, preparePrivateHost, runOnPrivateHost } from '#src/runner/network/testing/private-host.ts'
+import { isPrivateHost, runOnPrivateHost } from '#src/runner/network/testing/private-host.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import type { ModelCall, Services } from './agent-services.ts'
 import { blocksOf, checkout, programsOf, readPage, runProgram } from './guide.ts'
 import { installGuidePackages } from './guide-packages.ts'
 import { type Platform, platform } from './harness.ts'
+import { type SimulatedInternet, simulateInternet } from './simulated-internet.ts'
 
-const dns = '198.51.100.53'
 const address = '198.51.100.7'
 const hosts = ['api.anthropic.com', 'api.openai.com']
 const page = readPage('docs/guides/coding-agents.md')
@@ -37,44 +32,24 @@ if (!isPrivateHost) {
   })
 } else {
   suite('the guide on coding agents', () => {
-    let services: ChildProcess
+    let internet: SimulatedInternet
     let said = ''
-    let names: NameServer
     let server: Platform
     const desk = mkdtempSync(join(tmpdir(), 'alcove-coding-agents-'))
 
-    /** Starts the services. The host trusts the authority of their certificate, as it trusts those of the Internet. */
-    const startServices = async () => {
-      const span = { notBefore: new Date(Date.now() - 86_400_000), notAfter: new Date(Date.now() + 86_400_000) }
-      const world = makeAuthority('The world', span)
-      writeFileSync(join(desk, 'world.pem'), world.certificate)
-      await runCommand(['mount', '--bind', join(desk, 'world.pem'), '/etc/ssl/certs/ca-certificates.crt'])
-      const certified = makeServerCertificate({ name: 'The world', ...world }, hosts, span)
-      const program = join(import.meta.dirname, 'agent-services.ts')
-      services = spawn('nsenter', ['--net=/run/netns/outside', process.execPath, program], {
-        stdio: ['pipe', 'pipe', 'inherit'],
-      })
-      const nodeModules = await installGuidePackages('coding-agents')
-      services.stdin?.end(JSON.stringify({ address, ...certified, nodeModules } satisfies Services))
-      services.stdout?.on('data', (chunk) => (said += chunk))
-      await once(services.stdout!, 'data')
-    }
-
     before(async () => {
-      await preparePrivateHost([address, dns])
-      writeFileSync(join(desk, 'resolv.conf'), `nameserver ${dns}\n`)
-      await runCommand(['mount', '--bind', join(desk, 'resolv.conf'), '/etc/resolv.conf'])
-      names = await nameServerIn('outside', dns)
-      await names.say(Object.fromEntries(hosts.map((name) => [name, { addresses: [address] }])))
-      await startServices()
+      internet = await simulateInternet(desk, Object.fromEntries(hosts.map((name) => [name, address])))
+      const nodeModules = await installGuidePackages('coding-agents')
+      const services: Services = { address, ...internet.certify(hosts), nodeModules }
+      const output = await internet.start(join(import.meta.dirname, 'agent-services.ts'), services)
+      output.on('data', (chunk) => (said += chunk))
       server = await platform({ own: true, env: { ALCOVE_OPEN_NETWORKS: '198.51.100.0/24' } })
       mkdirSync(join(desk, 'node_modules'))
       symlinkSync(join(checkout, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
     })
     after(async () => {
       await server?.[Symbol.asyncDispose]()
-      services?.kill('SIGKILL')
-      await names?.[Symbol.asyncDispose]()
+      await internet?.[Symbol.asyncDispose]()
       rmSync(desk, { recursive: true, force: true })
     })
 

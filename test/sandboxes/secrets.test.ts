@@ -1,25 +1,21 @@
 // Secrets on a real server, used through the public SDK and by real HTTPS clients in a sandbox. The server runs in a
 // network namespace with a simulated Internet that has HTTPS servers.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
-import { makeAuthority, makeServerCertificate } from '#src/control/secrets/certificate.ts'
 import { runCommand } from '#src/kit/run-command.ts'
-import { type NameServer, nameServerIn } from '#src/runner/network/testing/name-server.ts'
-import { isPrivateHost, preparePrivateHost, runOnPrivateHost } from '#src/runner/network/testing/private-host.ts'
+import { isPrivateHost, runOnPrivateHost } from '#src/runner/network/testing/private-host.ts'
 import { trustFiles } from '#src/wire/secrets.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
+import { type SimulatedInternet, simulateInternet } from './simulated-internet.ts'
 
 const value = 'the-real-value'
-const dns = '198.51.100.53'
 const web = { api: '198.51.100.7', other: '198.51.100.8' }
 const root = join(import.meta.dirname, '../..')
 const program = join(root, 'src/egress/testing/far-server-program.ts')
@@ -31,33 +27,19 @@ if (!isPrivateHost) {
 } else {
   suite('secrets of sandboxes', () => {
     let scratch: string
-    let far: ChildProcess
-    let names: NameServer
+    let internet: SimulatedInternet
     let alcove: Platform
     let daytona: Daytona
     let sandbox: Sandbox
     let secretId: string
     let placeholder: string
 
-    /**
-     * Starts HTTPS servers. The host trusts the authority of their certificates, as it would trust those of the real
-     * Internet.
-     */
     const startServers = async () => {
-      const span = { notBefore: new Date(Date.now() - 86_400_000), notAfter: new Date(Date.now() + 86_400_000) }
-      const world = makeAuthority('The world', span)
-      await writeFile(join(scratch, 'world.pem'), world.certificate)
-      await runCommand(['mount', '--bind', join(scratch, 'world.pem'), '/etc/ssl/certs/ca-certificates.crt'])
-      const certify = (name: string) => makeServerCertificate({ name: 'The world', ...world }, [name], span)
-      far = spawn('nsenter', ['--net=/run/netns/outside', process.execPath, program], {
-        stdio: ['pipe', 'pipe', 'inherit'],
-      })
       const servers = [
-        { ...certify('api.test'), address: web.api },
-        { ...certify('other.test'), address: web.other },
+        { ...internet.certify(['api.test']), address: web.api },
+        { ...internet.certify(['other.test']), address: web.other },
       ]
-      far.stdin?.end(JSON.stringify(servers))
-      await once(far.stdout!, 'data')
+      await internet.start(program, servers)
     }
 
     const run = async (command: string, more: { in?: Sandbox; env?: Record<string, string> } = {}) => {
@@ -73,12 +55,8 @@ if (!isPrivateHost) {
     const sentBy = async (box: Sandbox) => /"(Bearer [^"]*)"/.exec((await run(authorization, { in: box })).text)?.[1]
 
     before(async () => {
-      await preparePrivateHost([...Object.values(web), dns])
       scratch = await mkdtemp(join(tmpdir(), 'alcove-secrets-'))
-      await writeFile(join(scratch, 'resolv.conf'), `nameserver ${dns}\n`)
-      await runCommand(['mount', '--bind', join(scratch, 'resolv.conf'), '/etc/resolv.conf'])
-      names = await nameServerIn('outside', dns)
-      await names.say({ 'api.test': { addresses: [web.api] }, 'other.test': { addresses: [web.other] } })
+      internet = await simulateInternet(scratch, { 'api.test': web.api, 'other.test': web.other })
       await startServers()
       alcove = await platform({ own: true, env: { ALCOVE_OPEN_NETWORKS: '198.51.100.0/24' } })
       daytona = connectTo(alcove)
@@ -86,8 +64,7 @@ if (!isPrivateHost) {
     after(async () => {
       await daytona?.[Symbol.asyncDispose]()
       await alcove?.[Symbol.asyncDispose]()
-      far?.kill('SIGKILL')
-      await names?.[Symbol.asyncDispose]()
+      await internet?.[Symbol.asyncDispose]()
       await rm(scratch, { recursive: true, force: true })
     })
 
