@@ -12,7 +12,6 @@ import { isOtherLoopback } from './other-loopback.ts'
 import { closedPolicy, contentSecurityPolicy, openConnections } from './policy.ts'
 
 const noncePlace = '__CSP_NONCE__'
-const publicUrlPlace = '__PUBLIC_URL__'
 const foreverSeconds = 365 * 24 * 60 * 60
 /** A page without a dashboard asks again after this many seconds, if the pages are being built. */
 const askAgainSeconds = 2
@@ -83,7 +82,7 @@ export const serveDashboard = async (
     await limit(request)
     const nonce = randomBytes(16).toString('base64')
     reply.headers({ ...pageHeaders, 'content-security-policy': contentSecurityPolicy(nonce, await listConnections()) })
-    return reply.send(index.replaceAll(noncePlace, nonce).replaceAll(publicUrlPlace, () => escaped(publicUrl)))
+    return reply.send(index.replaceAll(noncePlace, nonce))
   }
 
   server.get('/', async (request, reply) => {
