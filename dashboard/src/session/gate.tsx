@@ -21,13 +21,19 @@ const ssoErrors: Record<string, string> = {
   provider_unavailable: 'The identity provider cannot be reached.',
 }
 
+/** A sentence for an `error` of the address. It is no text of the address itself, which anybody can write. */
+const sentenceOf = (code = ''): string =>
+  Object.hasOwn(ssoErrors, code)
+    ? ssoErrors[code]!
+    : `Signing in failed${/^[a-z_]{1,40}$/.test(code) ? ` (${code})` : ''}.`
+
 const Failed = ({ reason, code }: { reason: string; code?: string | undefined }) => (
   <div className="gate-page">
     <div className="card">
       <div className="card-body">
         <h1>You are not signed in</h1>
         <div className="notice danger" role="alert">
-          {(code !== undefined && ssoErrors[code]) || reason || code}
+          {reason || sentenceOf(code)}
         </div>
         <Button kind="primary" onClick={() => void session.signIn()}>
           Sign in

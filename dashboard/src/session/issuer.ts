@@ -2,6 +2,7 @@
 // values that must survive the way to the issuer and back, in the session storage of this tab.
 import { sha256 } from '@noble/hashes/sha2.js'
 import * as client from 'openid-client'
+import { base64url } from './base64url.ts'
 
 export type ServerConfig = {
   version: string
@@ -55,11 +56,7 @@ const tokensOf = (
  * PKCE's challenge: the SHA-256 of the verifier, in base64url (RFC 7636). Browsers have their own hashes only on pages
  * with HTTPS and on this machine, so that a server of the local network needs a library.
  */
-const challengeOf = (verifier: string): string =>
-  btoa(String.fromCharCode(...sha256(new TextEncoder().encode(verifier))))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '')
+const challengeOf = (verifier: string): string => base64url(sha256(new TextEncoder().encode(verifier)))
 
 /**
  * Sends the browser to the issuer. `returnTo` is the address that is opened afterwards; `link` is a one-time link's
@@ -84,15 +81,31 @@ export const goToIssuer = async (
   return await new Promise<never>(() => {})
 }
 
+/** The sign-in that this tab has begun. It serves once. */
+const takeStarted = (): Started | undefined => {
+  const stored = sessionStorage.getItem(startedKey)
+  sessionStorage.removeItem(startedKey)
+  return stored === null ? undefined : (JSON.parse(stored) as Started)
+}
+
+/**
+ * The issuer's sentence why it refuses, in the address. Undefined if this tab did not begin the sign-in: then the sentence
+ * may be that of a stranger's link.
+ */
+export const refusalOf = (search: URLSearchParams): string | undefined => {
+  const started = takeStarted()
+  if (started === undefined || search.get('state') !== started.state) return undefined
+  return search.get('error_description') ?? undefined
+}
+
 /** Trades the code in the address for tokens. Returns undefined if this tab did not begin the sign-in. */
 export const finishAtIssuer = async (
   issuer: client.Configuration,
   url: URL,
 ): Promise<{ tokens: Tokens; returnTo: string } | undefined> => {
-  const stored = sessionStorage.getItem(startedKey)
-  sessionStorage.removeItem(startedKey)
-  if (stored === null) return undefined
-  const { verifier, state, returnTo } = JSON.parse(stored) as Started
+  const started = takeStarted()
+  if (started === undefined) return undefined
+  const { verifier, state, returnTo } = started
   const answer = await client.authorizationCodeGrant(issuer, url, { pkceCodeVerifier: verifier, expectedState: state })
   return { tokens: tokensOf(answer), returnTo }
 }

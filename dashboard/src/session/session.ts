@@ -1,16 +1,18 @@
 // The session of this tab. Tokens are in memory only: after a reload the issuer's own cookie signs in again, without a
 // page. A session that ends while a page is open is renewed in a second window, so that no typed text is lost.
-import type { Configuration } from 'openid-client'
+import { type Configuration, randomState } from 'openid-client'
 import { ApiProblem, unreachable } from '../api/problem.ts'
 import {
   discover,
   finishAtIssuer,
   goToIssuer,
+  refusalOf,
   renewAtIssuer,
   type ServerConfig,
   signOutUrl,
   type Tokens,
 } from './issuer.ts'
+import { isOwnToken, withoutMark } from './sso-token.ts'
 
 /**
  * - `signed-in`: calls can be made.
@@ -30,6 +32,9 @@ const organizationKey = 'alcove.organization'
 const renewalKey = 'alcove.renewal'
 const channelName = 'alcove.session'
 
+/** What a window that was opened to renew a session tells the tab that opened it. */
+type Renewal = { tabId: string; tokens: Tokens }
+
 const subjectOf = (token: string): string | undefined => {
   try {
     const payload = token.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/')
@@ -46,10 +51,14 @@ class Session {
   #renewing: Promise<void> | undefined
   #skewMilliseconds = 0
   readonly #listeners = new Set<() => void>()
+  readonly #tabId = randomState()
   readonly #channel = new BroadcastChannel(channelName)
 
   constructor() {
-    this.#channel.onmessage = ({ data }: MessageEvent<Tokens>) => this.#accept(data)
+    this.#channel.onmessage = ({ data }: MessageEvent<Renewal>) => {
+      // Other tabs have sessions of their own. A refresh token that two tabs use ends the sessions of both.
+      if (data.tabId === this.#tabId) this.#accept(data.tokens)
+    }
   }
 
   get state(): SessionState {
@@ -138,7 +147,7 @@ class Session {
 
   /** Opens a window in which the user signs in again. Its tokens come back to this page. */
   signInAgain(): void {
-    sessionStorage.setItem(renewalKey, 'yes')
+    sessionStorage.setItem(renewalKey, this.#tabId)
     const opened = window.open('/dashboard/', '_blank', 'popup,width=520,height=640')
     sessionStorage.removeItem(renewalKey)
     // Where windows are blocked, the page itself goes.
@@ -180,13 +189,21 @@ class Session {
     if (url.hash !== '' && (ssoToken !== null || fragment.has('link')))
       history.replaceState(null, '', `${url.pathname}${url.search}`)
     if (ssoToken !== null) {
+      const isSecure = location.protocol === 'https:'
+      const isOwn = isOwnToken(ssoToken, document.cookie, isSecure)
+      // biome-ignore lint/suspicious/noDocumentCookie: the newer interface is missing in pages without HTTPS
+      document.cookie = withoutMark(isSecure)
+      if (!isOwn) {
+        this.#become({ name: 'failed', reason: '', code: 'invalid_state' })
+        return
+      }
       const organizationId = fragment.get('organization_id')
       if (organizationId !== null) this.organizationId = organizationId
       return this.#start({ accessToken: ssoToken })
     }
     if (code !== null) {
       history.replaceState(null, '', url.pathname)
-      this.#become({ name: 'failed', reason: url.searchParams.get('error_description') ?? '', code })
+      this.#become({ name: 'failed', reason: refusalOf(url.searchParams) ?? '', code })
       return
     }
     if (url.searchParams.has('code')) {
@@ -199,9 +216,10 @@ class Session {
 
   #start(tokens: Tokens): void {
     // This window was opened to renew the session of another one.
-    if (sessionStorage.getItem(renewalKey) !== null) {
+    const tabId = sessionStorage.getItem(renewalKey)
+    if (tabId !== null) {
       sessionStorage.removeItem(renewalKey)
-      this.#channel.postMessage(tokens)
+      this.#channel.postMessage({ tabId, tokens } satisfies Renewal)
       window.close()
       return
     }

@@ -1,10 +1,11 @@
 // Returns the result of a sign-in. A browser is redirected to the dashboard; every other client gets JSON. The request never decides the target of a redirect.
+import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsPage } from '#src/http/wants-page.ts'
 import { Problem } from '#src/problems.ts'
 import type { Session } from './sign-in.ts'
 
-export type Delivery = { request: FastifyRequest; reply: FastifyReply; dashboardUrl: string }
+export type Delivery = { request: FastifyRequest; reply: FastifyReply; dashboardUrl: string; publicUrl: string }
 
 const findPage = ({ request, dashboardUrl }: Delivery): URL | undefined =>
   wantsPage(request.headers.accept) ? new URL(dashboardUrl) : undefined
@@ -18,6 +19,19 @@ const send = (reply: FastifyReply, url: string) => {
   reply.status(302).header('location', url)
 }
 
+const markSeconds = 60
+
+/**
+ * Tells the dashboard that this browser has signed in for the token in the fragment. Without this mark it takes no token
+ * from an address, because anybody can make a link with a token of their own. The mark is a hash, and no secret.
+ */
+const markToken = ({ reply, publicUrl }: Delivery, token: string) => {
+  const isSecure = publicUrl.startsWith('https:')
+  const name = `${isSecure ? '__Host-' : ''}alcove-sso-token`
+  const mark = `${name}=${hash('sha256', token, 'base64url')}; Path=/; Max-Age=${markSeconds}; SameSite=Lax`
+  reply.header('set-cookie', isSecure ? `${mark}; Secure` : mark)
+}
+
 /**
  * Returns the session. A browser gets the token in the fragment (behind `#`), which browsers never send to a server.
  */
@@ -26,6 +40,7 @@ export const deliverSession = (delivery: Delivery, session: Session): Session | 
   protect(reply)
   const page = findPage(delivery)
   if (page === undefined) return session
+  markToken(delivery, session.accessToken)
   page.hash = new URLSearchParams({
     access_token: session.accessToken,
     token_type: session.tokenType,

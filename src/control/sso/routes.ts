@@ -23,7 +23,12 @@ export const ssoRoutes = (parts: SsoParts): ControlRoute[] => {
   const limitCallback = createAddressLimit(mostPerMinute)
   const { publicUrl } = parts.settings
   const dashboardUrl = pageForPeople(parts.settings)
-  const deliveryOf = (request: FastifyRequest, reply: FastifyReply): Delivery => ({ request, reply, dashboardUrl })
+  const deliveryOf = (request: FastifyRequest, reply: FastifyReply): Delivery => ({
+    request,
+    reply,
+    dashboardUrl,
+    publicUrl,
+  })
   return [
     route({
       method: 'GET',

@@ -1,5 +1,6 @@
 // The SSO flow against a real provider in its own process, driven by a browser with cookies.
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { after, before, beforeEach, suite, test } from 'node:test'
 import { organizations, userId } from '#test/control/people.ts'
 import { Browser, type Page } from '#test/sso/browser.ts'
@@ -476,6 +477,10 @@ suite('the result of a sign-in', () => {
     browser.accept = 'text/html'
     const page = await sso.signIn('ada', browser)
     assert.deepEqual([page.status, page.location?.split('#')[0]], [302, ours])
+    // The dashboard takes the token only with this mark, so that a link from a stranger signs nobody in.
+    const token = new URLSearchParams(page.location!.split('#')[1]).get('access_token')!
+    const mark = `alcove-sso-token=${hash('sha256', token, 'base64url')}; Path=/; Max-Age=60; SameSite=Lax`
+    assert.deepEqual([page.headers['set-cookie']].flat(), [mark])
     assert.equal((await sso.signIn('ada')).status, 200)
     await provider.setAccounts({ ada: {} })
     const failed = await sso.signIn('ada', browser)

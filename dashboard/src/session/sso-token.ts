@@ -1,0 +1,19 @@
+// A sign-in by an identity provider ends with a token in the address. Anybody can make a link with a token of their own,
+// which would sign the reader in to the account of a stranger. So the server also leaves a mark of the token in the browser
+// that has signed in.
+import { sha256 } from '@noble/hashes/sha2.js'
+import { base64url } from './base64url.ts'
+
+const markName = 'alcove-sso-token'
+
+const nameOf = (isSecure: boolean): string => (isSecure ? `__Host-${markName}` : markName)
+
+/** Whether this browser has signed in for the token. `cookies` is the text of `document.cookie`. */
+export const isOwnToken = (token: string, cookies: string, isSecure: boolean): boolean => {
+  const mark = base64url(sha256(new TextEncoder().encode(token)))
+  return cookies.split(';').some((cookie) => cookie.trim() === `${nameOf(isSecure)}=${mark}`)
+}
+
+/** The text for `document.cookie` that removes the mark. It serves once. */
+export const withoutMark = (isSecure: boolean): string =>
+  `${nameOf(isSecure)}=; Path=/; Max-Age=0; SameSite=Lax${isSecure ? '; Secure' : ''}`
