@@ -102,7 +102,7 @@ class Session {
       await this.#open()
     } catch (error) {
       const { message } = error as Error
-      this.#become({ name: 'failed', reason: error instanceof ApiProblem ? message : `Signing in failed: ${message}` })
+      this.#become({ name: 'failed', reason: error instanceof ApiProblem ? message : `Signing in failed. ${message}` })
     }
   }
 
@@ -174,6 +174,13 @@ class Session {
     if (!response.ok) throw unreachable()
     this.#skewMilliseconds = Date.parse(response.headers.get('date') ?? '') - Date.now() || 0
     this.#config = (await response.json()) as ServerConfig
+    const { issuer } = this.#config.oidc
+    const home = new URL(issuer)
+    // The server's own issuer sends browsers back to the server's own address only.
+    if (issuer.endsWith('/oidc') && home.origin !== location.origin)
+      throw new Error(
+        `This server is at ${home.origin}: open ${home.origin}/dashboard/ instead. If it cannot be reached there, its operator starts it with --public-host.`,
+      )
   }
 
   #issuer(): Promise<Configuration> {
