@@ -174,13 +174,6 @@ class Session {
     if (!response.ok) throw unreachable()
     this.#skewMilliseconds = Date.parse(response.headers.get('date') ?? '') - Date.now() || 0
     this.#config = (await response.json()) as ServerConfig
-    const { issuer } = this.#config.oidc
-    const home = new URL(issuer)
-    // The server's own issuer sends browsers back to the server's own address only.
-    if (issuer.endsWith('/oidc') && home.origin !== location.origin)
-      throw new Error(
-        `This server is at ${home.origin}: open ${home.origin}/dashboard/ instead. If it cannot be reached there, its operator starts it with --public-host.`,
-      )
   }
 
   #issuer(): Promise<Configuration> {
@@ -218,7 +211,18 @@ class Session {
       history.replaceState(null, '', finished?.returnTo ?? '/dashboard/')
       if (finished !== undefined) return this.#start(finished.tokens)
     }
+    this.#checkAddress()
     await this.signIn(fragment.get('link') ?? undefined)
+  }
+
+  /** Throws a sentence if this is not the server's own address, to which alone its issuer sends browsers back. */
+  #checkAddress(): void {
+    const { issuer } = this.config.oidc
+    const { origin } = new URL(issuer)
+    if (!issuer.endsWith('/oidc') || origin === location.origin) return
+    throw new Error(
+      `This server is at ${origin}: open ${origin}/dashboard/ instead. If it cannot be reached there, its operator starts it with --public-host.`,
+    )
   }
 
   #start(tokens: Tokens): void {
