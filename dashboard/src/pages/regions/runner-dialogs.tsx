@@ -47,7 +47,10 @@ export const JoinDialog = ({ runner, onClose }: { runner: NewRunner; onClose: ()
     <div className="notice warn">Copy it now: the token is not shown again.</div>
     <CodeBlock
       label="Copy the command"
-      code={`ALCOVE_RUNNER_KEY=${runner.apiKey} ./alcove runner --join ${location.origin} --data /mnt/${runner.id}/alcove`}
+      code={[
+        `export ALCOVE_RUNNER_KEY=${runner.apiKey}`,
+        `./alcove runner --join ${location.origin} --data /mnt/${runner.id}/alcove`,
+      ].join('\n')}
     />
     <div className="dialog-actions">
       <Button kind="primary" onClick={onClose}>
