@@ -54,13 +54,13 @@ const Row = ({ snapshot, onAction }: { snapshot: Snapshot; onAction: OnAction })
           <ProgressText snapshot={snapshot} />
         </div>
       </td>
-      <td className="number">{sizeText(size)}</td>
-      <td className="time">{resourcesText(snapshot)}</td>
-      <td>{regionIds === undefined ? 'All' : regionIds.map(nameOf).join(', ')}</td>
-      <td className="time">
+      <td className="number wide-only">{sizeText(size)}</td>
+      <td className="time wide-only">{resourcesText(snapshot)}</td>
+      <td className="wide-only">{regionIds === undefined ? 'All' : regionIds.map(nameOf).join(', ')}</td>
+      <td className="time wide-only">
         <TimeAgo time={createdAt} />
       </td>
-      <td className="time">
+      <td className="time wide-only">
         <TimeAgo time={lastUsedAt} />
       </td>
       <td className="actions">
@@ -74,8 +74,9 @@ type TableProps = { rows: readonly Snapshot[]; search: SnapshotSearch; onAction:
 
 export const SnapshotTable = ({ rows, search, onAction }: TableProps) => {
   const navigate = useNavigate()
-  const header = (name: string, sort: Sort) => (
+  const header = (name: string, sort: Sort, className?: string) => (
     <SortHeader
+      className={className}
       name={name}
       order={search.sort === sort ? (search.order ?? 'desc') : undefined}
       onSort={(order) => {
@@ -91,11 +92,11 @@ export const SnapshotTable = ({ rows, search, onAction }: TableProps) => {
           <tr>
             {header('Name', 'name')}
             {header('State', 'state')}
-            <th className="number">Size</th>
-            <th>A sandbox has</th>
-            <th>Regions</th>
-            {header('Created', 'createdAt')}
-            {header('Last used', 'lastUsedAt')}
+            <th className="number wide-only">Size</th>
+            <th className="wide-only">A sandbox has</th>
+            <th className="wide-only">Regions</th>
+            {header('Created', 'createdAt', 'wide-only')}
+            {header('Last used', 'lastUsedAt', 'wide-only')}
             <ActionsHeader />
           </tr>
         </thead>
