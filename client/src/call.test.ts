@@ -8,9 +8,9 @@ import { exitCodes, Failure } from './failure.ts'
 import { Interrupted } from './interruption.ts'
 
 suite('a call of the command line to a server', () => {
-  let next = { status: 200, body: '' }
+  let next: { status: number; body: string; headers?: Record<string, string> } = { status: 200, body: '' }
   const server = createServer((_request, response) =>
-    response.writeHead(next.status, { 'x-request-id': 'r1' }).end(next.body),
+    response.writeHead(next.status, { 'x-request-id': 'r1', ...next.headers }).end(next.body),
   ).listen(0, '127.0.0.1')
   after(() => server.close())
   const urlOf = async () => {
@@ -44,6 +44,26 @@ suite('a call of the command line to a server', () => {
 
   test('a refusal is shown without characters that a terminal would interpret', async () => {
     await assert.rejects(call(400, JSON.stringify({ message: 'a\u001b[2Jb' })), failure(/^a\\u\{1b\}\[2Jb /, 65))
+  })
+
+  test('a redirect is not followed, so that no credential goes to another address', async () => {
+    let heard = 0
+    const other = createServer((_request, response) => {
+      heard += 1
+      response.end('{}')
+    }).listen(0, '127.0.0.1')
+    try {
+      await once(other, 'listening')
+      const location = `http://127.0.0.1:${(other.address() as AddressInfo).port}/api/x`
+      for (const status of [301, 302, 303, 307, 308]) {
+        next = { status, body: '', headers: { location } }
+        const called = callServer(`${await urlOf()}/api/x`, { headers: { 'x-daytona-preview-token': 'secret' } })
+        await assert.rejects(called, failure(/ redirects to http:\/\/127\.0\.0\.1:\d+\/api\/x\. /, 65))
+      }
+      assert.equal(heard, 0)
+    } finally {
+      other.close()
+    }
   })
 
   test('a server that cannot be reached is reported in one sentence, without a stack trace', async () => {

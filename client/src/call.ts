@@ -1,5 +1,5 @@
 // Calls the API of a server. If a call fails, the error is a sentence for the user.
-import { cleanLines } from './clean.ts'
+import { cleanLine, cleanLines } from './clean.ts'
 import { exitCodeOf, exitCodes, Failure } from './failure.ts'
 import { Interrupted } from './interruption.ts'
 
@@ -55,6 +55,13 @@ export const unreachable = (origin: string, error: Error): Error => {
   return new Failure(sentence, exitCodes.unreachable, { cause: error })
 }
 
+/** Returns the error for a server that names another address. Only the user may choose who gets the credential. */
+const movedTo = (origin: string, address: string): Failure =>
+  new Failure(
+    `The server at ${origin} redirects to ${cleanLine(address)}. If you trust that address, use it instead.`,
+    exitCodes.refused,
+  )
+
 export type CallOptions = {
   method?: string
   headers?: Record<string, string>
@@ -73,12 +80,15 @@ export const openCall = async (url: string, { signal, patience, ...init }: CallO
   let reply: Response
   let text: string
   try {
-    reply = await fetch(url, { ...init, signal: until })
+    // A redirect could take the credential to another server.
+    reply = await fetch(url, { ...init, signal: until, redirect: 'manual' })
     if (reply.ok) return reply
     text = await readWhole(reply)
   } catch (error) {
     throw unreachable(origin, error as Error)
   }
+  const elsewhere = reply.headers.get('location')
+  if (reply.status >= 300 && reply.status < 400 && elsewhere !== null) throw movedTo(origin, elsewhere)
   throw refusalOf(origin, { status: reply.status, text, requestId: reply.headers.get('x-request-id') ?? undefined })
 }
 

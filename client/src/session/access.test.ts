@@ -50,6 +50,20 @@ suite('the server and the credential of a command', () => {
     await assert.rejects(async () => access?.token(), /another server/)
   })
 
+  test('a key or an address that cannot be right is refused without showing what is secret in it', () => {
+    const isSilent = (error: unknown) =>
+      error instanceof Failure && error.exitCode === exitCodes.usage && !error.message.includes('hush')
+    const url = 'https://a.example'
+    for (const key of ['a\nhush', 'a hush', 'hush\u0007', 'hush\u20ac', ' '])
+      assert.throws(() => findAccess({ ...home, ALCOVE_API_KEY: key, ALCOVE_API_URL: url }), isSilent, key)
+    for (const address of ['https://me:hush@a.example', 'https://hush@a.example', `${url}/?key=hush`, `${url}/#hush`])
+      assert.throws(() => findAccess({ ...home, ALCOVE_API_KEY: 'k', ALCOVE_API_URL: address }), isSilent, address)
+  })
+
+  test('white space around a key, as at the end of a file, does not belong to it', async () => {
+    assert.deepEqual(await found({ ALCOVE_API_KEY: ' k\r\n' }), ['http://127.0.0.1:4600/api', 'k'])
+  })
+
   test('an address that is no URL is a wrong command line', () => {
     const isUsage = (error: unknown) => error instanceof Failure && error.exitCode === exitCodes.usage
     assert.throws(() => findAccess({ ...home, ALCOVE_API_KEY: 'k', ALCOVE_API_URL: 'file:///etc' }), isUsage)

@@ -22,7 +22,13 @@ export const ownSessionFile = (env: NodeJS.ProcessEnv): string => {
   return sessionFile(configured?.startsWith('/') ? configured : join(homedir(), '.config'))
 }
 
-const withKey = (url: string, key: string): Access => ({ apiUrl: apiUrlOf(url), token: async () => key })
+const withKey = (url: string, given: string): Access => {
+  const key = given.trim()
+  // The error of `fetch` for such a key would show the key.
+  if (!/^[\x21-\x7e]+$/.test(key))
+    throw new Failure('The API key contains characters that no key has. Copy it again.', exitCodes.usage)
+  return { apiUrl: apiUrlOf(url), token: async () => key }
+}
 
 /**
  * Returns the access that environment variables give. The variables of the SDKs are only used together, so that no key

@@ -5,5 +5,9 @@ import { exitCodes, Failure } from '../failure.ts'
 export const apiUrlOf = (url: string): string => {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new Failure(`${cleanLine(url)} is not a URL of a server.`, exitCodes.usage)
+  const { username, password, search, hash } = new URL(url)
+  // The address may contain a password, so it is not repeated.
+  if (`${username}${password}${search}${hash}` !== '')
+    throw new Failure('The URL of a server has no name, password, query or fragment.', exitCodes.usage)
   return `${url.replace(/\/+$/, '').replace(/\/api$/, '')}/api`
 }
