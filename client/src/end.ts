@@ -1,5 +1,6 @@
+import { setImmediate as errorsOfStreams } from 'node:timers/promises'
 import { exitCodes, Failure } from './failure.ts'
-import { Interrupted } from './interruption.ts'
+import { Interrupted, lostOutputCode } from './interruption.ts'
 import { note } from './print/print.ts'
 
 /** Returns the exit code for an error after it was shown. A Failure is shown as its sentence. Undefined for any other error. */
@@ -16,13 +17,29 @@ const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
     else resolve()
   })
 
-/** Waits until everything was written that standard output and standard error still hold. */
-export const flushOutput = async (): Promise<void> => {
-  await Promise.all([flushed(process.stdout), flushed(process.stderr)])
+/**
+ * Notices output that cannot be written, as on a full disk. Returns a function for the end of the program: it waits
+ * until everything was written, and otherwise says so and sets the exit code.
+ */
+export const watchOutput = (): (() => Promise<void>) => {
+  let lost: NodeJS.ErrnoException | undefined
+  process.stdout.on('error', (error) => {
+    lost ??= error
+  })
+  process.stderr.on('error', () => {})
+  return async () => {
+    await Promise.all([flushed(process.stdout), flushed(process.stderr)])
+    await errorsOfStreams()
+    if (lost === undefined) return
+    // If only nobody reads the output any more, nothing needs to be said.
+    if (lost.code !== 'EPIPE') note(`The output could not be written: ${lost.code ?? lost.message}.`)
+    process.exitCode ||= lostOutputCode(lost)
+  }
 }
 
 /** Runs the program and ends the process. An error that is no Failure is a mistake of Alcove, and is shown with its stack trace. */
 export const endWith = async (run: () => Promise<unknown>): Promise<never> => {
+  const noticeLoss = watchOutput()
   try {
     await run()
   } catch (error) {
@@ -30,6 +47,6 @@ export const endWith = async (run: () => Promise<unknown>): Promise<never> => {
     if (code === undefined) console.error(error)
     process.exitCode = code ?? exitCodes.serverError
   }
-  await flushOutput()
+  await noticeLoss()
   process.exit()
 }

@@ -1,6 +1,7 @@
 // Ctrl-C and other signals that ask this program to end. What was begun, such as the sandbox of `alcove run`, can then
 // still be undone.
 import { constants } from 'node:os'
+import { exitCodes } from './failure.ts'
 
 /** Thrown where work stops because the user has interrupted the program. */
 export class Interrupted extends Error {
@@ -13,11 +14,15 @@ export class Interrupted extends Error {
 }
 
 const heard = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** `SIGPIPE` means that nobody reads the output any more. Node reports this as an error of the stream. */
+/** `SIGPIPE` means that the output cannot be written any more. Node reports this as an error of the stream. */
 type Heard = (typeof heard)[number] | 'SIGPIPE'
 
 /** How often the program may be interrupted before it ends at once, whatever it still has to undo. */
 const patience = 3
+
+/** Returns the exit code of a program whose output could not be written: that of SIGPIPE if only nobody reads it. */
+export const lostOutputCode = (error: NodeJS.ErrnoException): number =>
+  error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : exitCodes.localFile
 
 /** Listens for signals. The first one aborts `signal`; the third one ends the program. */
 export class Interruption implements Disposable {
@@ -47,17 +52,17 @@ export class Interruption implements Disposable {
     return this.#exitCode
   }
 
-  #hear(name: Heard): void {
+  #hear(name: Heard, exitCode = 128 + constants.signals[name]): void {
     if (name === 'SIGPIPE' && this.#exitCode !== undefined) return
     this.#count += 1
-    this.#exitCode ??= 128 + constants.signals[name]
+    this.#exitCode ??= exitCode
     this.#abort.abort(new Interrupted(this.#exitCode))
     if (this.#count >= patience) process.exit(this.#exitCode)
     this.onSignal(name)
   }
 
-  /** Nobody reads the output any more, as in `alcove sandbox list | head -1`. */
-  readonly #onOutputError = (): void => this.#hear('SIGPIPE');
+  /** The output has nowhere to go any more, as in `alcove sandbox list | head -1` or on a full disk. */
+  readonly #onOutputError = (error: Error): void => this.#hear('SIGPIPE', lostOutputCode(error));
 
   [Symbol.dispose](): void {
     for (const [name, listener] of this.#listeners) process.off(name, listener)

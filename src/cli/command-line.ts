@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { addCommands } from '#client/src/commands.ts'
-import { flushOutput, showFailure } from '#client/src/end.ts'
+import { showFailure, watchOutput } from '#client/src/end.ts'
 import { handOn } from '#client/src/hand-on.ts'
 import type { Access } from '#client/src/session/access.ts'
 import { Complaint } from '#src/up/complaint.ts'
@@ -236,6 +236,7 @@ const createCommandLine = (): Command => {
  * Alcove and is printed with its stack trace.
  */
 export const runCommandLine = async (argv: readonly string[]): Promise<never> => {
+  const noticeLoss = watchOutput()
   try {
     await createCommandLine().parseAsync(argv)
   } catch (error) {
@@ -243,6 +244,6 @@ export const runCommandLine = async (argv: readonly string[]): Promise<never> =>
     if (code === undefined) console.error(error instanceof Complaint ? `alcove: ${error.message}` : error)
     process.exitCode = code ?? 1
   }
-  await flushOutput()
+  await noticeLoss()
   process.exit()
 }
