@@ -62,6 +62,15 @@ const movedTo = (origin: string, address: string): Failure =>
     exitCodes.refused,
   )
 
+/** Errors of a connection that was never there. */
+const noConnection = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
+
+/** Whether a call certainly did not reach a server. */
+export const wasNotSent = ({ cause }: Failure): boolean => {
+  const { code } = ((cause as Error | undefined)?.cause ?? {}) as { code?: string }
+  return code !== undefined && noConnection.has(code)
+}
+
 export type CallOptions = {
   method?: string
   headers?: Record<string, string>

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Api, path } from '../api.ts'
+import { wasNotSent } from '../call.ts'
 import { cleanLine } from '../clean.ts'
 import type { Work } from '../commands.ts'
 import { Failure } from '../failure.ts'
@@ -15,13 +16,30 @@ const againMs = 300
 
 const isGone = (error: unknown): boolean => error instanceof Failure && error.status === 404
 
-const remove = async (api: Api, idOrName: string): Promise<boolean> => {
+/** The label by which a sandbox whose id is not known yet is recognised. Another sandbox may have its name. */
+const markLabel = 'alcove-run'
+
+type Request = { name: string; labels: Record<string, string> }
+
+/** Returns the id of the sandbox that a request has made. Undefined if there is none. */
+const findMade = async (api: Api, { name, labels }: Request): Promise<string | undefined> => {
+  const found = await api.ask<Sandbox>('GET', path`/sandbox/${name}`, { patience: deletionMs }).catch((error) => {
+    if (isGone(error)) return undefined
+    throw error
+  })
+  return found?.labels?.[markLabel] === labels[markLabel] ? found?.id : undefined
+}
+
+/** Deletes the sandbox with this id, or else the one that the request has made. Returns whether there was one, as far as is known. */
+const remove = async (api: Api, request: Request, id?: string): Promise<boolean> => {
   try {
-    await api.ask('DELETE', path`/sandbox/${idOrName}`, { patience: deletionMs })
+    const made = id ?? (await findMade(api, request))
+    if (made === undefined) return false
+    await api.ask('DELETE', path`/sandbox/${made}`, { patience: deletionMs })
     return true
   } catch (error) {
     if (isGone(error)) return false
-    note(`The sandbox ${cleanLine(idOrName)} could not be deleted: ${(error as Error).message}`)
+    note(`The sandbox ${cleanLine(request.name)} could not be deleted: ${(error as Error).message}`)
     return true
   }
 }
@@ -31,7 +49,7 @@ const remove = async (api: Api, idOrName: string): Promise<boolean> => {
  * request is not given up when the user interrupts, because the server would go on with it: the sandbox is deleted as
  * soon as there is one.
  */
-const request = async (api: Api, body: { name: string }): Promise<Sandbox> => {
+const request = async (api: Api, body: Request): Promise<Sandbox> => {
   const { signal } = api
   const lasting = api.uninterrupted()
   let isOver = false
@@ -45,7 +63,7 @@ const request = async (api: Api, body: { name: string }): Promise<Sandbox> => {
   })
   const made = await Promise.race([asked, interrupted])
   if (made !== undefined) return made
-  while (!isOver && !(await remove(lasting, body.name))) await delay(againMs)
+  while (!isOver && !(await remove(lasting, body))) await delay(againMs)
   throw signal?.reason
 }
 
@@ -57,17 +75,28 @@ export const withSandbox = async <Answer>(
 ): Promise<Answer> => {
   const name = options.name ?? `run-${randomBytes(6).toString('hex')}`
   // If this program is killed, the server deletes the sandbox when it stops by itself for lack of use.
-  const body = { ...bodyOf(options, variables), name, ...(keep ? {} : { autoDeleteInterval: 0 }) }
-  let mayExist = true
+  const body = {
+    ...bodyOf(options, variables),
+    name,
+    labels: { [markLabel]: randomBytes(8).toString('hex') },
+    ...(keep ? {} : { autoDeleteInterval: 0 }),
+  }
+  let mayExist = false
+  let id: string | undefined
   try {
+    // A session that has ended is noticed here, before anything was asked for.
+    await api.headers()
+    mayExist = true
     const activity = new Activity('creating')
     let sandbox: Sandbox
     try {
       const requested = await request(api, body).catch((error) => {
-        // A refusal means that there is no such sandbox, or that another one has the name.
-        if (error instanceof Failure && (error.status ?? 500) < 500) mayExist = false
+        // After a refusal there is no such sandbox, or another one has the name.
+        if (error instanceof Failure && (error.status === undefined ? wasNotSent(error) : error.status < 500))
+          mayExist = false
         throw error
       })
+      id = requested.id
       sandbox = await untilStarted(api, requested, activity)
     } finally {
       activity[Symbol.dispose]()
@@ -75,6 +104,6 @@ export const withSandbox = async <Answer>(
     if (keep) note(`The sandbox is kept: ${cleanLine(sandbox.name)}`)
     return await use(sandbox)
   } finally {
-    if (!keep && mayExist) await remove(api.uninterrupted(), name)
+    if (!keep && mayExist) await remove(api.uninterrupted(), body, id)
   }
 }

@@ -1,0 +1,80 @@
+// Which sandbox `alcove run` deletes when the answer to its request is lost, against a server that loses it.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, beforeEach, suite, test } from 'node:test'
+import { Api } from '../api.ts'
+import { exitCodes, Failure } from '../failure.ts'
+import { withSandbox } from './temporary.ts'
+
+type Asked = { labels: Record<string, string> }
+
+let asked: string[] = []
+/** The sandbox that the server has under the name, once it was asked to make one. */
+let found: (made: Asked) => object = () => ({})
+let made: Asked = { labels: {} }
+
+const readJson = async (request: IncomingMessage): Promise<Asked> => {
+  const pieces: Buffer[] = []
+  for await (const piece of request) pieces.push(piece as Buffer)
+  return JSON.parse(Buffer.concat(pieces).toString()) as Asked
+}
+
+const server = createServer(async (request, response) => {
+  asked.push(`${request.method} ${request.url}`)
+  if (request.method === 'POST') {
+    made = await readJson(request)
+    response.destroy()
+  } else response.end(request.method === 'GET' ? JSON.stringify(found(made)) : '')
+})
+
+before(async () => {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+})
+beforeEach(() => {
+  asked = []
+})
+after(() => {
+  server.closeAllConnections()
+  server.close()
+})
+
+const runNamed = async (token: () => Promise<string>) => {
+  const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`
+  const api = new Api({ apiUrl, token })
+  await withSandbox({ api, env: {} }, { name: 'box' }, async () => assert.fail('there is no sandbox to use'))
+}
+const failsWith = (exitCode: number) => (error: unknown) => error instanceof Failure && error.exitCode === exitCode
+
+suite('the sandbox of one command', () => {
+  test('it is deleted by its id when the answer about it was lost', async () => {
+    found = ({ labels }) => ({ id: 'made', labels })
+    await assert.rejects(
+      runNamed(async () => 'key'),
+      failsWith(exitCodes.unreachable),
+    )
+    assert.deepEqual(asked, ['POST /api/sandbox', 'GET /api/sandbox/box', 'DELETE /api/sandbox/made'])
+  })
+
+  test('another sandbox of that name stays when the answer was lost', async () => {
+    for (const labels of [{}, undefined, { 'alcove-run': 'of another run' }]) {
+      asked = []
+      found = () => ({ id: 'precious', labels })
+      await assert.rejects(
+        runNamed(async () => 'key'),
+        failsWith(exitCodes.unreachable),
+      )
+      assert.deepEqual(asked, ['POST /api/sandbox', 'GET /api/sandbox/box'])
+    }
+  })
+
+  test('nothing is asked for when the user is not signed in any more', async () => {
+    const ended = async () => {
+      throw new Failure('Your session has ended.', exitCodes.notAllowed)
+    }
+    await assert.rejects(runNamed(ended), failsWith(exitCodes.notAllowed))
+    assert.deepEqual(asked, [])
+  })
+})
