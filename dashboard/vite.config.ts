@@ -12,5 +12,7 @@ export default defineConfig({
     // The content security policy allows no `data:` scripts or fonts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // Says which file has what, for the test of sizes.
+    manifest: 'manifest.json',
   },
 })

@@ -91,6 +91,21 @@ suite('the dashboard in Chromium', () => {
     assert.equal(await page.getByRole('row', { name: /second/ }).count(), 0)
   })
 
+  test('the palette opens a sandbox and a page by keyboard alone', async () => {
+    const { page } = visitor
+    await visitor.go('/sandboxes')
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('seco')
+    await page.getByRole('option', { name: /second/ }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'second', level: 1 }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('audit')
+    await page.getByRole('option', { name: /Audit log/, selected: true }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Audit log' }).waitFor()
+  })
+
   test('what is selected is deleted together, after a question that says what is lost', async () => {
     const { page } = visitor
     await visitor.go('/sandboxes')
