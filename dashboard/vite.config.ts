@@ -1,5 +1,5 @@
-// How the pages are bundled. The server replaces `__CSP_NONCE__` by a new value in each answer, and serves the result
-// at /dashboard/.
+// Says how Vite bundles the pages. The server serves the result at /dashboard/, and replaces `__CSP_NONCE__` by a new value
+// in each answer.
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
 
@@ -9,7 +9,7 @@ export default defineConfig({
   html: { cspNonce: '__CSP_NONCE__' },
   build: {
     target: 'es2023',
-    // The content security policy allows no `data:` scripts or fonts.
+    // No file becomes a `data:` address: the content security policy forbids those for scripts and fonts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     // Says which file has what, for the test of sizes.

@@ -1,3 +1,3 @@
-/** The value that the content security policy asks of style elements which scripts add. Undefined: none is asked. */
+/** The nonce that the content security policy requires for style elements that scripts add. Undefined if it requires none. */
 export const cspNonce: string | undefined =
   document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce || undefined

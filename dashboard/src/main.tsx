@@ -17,7 +17,8 @@ const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 10_000,
-      // What the server refuses is refused again. Only a server that is away is tried again.
+      // A call that the server refuses (4xx) would be refused again. Only other failures, such as a server that is away, are
+      // retried.
       retry: (count, error) => count < 3 && !(error instanceof ApiProblem && error.status >= 400 && error.status < 500),
     },
   },

@@ -1,4 +1,4 @@
-// The addresses of the pages, below /dashboard. Each page is loaded when it is first opened.
+// Says which address below /dashboard shows which page. The code of a page is loaded when the page is first opened.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
 import type { ComponentType } from 'react'
 import { Shell } from './layout/shell.tsx'
@@ -35,7 +35,7 @@ const sandbox = createRoute({
   component: lazyRouteComponent(() => import('./pages/sandbox/page.tsx')),
 })
 
-/** One part of a sandbox's page, such as its terminal. `tabs` in pages/sandbox/tabs.ts has the names. */
+/** One tab of a sandbox's page, such as its terminal. pages/sandbox/tabs.ts lists the tabs. */
 const sandboxTab = createRoute({
   getParentRoute: () => root,
   path: '/sandboxes/$sandboxId/$tab',

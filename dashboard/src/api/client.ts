@@ -1,4 +1,4 @@
-// The client of control, whose types are generated from its OpenAPI description (docs/reference/openapi.json).
+// Makes calls to Alcove's API. The types are generated from its OpenAPI description (docs/reference/openapi.json).
 import createClient from 'openapi-fetch'
 import { organizationHeader, session } from '../session/session.ts'
 import type { paths } from './control.d.ts'
@@ -8,8 +8,8 @@ import { problemOf, unreachable } from './problem.ts'
 export const apiUrl = new URL('/api', location.origin).href
 
 /**
- * Makes a call with the session's credential. If it is refused, the session is renewed and the call made once more: the
- * token may have ended while this machine slept.
+ * Makes a call with the session's credential. If the server refuses the credential, the session is renewed and the call is made
+ * once more: the access token may have expired while this machine slept.
  */
 export const fetchSignedIn = async (request: Request): Promise<Response> => {
   const send = async (each: Request) => {
@@ -22,17 +22,20 @@ export const fetchSignedIn = async (request: Request): Promise<Response> => {
   return response.status === 401 && (await session.renewRefused()) ? await send(again) : response
 }
 
-/** Calls to control. Each method answers `{ data, error, response }`; most callers want `answerOf`. */
+/** Makes calls to the API. Each method returns `{ data, error, response }`; `answerOf` is easier for most callers. */
 export const control = createClient<paths>({
   baseUrl: apiUrl,
   fetch: fetchSignedIn,
-  // Lists are sent as repeated parameters, as the interface has it.
+  // A list is sent as a repeated parameter (`states=a&states=b`), as the API expects.
   querySerializer: { array: { style: 'form', explode: true } },
 })
 
 type Answer<T> = { data?: T; error?: unknown; response: Response }
 
-/** Waits for a call to control and returns its data. Throws an {@link ApiProblem} with the server's sentence. */
+/**
+ * Waits for a call to the API and returns the data of its answer. If it fails, throws an {@link ApiProblem} with the server's
+ * sentence.
+ */
 export const answerOf = async <T>(call: Promise<Answer<T>>): Promise<T> => {
   const { data, error, response } = await call.catch((cause: unknown) => {
     if (cause instanceof DOMException && cause.name === 'AbortError') throw cause

@@ -1,7 +1,7 @@
 /** An answer of the server that is not a success. `message` is the server's own sentence. */
 export class ApiProblem extends Error {
   readonly status: number
-  /** The short name of the error, for programs. Absent if the answer did not come from Alcove. */
+  /** The error code, for programs. Undefined if the answer did not come from Alcove, but from a proxy for example. */
   readonly code: string | undefined
   /** The id under which the server's log has this call. */
   readonly requestId: string | undefined
@@ -15,7 +15,7 @@ export class ApiProblem extends Error {
   }
 }
 
-/** Makes an error of an answer. Its body may have been read already: then it is given. */
+/** Turns an answer that is not a success into an error. `body` is the body of the answer, if it could be read. */
 export const problemOf = (response: Response, body: unknown): ApiProblem => {
   const { message, code } = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>
   const sentence = Array.isArray(message) ? message.join(' ') : message

@@ -1,14 +1,15 @@
-// The client of one sandbox's toolbox: its terminals, files and logs. The gate to call is named by the sandbox's record.
+// Makes calls to the toolbox of one sandbox, for its terminals, files and logs. The sandbox's record names the address of the
+// toolbox.
 import createClient, { type Client } from 'openapi-fetch'
 import { answerOf, control, fetchSignedIn, type Sandbox } from './client.ts'
 import type { paths } from './toolbox.d.ts'
 
 export type ToolboxOwner = Pick<Sandbox, 'id' | 'toolboxProxyUrl'>
 
-/** The port under which the gate knows the toolbox, for tokens of its WebSockets. */
+/** The port number that stands for the toolbox when a token for its WebSockets is fetched. */
 const toolboxPort = 2280
 
-/** A header of calls that only show something. Without it an open page would keep the sandbox awake. */
+/** The header of calls that must not count as activity. Without it an open page would keep an idle sandbox running. */
 export const unnoticed = { 'X-Daytona-Skip-Last-Activity-Update': 'true' } as const
 
 export const toolboxUrl = ({ id, toolboxProxyUrl }: ToolboxOwner): string =>
@@ -16,7 +17,7 @@ export const toolboxUrl = ({ id, toolboxProxyUrl }: ToolboxOwner): string =>
 
 const clients = new Map<string, Client<paths>>()
 
-/** Calls to a sandbox's toolbox. Most callers want `answerOf(toolboxOf(sandbox).GET(…))`. */
+/** Makes calls to a sandbox's toolbox. Most callers write `answerOf(toolboxOf(sandbox).GET(…))`. */
 export const toolboxOf = (owner: ToolboxOwner): Client<paths> => {
   const baseUrl = toolboxUrl(owner)
   let client = clients.get(baseUrl)
@@ -28,8 +29,9 @@ export const toolboxOf = (owner: ToolboxOwner): Client<paths> => {
 }
 
 /**
- * Opens a WebSocket of the toolbox. Browsers send no headers with it, so a token goes into the address; it changes at each
- * start of the sandbox and is fetched for each socket. `path` begins with a slash and may have a query.
+ * Opens a WebSocket of the toolbox. Browsers send no headers with it, so a token is put into the address. The token changes
+ * at each
+ * start of the sandbox, so it is fetched for each socket. `path` begins with a slash and may have a query.
  */
 export const openToolboxSocket = async (
   owner: ToolboxOwner,

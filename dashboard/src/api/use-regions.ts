@@ -10,7 +10,7 @@ export const useRegions = () => {
   return useQuery({ queryKey: [organizationId, 'regions'], queryFn: () => answerOf(control.GET('/regions')) })
 }
 
-/** Says the name of a region. An unknown one, such as one that was deleted, has its id for a name. */
+/** Returns a function that turns a region's id into its name. An unknown region, such as a deleted one, is named by its id. */
 export const useRegionName = (): ((id: string) => string) => {
   const { data = [] } = useRegions()
   return (id) => data.find((region) => region.id === id)?.name ?? id

@@ -3,7 +3,7 @@ import { type AnswerTo, answerOf, control } from '../api/client.ts'
 
 export type Invitation = AnswerTo<'/organizations/invitations', 'get'>[number]
 
-/** The invitations to the user that can still be accepted. */
+/** The invitations to this user that can still be accepted. */
 export const useOwnInvitations = () =>
   useQuery({
     queryKey: ['own-invitations'],

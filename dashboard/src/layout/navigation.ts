@@ -1,4 +1,4 @@
-// The pages, in the order and the groups of the menu. The palette lists the same.
+// The pages in the groups and the order of the menu. The command palette offers these pages too.
 type Group = { name: string; items: readonly { to: PageAddress; label: string }[] }
 export type PageAddress =
   | '/sandboxes'

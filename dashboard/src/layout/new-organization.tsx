@@ -6,13 +6,13 @@ import { session } from '../session/session.ts'
 import { FormDialog } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 
-/** Makes an organization, and turns this tab to it. */
+/** Makes an organization and switches this tab to it. */
 export const NewOrganizationDialog = ({ onClose }: { onClose: () => void }) => {
   const queries = useQueryClient()
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState('')
   const regions = useRegions()
-  // Only the new organization itself could use a region of its own, and it has none yet.
+  // Only regions of the server are offered. Regions of other organizations cannot be used, and the new one has none yet.
   const shared = regions.data?.filter((region) => region.organizationId === null) ?? []
   const defaultRegionId = chosen || shared[0]?.id
   const make = async () => {

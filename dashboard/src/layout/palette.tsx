@@ -8,10 +8,10 @@ import { groups } from './navigation.ts'
 
 type Choice = { key: string; label: string; hint?: string | undefined; go: () => void }
 
-/** How many sandboxes the palette shows. */
+/** How many sandboxes the palette shows at most. */
 const mostSandboxes = 8
 
-/** Pages and sandboxes by a few letters. Ctrl+K or ⌘K opens it. */
+/** The command palette: the reader types a few letters to find a page or a sandbox. Ctrl+K or ⌘K opens it. */
 export const Palette = ({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) => {
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
@@ -29,7 +29,7 @@ export const Palette = ({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
   useEffect(() => {
     if (isOpen) setText('')
   }, [isOpen])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new text begins at the first choice
+  // biome-ignore lint/correctness/useExhaustiveDependencies: after a change of the text the first result is selected
   useEffect(() => setAt(0), [text])
 
   const pages: Choice[] = [...groups.flatMap(({ items }) => items), { to: '/account' as const, label: 'Your account' }]

@@ -83,7 +83,7 @@ export const Shell = () => {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
-        // The terminal has Ctrl+K for itself; ⌘K is free there.
+        // In a terminal Ctrl+K goes to the shell, so only ⌘K opens the palette there.
         if (event.ctrlKey && (event.target as Element).closest('.xterm') !== null) return
         event.preventDefault()
         setPaletteOpen(true)
@@ -139,7 +139,7 @@ export const Shell = () => {
             The connection to the server is lost. This page shows what was known before; it tries again by itself.
           </div>
         )}
-        {/* Another organization is another page: nothing typed or selected may be carried over. */}
+        {/* With the key, another organization gets a new page: typed text and selections must not be carried over. */}
         <Outlet key={organizationId} />
       </main>
       <Palette isOpen={isPaletteOpen} onClose={() => setPaletteOpen(false)} />

@@ -14,20 +14,20 @@ const list: ListPages = {
 const idsOf = ({ pages }: ListPages) => pages.map(({ items }) => items.map(({ id, state }) => `${id} ${state}`))
 
 suite('applyChange', () => {
-  test('a changed sandbox has its new state, and pages without a change stay the same objects', () => {
+  test('`applyChange` puts the new state into a sandbox’s row; pages of the list without a change stay the same objects', () => {
     const after = applyChange(list, [row('c', 'stopped')], true)
     assert.deepEqual(idsOf(after), [['a started', 'b started'], ['c stopped']])
     assert.equal(after.pages[0], list.pages[0])
   })
 
-  test('a sandbox that is gone leaves the list', () => {
+  test('`applyChange` removes a deleted sandbox from the list', () => {
     assert.deepEqual(idsOf(applyChange(list, [row('a', 'destroyed'), row('x', 'destroyed')], true)), [
       ['b started'],
       ['c started'],
     ])
   })
 
-  test('a new sandbox stands first in a list without filters, and not in a filtered one', () => {
+  test('`applyChange` puts a new sandbox first into a list without filters, but not into a filtered list', () => {
     assert.deepEqual(idsOf(applyChange(list, [row('n', 'creating')], true))[0]?.[0], 'n creating')
     assert.deepEqual(idsOf(applyChange(list, [row('n')], false)), idsOf(list))
     assert.deepEqual([hasAll(list, [row('c')]), hasAll(list, [row('c'), row('n')])], [true, false])
@@ -35,12 +35,12 @@ suite('applyChange', () => {
 })
 
 suite('replaceRows', () => {
-  test('changed rows have their new state, rows that are gone leave, and no row is added', () => {
+  test('`replaceRows` updates changed rows and removes deleted sandboxes, but adds no row', () => {
     const rows = [row('b', 'stopped'), row('c', 'destroyed'), row('n')]
     assert.deepEqual(replaceRows([row('a'), row('b'), row('c')], rows), [row('a'), row('b', 'stopped')])
   })
 
-  test('a list without a changed row stays the same object', () => {
+  test('`replaceRows` returns the same list object if none of its rows has changed', () => {
     const members = [row('a')]
     assert.equal(replaceRows(members, [row('n')]), members)
   })

@@ -1,11 +1,12 @@
 import type { AnswerTo, SandboxRow } from '../api/client.ts'
 
-/** The pages of a list of sandboxes, as TanStack Query keeps them. */
+/** The pages of a list of sandboxes, in the form in which TanStack Query caches them. */
 export type ListPages = { pages: AnswerTo<'/sandbox', 'get'>[]; pageParams: unknown[] }
 
 /**
- * Brings changed sandboxes into a list. Rows of sandboxes that are gone are removed. A sandbox that the list does not have
- * is put first if `takesAll`: the list then has no filter, and the newest stands first. Pages without a change stay the same
+ * Updates a list with changed sandboxes. Rows of deleted sandboxes are removed. A sandbox that is not in the list
+ * is put first if `takesAll`, which means that the list has no filter and begins with the newest. Pages without a change stay
+ * the same
  * objects, so that they are not drawn again.
  */
 export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesAll: boolean): ListPages => {
@@ -27,7 +28,7 @@ export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesA
 export const hasAll = (list: ListPages, rows: readonly SandboxRow[]): boolean =>
   rows.every((row) => list.pages.some(({ items }) => items.some(({ id }) => id === row.id)))
 
-/** Brings changed sandboxes into a plain list. Rows of sandboxes that are gone are removed. */
+/** Updates a list without pages with changed sandboxes. Rows of deleted sandboxes are removed. No row is added. */
 export const replaceRows = <Row extends Pick<SandboxRow, 'id'>>(list: Row[], rows: readonly SandboxRow[]): Row[] => {
   const changed = new Map(rows.map((row) => [row.id, row]))
   if (!list.some(({ id }) => changed.has(id))) return list

@@ -1,5 +1,5 @@
-// What the server tells while a page is open: changes of sandboxes, over Socket.IO. After a break everything that is
-// shown is fetched again, because events of the time between are lost.
+// Receives changes of sandboxes over Socket.IO and updates the lists on the page. After a lost connection everything on the page
+// is fetched again, because the events sent in the meantime are lost.
 import type { QueryClient } from '@tanstack/react-query'
 import { io } from 'socket.io-client'
 import type { Sandbox, SandboxRow } from '../api/client.ts'
@@ -8,14 +8,17 @@ import { applyChange, hasAll, type ListPages, replaceRows } from './apply-change
 
 export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']; oldState?: SandboxRow['state'] }
 
-/** For how long changes are gathered before the lists are drawn again, in ms. */
+/** How long changes are collected before the lists are drawn again, in ms. */
 const gatherMilliseconds = 250
-/** A longer list is not fetched again for a new sandbox: its reader has scrolled away from the beginning. */
+/** A list with more fetched pages is not fetched again for a new sandbox, because its reader has scrolled far from its start. */
 const mostPagesFetched = 5
-/** How long a refused connection waits before it is tried again, in ms. */
+/** How long to wait after the server refused the credential, before the next attempt to connect. In ms. */
 const refusedMilliseconds = 5000
 
-/** Keeps what is shown up to date until the returned function is called. `onLink` hears whether events arrive. */
+/**
+ * Keeps the lists on the page current until the caller calls the function that is returned. `onLink` is called with true when
+ * events begin to arrive, and with false when the connection is lost.
+ */
 export const follow = (
   queries: QueryClient,
   organizationId: string,
@@ -36,7 +39,7 @@ export const follow = (
       if (list === undefined) continue
       const takesAll = Object.keys(queryKey[2] ?? {}).length === 0
       queries.setQueryData<ListPages>(queryKey, applyChange(list, rows, takesAll))
-      // Only the server knows whether a sandbox fits the filters of a list.
+      // Only the server can say whether a new sandbox matches the filters of the list, so the list is fetched again.
       if (!takesAll && !hasAll(list, rows) && list.pages.length <= mostPagesFetched)
         void queries.invalidateQueries({ queryKey })
     }
@@ -45,7 +48,7 @@ export const follow = (
       void queries.invalidateQueries({ queryKey: [organizationId, 'sandbox', row.id] })
     }
   }
-  // The forks of sandboxes: rows change in their places, and a new fork makes its parent's list old.
+  // Updates the lists of forks and ancestors. A new fork is not added here: the list of its parent is fetched again.
   const drawFamilies = (rows: readonly SandboxRow[], hasNewFork: boolean) => {
     const queryKey = [organizationId, 'family']
     queries.setQueriesData<Pick<SandboxRow, 'id'>[]>({ queryKey }, (members) => members && replaceRows(members, rows))
@@ -70,12 +73,12 @@ export const follow = (
   })
   socket.on('disconnect', (reason) => {
     onLink(false)
-    // The library does not connect again by itself after this reason, which the end of a token has too.
+    // After this reason Socket.IO does not connect again by itself. The server gives it also when a token expires.
     if (reason === 'io server disconnect') socket.connect()
   })
   socket.on('connect_error', () => {
     onLink(false)
-    // The credential was refused: the library does not try again by itself.
+    // The server refused the credential. In that case Socket.IO does not try again by itself.
     if (!socket.active)
       retry = setTimeout(() => void session.renewRefused().then(() => socket.connect()), refusedMilliseconds)
   })
@@ -84,7 +87,7 @@ export const follow = (
     gather(row)
   })
   socket.on('sandbox.state.updated', ({ sandbox }: SandboxChange) => gather(sandbox))
-  // A mishap changes no state, but the timeline of its sandbox.
+  // This event says that something went wrong inside a sandbox. It changes no state, but adds to the sandbox's timeline.
   socket.on('sandbox.mishap', ({ sandbox }: Pick<SandboxChange, 'sandbox'>) => gather(sandbox))
   return () => {
     clearTimeout(timer)

@@ -6,11 +6,11 @@ import './permissions.css'
 type Props = {
   chosen: ReadonlySet<Permission>
   onChange: (chosen: ReadonlySet<Permission>) => void
-  /** Whether the user holds a permission. They cannot give others. */
+  /** Whether the user has a permission. Users can give only permissions that they have. */
   holds?: (permission: Permission) => boolean
 }
 
-/** The permissions as a checklist, with what each of them allows. */
+/** A checklist of all permissions. A sentence beside each one says what it allows. */
 export const PermissionChoice = ({ chosen, onChange, holds = () => true }: Props) => {
   const choose = (permissions: readonly Permission[]) => onChange(new Set(permissions.filter(holds)))
   const toggle = (permission: Permission, isChosen: boolean) => {
@@ -69,7 +69,7 @@ export const PermissionChoice = ({ chosen, onChange, holds = () => true }: Props
   )
 }
 
-/** A list of permissions in few words; what each allows is inside. */
+/** Shows a list of permissions as a short summary. A click opens the list, which says what each permission allows. */
 export const PermissionList = ({ permissions }: { permissions: readonly Permission[] }) => {
   if (permissions.length === 0) return <span className="muted">None</span>
   return (

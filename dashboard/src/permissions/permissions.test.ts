@@ -4,12 +4,12 @@ import { permissions as known } from '../../../src/control/auth/permissions.ts'
 import { allPermissions, sentenceOf, summaryOf, workPermissions } from './permissions.ts'
 
 suite('the permissions that the pages offer', () => {
-  test('each permission of the server is offered once, with a sentence', () => {
+  test('the pages offer each permission of the server exactly once, with a sentence that explains it', () => {
     assert.deepEqual(allPermissions.toSorted(), Object.keys(known).toSorted())
     for (const permission of allPermissions) assert.notEqual(sentenceOf(permission), permission)
   })
 
-  test('`summaryOf` says “All” only for every permission', () => {
+  test('`summaryOf` says “All” only for a list of all permissions', () => {
     assert.equal(summaryOf(allPermissions), 'All')
     assert.equal(summaryOf([]), 'None')
     assert.equal(summaryOf(workPermissions), `${workPermissions.length} of ${allPermissions.length}`)

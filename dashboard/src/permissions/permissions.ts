@@ -1,4 +1,4 @@
-// What keys and roles can allow, in groups and in words.
+// The permissions that an API key or a role can have, in groups, with a sentence for each.
 import type { BodyOf } from '../api/client.ts'
 
 export type Permission = BodyOf<'/api-keys', 'post'>['permissions'][number]
@@ -62,16 +62,16 @@ const sentences: Partial<Record<Permission, string>> = Object.assign(
   ...permissionGroups.map(({ permissions }) => permissions),
 )
 
-/** What a permission allows, in words. */
+/** A sentence that says what a permission allows. */
 export const sentenceOf = (permission: Permission): string => sentences[permission] ?? permission
 
-/** What programs need that work with sandboxes, snapshots and volumes, and nothing else. */
+/** The permissions that a program needs to work with sandboxes, snapshots and volumes, and no others. */
 export const workPermissions: readonly Permission[] = [
   ...(['write:sandboxes', 'delete:sandboxes', 'write:snapshots', 'delete:snapshots'] as const),
   ...(['read:volumes', 'write:volumes', 'delete:volumes'] as const),
 ]
 
-/** A few words for a list of permissions: “All”, “None”, or how many. */
+/** A short text for a list of permissions: “All”, “None”, or their number. */
 export const summaryOf = (permissions: readonly Permission[]): string => {
   const count = new Set(permissions).size
   if (count === 0) return 'None'

@@ -9,7 +9,7 @@ type Props = {
   onChange: (chosen: readonly string[]) => void
 }
 
-/** The roles of the organization as a checklist, with what each is for. */
+/** A checklist of the roles that the organization can give, with a description of each. */
 export const RoleChoice = ({ label, chosen, onChange }: Props) => {
   const roles = useRoles()
   return (

@@ -4,10 +4,10 @@ import { useOrganizationId } from '../session/use-session.ts'
 
 export type Role = AnswerTo<'/organizations/{organizationId}/roles', 'get'>[number]
 
-/** The role that members have if nobody chooses another one. */
+/** The id of the role that a new member gets if no other role is chosen. */
 export const developerRoleId = '00000000-0000-0000-0000-000000000001'
 
-/** The global roles and those of the organization. */
+/** The global roles and the organization's own roles. */
 export const useRoles = () => {
   const organizationId = useOrganizationId()
   return useQuery({

@@ -6,7 +6,7 @@ import { ErrorNotice } from '../ui/error-notice.tsx'
 import { session } from './session.ts'
 import { useSessionState } from './use-session.ts'
 
-/** What an identity provider of an organization answers instead of a session (`error` of the address). */
+/** The sentence for each error with which a sign-in at an organization's identity provider can fail (`error` in the address). */
 const ssoErrors: Record<string, string> = {
   missing_email: 'The identity provider did not tell an e-mail address.',
   email_not_verified: 'The identity provider has not verified this e-mail address.',
@@ -43,7 +43,7 @@ const Failed = ({ reason, code }: { reason: string; code?: string | undefined })
   </div>
 )
 
-/** Chooses the organization with which this tab begins: the last one, else the personal one. */
+/** Chooses the organization with which this tab begins: the one that was used last, otherwise the personal one. */
 const WithOrganization = ({ children }: { children: ReactNode }) => {
   const chosen = useSyncExternalStore(session.subscribe, () => session.organizationId)
   const query = useQuery({ queryKey: ['organizations'], queryFn: () => answerOf(control.GET('/organizations')) })
@@ -64,7 +64,7 @@ const WithOrganization = ({ children }: { children: ReactNode }) => {
   )
 }
 
-/** Draws the pages once somebody is signed in. */
+/** Draws the pages only after a user has signed in. */
 export const SessionGate = ({ children }: { children: ReactNode }) => {
   const state = useSessionState()
   if (state.name === 'failed') return <Failed reason={state.reason} code={state.code} />

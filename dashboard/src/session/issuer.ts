@@ -1,5 +1,5 @@
-// Signing in at the issuer that the server names: a code with PKCE, by openid-client. Nothing of it is stored but the
-// values that must survive the way to the issuer and back, in the session storage of this tab.
+// Signs the user in at the issuer that the server names, with an authorization code and PKCE, by openid-client. Only the
+// values that are needed when the browser comes back from the issuer are stored, in the session storage of this tab.
 import { sha256 } from '@noble/hashes/sha2.js'
 import * as client from 'openid-client'
 import { base64url } from './base64url.ts'
@@ -17,7 +17,7 @@ export type ServerConfig = {
 export type Tokens = {
   accessToken: string
   refreshToken?: string | undefined
-  /** When the access token ends, on the clock of `performance.now()`. Undefined: not known. */
+  /** When the access token expires, on the clock of `performance.now()`. Undefined if this is not known. */
   endsAt?: number | undefined
 }
 
@@ -30,7 +30,10 @@ const startedKey = 'alcove.sign-in'
 
 let configuration: Promise<client.Configuration> | undefined
 
-/** Reads the issuer's discovery once. `skewSeconds`: by how much the server's clock is ahead of this machine's. */
+/**
+ * Fetches the issuer's discovery document, once. `skewSeconds` says how far the server's clock is ahead of this machine's
+ * clock.
+ */
 export const discover = ({ oidc }: ServerConfig, skewSeconds: number): Promise<client.Configuration> => {
   configuration ??= client
     .discovery(new URL(oidc.issuer), oidc.clientId, { [client.clockSkew]: skewSeconds }, client.None(), {
@@ -53,14 +56,14 @@ const tokensOf = (
 })
 
 /**
- * PKCE's challenge: the SHA-256 of the verifier, in base64url (RFC 7636). Browsers have their own hashes only on pages
- * with HTTPS and on this machine, so that a server of the local network needs a library.
+ * The PKCE challenge: the SHA-256 of the verifier, in base64url (RFC 7636). A library computes it, because browsers offer hashes
+ * only on pages with HTTPS and on localhost, and a server in a local network may have neither.
  */
 const challengeOf = (verifier: string): string => base64url(sha256(new TextEncoder().encode(verifier)))
 
 /**
- * Sends the browser to the issuer. `returnTo` is the address that is opened afterwards; `link` is a one-time link's
- * token, which signs in without a password.
+ * Sends the browser to the issuer. `returnTo` is the address that is opened afterwards. `link` is the token of a one-time
+ * sign-in link, with which the user needs no password.
  */
 export const goToIssuer = async (
   issuer: client.Configuration,
@@ -110,13 +113,13 @@ export const finishAtIssuer = async (
   return { tokens: tokensOf(answer), returnTo }
 }
 
-/** Trades the refresh token for new tokens. */
+/** Exchanges the refresh token for new tokens. */
 export const renewAtIssuer = async (issuer: client.Configuration, before: Tokens): Promise<Tokens> => {
   if (before.refreshToken === undefined) throw new Error('This session cannot be renewed.')
   return tokensOf(await client.refreshTokenGrant(issuer, before.refreshToken), before)
 }
 
-/** The page of the issuer that ends its session in this browser, where it has one. */
+/** The address at which the issuer ends its session in this browser. Undefined if the issuer has no such address. */
 export const signOutUrl = (issuer: client.Configuration): string | undefined =>
   issuer.serverMetadata().end_session_endpoint === undefined
     ? undefined

@@ -2,7 +2,10 @@ import { useQueryClient } from '@tanstack/react-query'
 import type { Organization } from './people.ts'
 import { session } from './session.ts'
 
-/** Returns a function that turns this tab to the personal organization, after the current one is left or deleted. */
+/**
+ * Returns a function that switches this tab to the personal organization. It is called after the current one was left or
+ * deleted.
+ */
 export const useTurnAway = () => {
   const queries = useQueryClient()
   return (leftId: string): void => {

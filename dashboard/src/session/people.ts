@@ -1,4 +1,4 @@
-// Who is signed in, who else belongs to the organization, and what they may do in it.
+// Who is signed in, who else is a member of the organization, and what the signed-in user may do in it.
 import { useQuery } from '@tanstack/react-query'
 import { type AnswerTo, answerOf, control } from '../api/client.ts'
 import type { Permission } from '../permissions/permissions.ts'
@@ -16,7 +16,7 @@ export const useOrganization = (): Organization | undefined => {
   return data?.find(({ id }) => id === organizationId)
 }
 
-/** The members of the organization. At most 5,000, in one answer. */
+/** The members of the organization. The server sends at most 5,000, all in one answer. */
 export const useMembers = () => {
   const organizationId = useOrganizationId()
   return useQuery({
@@ -31,11 +31,14 @@ export const useMembers = () => {
 export type Standing = {
   userId: string
   isOwner: boolean
-  /** Whether the user's roles allow this. An owner may do everything. */
+  /** Whether the user has a permission through a role. An owner has all permissions. */
   holds: (permission: Permission) => boolean
 }
 
-/** What the user may do in the organization. Undefined until it is known. The server decides anyway. */
+/**
+ * What the user may do in the organization. Undefined until it is known. It only decides what the pages offer: the server
+ * checks each call.
+ */
 export const useStanding = (): Standing | undefined => {
   const me = useMe().data
   const member = useMembers().data?.find(({ userId }) => userId === me?.id)
@@ -45,7 +48,7 @@ export const useStanding = (): Standing | undefined => {
   return { userId: me.id, isOwner, holds: (permission) => isOwner || held.has(permission) }
 }
 
-/** Whether the user operates this server. Asked once: only operators may read the log of the whole server. */
+/** Whether the user is an operator of this server. The page finds out with one call that only operators may make. */
 export const useIsOperator = (): boolean => {
   const me = useMe().data
   const { data = false } = useQuery({

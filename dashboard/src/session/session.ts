@@ -16,7 +16,7 @@ import { isOwnToken, withoutMark } from './sso-token.ts'
 
 /**
  * - `signed-in`: calls can be made.
- * - `expired`: the page stays, and a dialog asks to sign in again.
+ * - `expired`: the page stays open, and a dialog asks the user to sign in again.
  * - `failed`: there is no session, and `reason` says why.
  */
 export type SessionState =
@@ -25,7 +25,7 @@ export type SessionState =
   | { name: 'expired' }
   | { name: 'failed'; reason: string; code?: string | undefined }
 
-/** How long before its end an access token is renewed, in ms. */
+/** How long before it expires an access token is renewed, in ms. */
 const earlyMilliseconds = 60_000
 export const organizationHeader = 'X-Daytona-Organization-ID'
 const organizationKey = 'alcove.organization'
@@ -65,13 +65,13 @@ class Session {
     return this.#state
   }
 
-  /** What the server tells before sign-in. Only known once the session has been opened. */
+  /** The server's public configuration. It is known only after the session has been opened. */
   get config(): ServerConfig {
     if (this.#config === undefined) throw new Error('the session is not open')
     return this.#config
   }
 
-  /** The organization on which this tab acts. Other tabs have their own. */
+  /** The id of the organization that this tab shows. Each tab has its own. */
   get organizationId(): string | undefined {
     return sessionStorage.getItem(organizationKey) ?? undefined
   }
@@ -90,12 +90,12 @@ class Session {
 
   readonly snapshot = (): SessionState => this.#state
 
-  /** The server's time now, in ms since 1970, also if this machine's clock is wrong. */
+  /** The present time on the server's clock, in ms since 1970, even if this machine's clock is wrong. */
   now(): number {
     return Date.now() + this.#skewMilliseconds
   }
 
-  /** Opens the session, or leaves the page for the issuer. Never throws: `state` says what came of it. */
+  /** Opens the session, or sends the browser to the issuer. It never throws: `state` says whether it succeeded. */
   async open(): Promise<void> {
     try {
       await this.#readConfig()
@@ -106,7 +106,7 @@ class Session {
     }
   }
 
-  /** The headers of a call: the credential, and the organization. Renews the access token if it ends soon. */
+  /** The headers of a call: the credential and the organization. An access token that expires soon is renewed first. */
   async headers(): Promise<Record<string, string>> {
     const token = await this.token()
     return {
@@ -115,7 +115,7 @@ class Session {
     }
   }
 
-  /** The access token. Renewed first, if it ends soon. */
+  /** The access token. If it expires soon, it is renewed first. */
   async token(): Promise<string> {
     const { endsAt, refreshToken } = this.#tokens ?? {}
     if (endsAt !== undefined && refreshToken !== undefined && performance.now() > endsAt - earlyMilliseconds)
@@ -123,13 +123,13 @@ class Session {
     return this.#tokens?.accessToken ?? ''
   }
 
-  /** Renews the access token. If that is refused, the session has expired. */
+  /** Renews the access token. If the issuer refuses that, the session becomes `expired`. */
   async renew(): Promise<void> {
     this.#renewing ??= (async () => {
       try {
         this.#tokens = await renewAtIssuer(await this.#issuer(), this.#tokens!)
       } catch (error) {
-        // The network may be away only for a moment: calls then fail by themselves, and say so.
+        // A TypeError means that the network failed, perhaps only for a moment. The session stays, and the calls themselves fail.
         if (!(error instanceof TypeError)) this.#expire()
       } finally {
         this.#renewing = undefined
@@ -138,23 +138,23 @@ class Session {
     await this.#renewing
   }
 
-  /** Renews a credential that the server has refused. Returns false, and the session has expired, if that fails. */
+  /** Renews a credential that the server has refused. If that fails, returns false and the session becomes `expired`. */
   async renewRefused(): Promise<boolean> {
     if (this.#tokens?.refreshToken === undefined) this.#expire()
     else await this.renew()
     return this.#state.name === 'signed-in'
   }
 
-  /** Opens a window in which the user signs in again. Its tokens come back to this page. */
+  /** Opens a window in which the user signs in again. The window hands its tokens to this page. */
   signInAgain(): void {
     sessionStorage.setItem(renewalKey, this.#tabId)
     const opened = window.open('/dashboard/', '_blank', 'popup,width=520,height=640')
     sessionStorage.removeItem(renewalKey)
-    // Where windows are blocked, the page itself goes.
+    // If the browser blocks the window, this page itself goes to the issuer.
     if (opened === null) void this.signIn()
   }
 
-  /** Leaves this page for the issuer, and comes back to the same address. */
+  /** Sends the browser from this page to the issuer, which sends it back to the page's address after the sign-in. */
   async signIn(link?: string): Promise<void> {
     const returnTo = `${location.pathname}${location.search}`
     await goToIssuer(await this.#issuer(), { returnTo, link })
@@ -185,7 +185,7 @@ class Session {
     const fragment = new URLSearchParams(url.hash.slice(1))
     const code = url.searchParams.get('error')
     const ssoToken = fragment.get('access_token')
-    // Credentials are taken from the address at once, so that they stay neither in the history nor in a copied address.
+    // Credentials are removed from the address immediately, so that they stay neither in the history nor in a copied address.
     if (url.hash !== '' && (ssoToken !== null || fragment.has('link')))
       history.replaceState(null, '', `${url.pathname}${url.search}`)
     if (ssoToken !== null) {
@@ -242,10 +242,10 @@ class Session {
     this.#become({ name: 'signed-in' })
   }
 
-  /** Takes the tokens of the window in which the user signed in again. */
+  /** Takes over the tokens from the window in which the user signed in again. */
   #accept(tokens: Tokens): void {
     if (this.#state.name !== 'expired' || this.#tokens === undefined) return
-    // Somebody else signed in: nothing of this page may stay.
+    // Another user has signed in, so nothing of the present page may stay visible.
     if (subjectOf(tokens.accessToken) !== subjectOf(this.#tokens.accessToken)) {
       location.reload()
       return

@@ -3,7 +3,7 @@ import { type SessionState, session } from './session.ts'
 
 export const useSessionState = (): SessionState => useSyncExternalStore(session.subscribe, session.snapshot)
 
-/** The organization on which this tab acts. A page is drawn only once it is known. */
+/** The id of the organization that this tab shows. Pages are drawn only after it is known. */
 export const useOrganizationId = (): string => {
   const id = useSyncExternalStore(session.subscribe, () => session.organizationId)
   if (id === undefined) throw new Error('no organization is chosen yet')

@@ -7,7 +7,7 @@ type Look = {
 
 export type ButtonProps = Look & ButtonHTMLAttributes<HTMLButtonElement>
 
-/** The class of a button, for links that look like one. */
+/** The CSS classes of a button, for links that should look like a button. */
 export const buttonClass = ({ kind, compact }: Look = {}, more = ''): string =>
   ['button', kind, compact && 'compact', more].filter(Boolean).join(' ')
 
@@ -15,7 +15,7 @@ export const Button = ({ kind, compact, className, type = 'button', ...rest }: B
   <button type={type} className={buttonClass({ kind, compact }, className)} {...rest} />
 )
 
-/** A button that shows only a sign. `label` is its name for screen readers, and its tooltip. */
+/** A button that shows only an icon. `label` is its name for screen readers and its tooltip. */
 export const IconButton = ({ label, className = '', ...rest }: ButtonProps & { label: string }) => (
   <Button aria-label={label} title={label} className={`icon ${className}`} {...rest} />
 )

@@ -4,18 +4,18 @@ import { TextField } from './field.tsx'
 
 type ConfirmProps = {
   title: string
-  /** What will happen, in a sentence. */
+  /** A sentence that says what the action will do. */
   children: ReactNode
-  /** The verb of the button, such as "Delete". */
+  /** The text of the button that confirms, such as "Delete". */
   verb: string
-  /** A text that must be typed first, for what cannot be undone. */
+  /** A text that the user must type before the button works. For actions that cannot be undone. */
   typed?: string | undefined
   isOpen: boolean
   onClose: () => void
   onConfirm: () => Promise<unknown>
 }
 
-/** Asks before a dangerous action, and names what it does. Closes when the action has succeeded. */
+/** Asks before a dangerous action and says what the action does. The dialog closes after the action has succeeded. */
 export const Confirm = ({ title, children, verb, typed, isOpen, onClose, onConfirm }: ConfirmProps) => {
   const [text, setText] = useState('')
   const close = () => {

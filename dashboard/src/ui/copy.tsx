@@ -20,7 +20,7 @@ const useCopy = (text: string) => {
   return { isCopied, copy: () => void copy() }
 }
 
-/** A text, such as an id, that a click copies. `shown` is what stands on the page; all of the text is copied. */
+/** A text, such as an id, that a click copies. `shown` is a shorter form for the page; a click still copies the whole text. */
 export const CopyText = ({ text, shown = text }: { text: string; shown?: string }) => {
   const { isCopied, copy } = useCopy(text)
   return (
@@ -30,7 +30,7 @@ export const CopyText = ({ text, shown = text }: { text: string; shown?: string 
   )
 }
 
-/** Text to paste elsewhere, with a button that copies it. */
+/** Shows a command or code, with a button that copies it. */
 export const CodeBlock = ({ code, label = 'Copy' }: { code: string; label?: string }) => {
   const { isCopied, copy } = useCopy(code)
   return (
@@ -46,7 +46,7 @@ export const CodeBlock = ({ code, label = 'Copy' }: { code: string; label?: stri
   )
 }
 
-/** A value that the server tells only once. */
+/** Shows a secret value that the server sends only once, with a button that copies it. */
 export const SecretOnce = ({ value, what }: { value: string; what: string }) => (
   <div className="stack">
     <div className="notice warn">Copy {what} now. It is not shown again.</div>

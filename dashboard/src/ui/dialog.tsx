@@ -12,7 +12,7 @@ type DialogProps = {
   children?: ReactNode
 }
 
-/** A window over the page. Escape and a click beside it close it. */
+/** A dialog over the page. Escape or a click outside of the dialog closes it. */
 export const Dialog = ({ title, description, isOpen, onClose, isWide, children }: DialogProps) => (
   <Base.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
     <Base.Portal>
@@ -32,17 +32,20 @@ type FormDialogProps = DialogProps & {
   submit: string
   isDanger?: boolean | undefined
   isSubmitDisabled?: boolean | undefined
-  /** Does the work. The dialog stays open, with the error's sentence, if this throws; the caller closes it otherwise. */
+  /**
+   * Called when the user submits the form. If it throws, the dialog stays open and shows the error. Otherwise the caller
+   * closes the dialog.
+   */
   onSubmit: () => Promise<unknown>
 }
 
-/** A dialog with a form. It cannot be submitted twice, and an error keeps what was typed. */
+/** A dialog with a form. The form cannot be submitted twice at the same time, and its texts stay after an error. */
 export const FormDialog = ({ submit, isDanger, isSubmitDisabled, onSubmit, children, ...dialog }: FormDialogProps) => {
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
   const run = async (event: FormEvent) => {
     event.preventDefault()
-    // A form inside of a portal is still a child of the form around it, for React's events.
+    // For React's events this form is a child of a form around it, even inside of a portal. That form must not be submitted too.
     event.stopPropagation()
     if (isBusy) return
     setBusy(true)
@@ -60,7 +63,7 @@ export const FormDialog = ({ submit, isDanger, isSubmitDisabled, onSubmit, child
       <form className="stack" onSubmit={(event) => void run(event)}>
         {children}
         {error !== undefined && (
-          // In a long form the notice may lie below the edge.
+          // Scrolls to the notice: in a long form it may be outside of the visible part.
           <div ref={(node) => node?.scrollIntoView({ block: 'nearest' })}>
             <ErrorNotice error={error} />
           </div>

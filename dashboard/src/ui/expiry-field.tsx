@@ -15,11 +15,11 @@ type Props = {
   hint?: string | undefined
   value: Expiry
   onChange: (value: Expiry) => void
-  /** What it is called to have no end. Absent: there must be one. */
+  /** The text of the choice to have no expiry. If absent, an expiry must be chosen. */
   neverLabel?: string | undefined
 }
 
-/** A choice of when something shall end. {@link expiresAt} makes the time of it. */
+/** A field in which the user chooses when something expires. {@link expiresAt} turns the choice into a time. */
 export const ExpiryField = ({ label, hint, value, onChange, neverLabel }: Props) => (
   <div className="stack" style={{ gap: 6 }}>
     <SelectField

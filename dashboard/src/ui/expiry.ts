@@ -1,13 +1,13 @@
-// When something shall end: a number of days from now, a date, or never.
+// The user's choice of when something expires: after a number of days, at a date, or never.
 export type Expiry = { days: string; date: string }
 
-/** Values of `days` that are no number: an end by date, and none. */
+/** The two values of `days` that are no number: "at a date" and "never". */
 export const onDate = 'date'
 export const never = ''
 
 /**
- * The end as the API has it; null: never. `now` is the server's time in ms. Throws a sentence if the date is missing or
- * past. A date means its last second, in the reader's time zone.
+ * The chosen expiry as a time for the API, or null for never. `now` is the server's time in ms. A date stands for its last
+ * second in the reader's time zone. Throws an error with a sentence if the date is missing or in the past.
  */
 export const expiresAt = ({ days, date }: Expiry, now: number): string | null => {
   if (days === never) return null

@@ -8,7 +8,7 @@ import {
 
 type Common = { label: ReactNode; hint?: ReactNode; error?: string | undefined }
 
-/** The parts around an input: label, hint and error, which screen readers read with the input. */
+/** Draws label, hint and error around an input. Screen readers read them together with the input. */
 const Field = ({
   label,
   hint,
@@ -65,7 +65,10 @@ export const TextArea = ({
 
 export type Option = { value: string; label: string }
 
-/** A choice of one of a few values. The browser's own control, which works with every keyboard and screen reader. */
+/**
+ * A field in which one of a few values is chosen. It uses the browser's `select`, which works with all keyboards and screen
+ * readers.
+ */
 export const SelectField = ({
   label,
   hint,

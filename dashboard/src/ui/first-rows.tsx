@@ -3,7 +3,7 @@ import { Button } from './button.tsx'
 
 const step = 100
 
-/** Draws the first rows of a long list that is known whole. A button shows more of them. */
+/** Draws only the first rows of a long list, all of which was fetched already. A button shows more rows. */
 export const FirstRows = <T,>({
   rows,
   children,

@@ -3,7 +3,7 @@ import { ErrorNotice } from './error-notice.tsx'
 
 type PageProps = { title: string; description?: ReactNode; actions?: ReactNode; children: ReactNode }
 
-/** A page: its heading, what can be done on it, and its content. Also sets the title of the browser's tab. */
+/** Draws a page with its heading, its buttons and its content, and sets the title of the browser's tab. */
 export const Page = ({ title, description, actions, children }: PageProps) => {
   useEffect(() => {
     document.title = `${title} · Alcove`
@@ -22,7 +22,7 @@ export const Page = ({ title, description, actions, children }: PageProps) => {
   )
 }
 
-/** What an empty list says: that it is empty, and what the next step is. */
+/** Shown instead of an empty list. Says that the list is empty and what the reader can do next. */
 export const Empty = ({ title, children, action }: { title: string; children?: ReactNode; action?: ReactNode }) => (
   <div className="empty">
     <h2>{title}</h2>
@@ -33,7 +33,10 @@ export const Empty = ({ title, children, action }: { title: string; children?: R
 
 type Loaded<T> = { data: T | undefined; error: unknown; isPending: boolean; refetch: () => unknown }
 
-/** Draws what a query found; while it loads and if it fails, says so instead. Old data stay, with the error above. */
+/**
+ * Draws the data of a query. While the query loads or after it failed, says so instead. If a later fetch fails, the old data
+ * stay.
+ */
 export const WhenLoaded = <T,>({ query, children }: { query: Loaded<T>; children: (data: T) => ReactNode }) => (
   <>
     {query.error != null && <ErrorNotice error={query.error} retry={() => void query.refetch()} />}

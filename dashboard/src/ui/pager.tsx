@@ -2,7 +2,7 @@ import { Button } from './button.tsx'
 
 type PagerProps = { page: number; of: number; onPage: (page: number) => void }
 
-/** The way to the other pages of a list. Draws nothing if there is only one. */
+/** Buttons for the previous and the next page of a list. Draws nothing if the list has only one page. */
 export const Pager = ({ page, of, onPage }: PagerProps) => {
   if (of <= 1) return null
   return (

@@ -4,7 +4,7 @@ import { Icon } from './icons.tsx'
 import { Menu } from './menu.tsx'
 import { shownText } from './shown-text.ts'
 
-/** The menu at the end of a row. `name` is what the row is about. */
+/** The menu at the end of a row. `name` is the name of the thing in the row, for screen readers. */
 export const RowMenu = ({ name, children }: { name: string; children: ReactNode }) => (
   <Menu
     trigger={
@@ -17,7 +17,7 @@ export const RowMenu = ({ name, children }: { name: string; children: ReactNode 
   </Menu>
 )
 
-/** The head of the column in which the menus of rows stand. */
+/** The header of the table column that holds the menus of the rows. */
 export const ActionsHeader = () => (
   <th>
     <span className="visually-hidden">Actions</span>

@@ -2,23 +2,23 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { shownLines, shownName, shownText, webAddress } from './shown-text.ts'
 
-suite('texts of strangers', () => {
-  test('`shownText` shows a sign for control and direction characters, and leaves other letters alone', () => {
+suite('texts that untrusted users and programs wrote', () => {
+  test('`shownText` replaces control characters and characters that change the writing direction by a visible sign', () => {
     assert.equal(shownText('a\u202eb\u0007c\nd'), 'a\ufffdb\ufffdc\ufffdd')
     assert.equal(shownText('naïve שלום 👩‍🚀\tx'), 'naïve שלום 👩‍🚀\tx')
   })
 
-  test('`shownName` is one line, is cut where it is longer, and never between the halves of a character', () => {
+  test('`shownName` returns one line, cuts a long name, and never cuts a surrogate pair in two', () => {
     assert.equal(shownName('photo\u202egnp\n\t<b>'), 'photo\ufffdgnp\ufffd\ufffd<b>')
     assert.equal(shownName('x'.repeat(1000), 10), `${'x'.repeat(10)}…`)
     assert.equal(shownName('👩'.repeat(10), 3), '👩\ufffd…')
   })
 
-  test('`shownLines` keeps the lines of an output, without colours and progress', () => {
+  test('`shownLines` keeps the lines of an output, but removes colours and texts that were overwritten', () => {
     assert.equal(shownLines('exit code 3\n\u001b[31mred\u001b[0m\r\n10 %\r20 %'), 'exit code 3\nred\n20 %')
   })
 
-  test('`webAddress` is undefined for scripts, files and texts that are no address', () => {
+  test('`webAddress` is undefined for `javascript:` and `file:` addresses, and for texts that are no address', () => {
     for (const wrong of ['javascript:alert(1)', 'data:text/html,x', 'file:///etc', '//host/x', 'host', ''])
       assert.equal(webAddress(wrong), undefined, wrong)
     assert.equal(webAddress('https://example.com/a b'), 'https://example.com/a%20b')

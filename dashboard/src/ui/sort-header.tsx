@@ -1,9 +1,9 @@
 type Order = 'asc' | 'desc'
 type SortHeaderProps = {
   name: string
-  /** How the rows are ordered by this column. Undefined: they are ordered by another one. */
+  /** The order of the rows if they are sorted by this column. Undefined if they are sorted by another column. */
   order: Order | undefined
-  /** Hears the order that a click asks for. */
+  /** Called with the new order when the reader clicks. */
   onSort: (order: Order) => void
   className?: string | undefined
 }

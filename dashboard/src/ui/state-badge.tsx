@@ -19,10 +19,10 @@ const settled: Partial<Record<string, Look>> = {
   build_failed: 'danger',
 }
 
-/** Whether a thing in this state is on its way to another one. */
+/** Whether this state is only passed through, such as `starting`. */
 export const isMoving = (state: string): boolean => settled[state] === undefined
 
-/** The state of a thing, such as a sandbox, with a colour for its kind. States that do not last pulse. */
+/** Shows the state of a sandbox or another thing in a colour. A state that is only passed through, such as `starting`, pulses. */
 export const StateBadge = ({ state }: { state: SandboxState | (string & {}) }) => (
   <span className={`badge ${settled[state] ?? 'info moving'}`}>{state.replaceAll('_', ' ')}</span>
 )

@@ -11,7 +11,7 @@ const units = [
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
-/** Says how far a time is from now, such as "3 min. ago". Both times in ms since 1970. */
+/** Says how far `time` is from `now`, such as "3 min. ago". Both are in ms since 1970. */
 export const sinceText = (time: number, now: number): string => {
   const seconds = Math.round((time - now) / 1000)
   for (const [unit, size] of units)
@@ -24,7 +24,7 @@ setInterval(() => {
   for (const listener of listeners) listener()
 }, 10_000)
 
-/** How long ago a time of the server was. The exact time is its tooltip. */
+/** Shows how long ago a time was, by the server's clock. The tooltip has the exact time. */
 export const TimeAgo = ({ time }: { time: string | null | undefined }) => {
   const [, draw] = useState(0)
   useEffect(() => {
@@ -43,5 +43,5 @@ export const TimeAgo = ({ time }: { time: string | null | undefined }) => {
   )
 }
 
-/** The exact time, in the reader's own time zone. */
+/** The exact time as a text, in the reader's time zone. */
 export const timeText = (time: string): string => absolute.format(new Date(time))

@@ -1,4 +1,4 @@
-// Short messages at the edge of the page. They can be raised from anywhere, also outside of components.
+// Shows short messages at the edge of the page. Any code can call this, not only React components.
 import { Toast } from '@base-ui/react/toast'
 import { ApiProblem } from '../api/problem.ts'
 
@@ -8,7 +8,7 @@ export const toast = (title: string, description?: string): void => {
   manager.add({ title, description, type: 'plain' })
 }
 
-/** Shows what failed, with the error's own sentence and its request id. */
+/** Shows which action failed (`what`), with the error's sentence and its request id. */
 export const toastError = (what: string, error: unknown): void => {
   const { message } = error as Error
   const id = error instanceof ApiProblem && error.requestId !== undefined ? ` (request ${error.requestId})` : ''

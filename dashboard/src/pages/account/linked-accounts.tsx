@@ -50,7 +50,7 @@ const LinkDialog = ({ provider, onClose }: { provider: Provider; onClose: () => 
   )
 }
 
-/** The issuers that sign in people here, and those that sign in this user. */
+/** Lists the identity providers of the server, says which of them sign in this user, and links or unlinks them. */
 export const LinkedAccounts = () => {
   const [open, setOpen] = useState<Provider>()
   const query = useQuery({

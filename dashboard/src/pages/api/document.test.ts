@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { isOurs, withServer } from './document.ts'
 
-suite('the documents of the API reference', () => {
-  test('`withServer` names the address, and asks for no credential', () => {
+suite('the OpenAPI descriptions for the viewer of the API page', () => {
+  test('`withServer` puts the server’s address into an OpenAPI description and removes its security schemes', () => {
     const given = { openapi: '3.1.0', security: [{}], servers: [], components: { schemas: {}, securitySchemes: {} } }
     assert.deepEqual(withServer(given, 'http://x/api'), {
       ...{ openapi: '3.1.0', components: { schemas: {} }, servers: [{ url: 'http://x/api' }] },
     })
   })
 
-  test('only calls to our services count as ours: the others get no credential', () => {
+  test('`isOurs` is true only for calls to the services of this installation, so only they get the credential', () => {
     const services = ['http://a:1/api', 'http://a:2/toolbox/']
     for (const url of ['http://a:1/api/x', 'http://a:2/toolbox/id/x']) assert.equal(isOurs(url, services), true, url)
     for (const url of [

@@ -1,4 +1,4 @@
-// The OpenAPI descriptions of both services, as the viewer gets them.
+// Prepares the OpenAPI descriptions of the API and of the toolbox for the viewer.
 
 export type OpenApi = {
   servers?: unknown
@@ -8,15 +8,15 @@ export type OpenApi = {
 }
 
 /**
- * The description with the address at which its calls are made. The session signs in, so the viewer must not ask for a
- * credential.
+ * Returns the description with the address to which its calls go. Its security schemes are removed: the page adds the session's
+ * credential to each call, so the viewer must not ask for one.
  */
 export const withServer = ({ security: _, components, ...rest }: OpenApi, url: string): OpenApi => {
   const { securitySchemes: __, ...others } = components ?? {}
   return { ...rest, components: others, servers: [{ url }] }
 }
 
-/** Whether a call of the viewer goes to one of our services. Only those may get the session's credential. */
+/** Whether the viewer calls one of the `services` of this installation. Only such calls may carry the session's credential. */
 export const isOurs = (url: string, services: readonly string[]): boolean => {
   const called = URL.parse(url)
   return services.some((service) => {

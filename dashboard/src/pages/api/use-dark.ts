@@ -15,5 +15,5 @@ const subscribe = (listener: () => void): (() => void) => {
 const isDark = (): boolean =>
   (document.documentElement.dataset['theme'] ?? (preference.matches ? 'dark' : 'light')) === 'dark'
 
-/** Whether the page is dark now. For foreign parts that do not follow the page's colours by themselves. */
+/** Whether the page has dark colours now. For foreign code, such as Swagger UI, that does not use the page's CSS variables. */
 export const useDark = (): boolean => useSyncExternalStore(subscribe, isDark)

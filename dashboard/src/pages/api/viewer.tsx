@@ -7,7 +7,7 @@ import { useDark } from './use-dark.ts'
 
 const everyMethod = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'] as const
 
-/** Loads the viewer, which is large, when it is first needed. */
+/** Loads Swagger UI only when it is first needed, because it is large. */
 const loadViewer = async () => {
   const [{ default: SwaggerUI }] = await Promise.all([
     import('swagger-ui-dist/swagger-ui-es-bundle.js'),
@@ -19,7 +19,7 @@ const loadViewer = async () => {
 
 type ViewerProps = { document: OpenApi; canCall: boolean }
 
-/** Shows an OpenAPI description, and makes its calls with the session's credential, which is never shown. */
+/** Shows an OpenAPI description. Calls that the reader tries out carry the session's credential, which the page never shows. */
 export const Viewer = ({ document: spec, canCall }: ViewerProps) => {
   const place = useRef<HTMLDivElement>(null)
   const [error, setError] = useState<unknown>()
@@ -28,7 +28,7 @@ export const Viewer = ({ document: spec, canCall }: ViewerProps) => {
     let isGone = false
     loadViewer().then((SwaggerUI) => {
       if (isGone) return
-      // The viewer draws into an element of its own, so that one that is still drawing cannot draw over the next.
+      // Each viewer draws into its own new element. So an old viewer that is still drawing cannot draw over its successor.
       const own = node.appendChild(window.document.createElement('div'))
       SwaggerUI({
         domNode: own,
@@ -54,7 +54,7 @@ export const Viewer = ({ document: spec, canCall }: ViewerProps) => {
   }, [spec, canCall])
   const isDark = useDark()
   useEffect(() => {
-    // The viewer's own style sheet has dark colours below this class.
+    // Swagger UI's style sheet has dark colours for elements inside of an element with the class `dark-mode`.
     const { classList } = window.document.documentElement
     classList.toggle('dark-mode', isDark)
     return () => classList.remove('dark-mode')

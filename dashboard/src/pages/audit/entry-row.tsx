@@ -79,7 +79,7 @@ const Details = ({ entry }: { entry: Entry }) => (
   </dl>
 )
 
-/** One entry of the log. Its details open with a click. */
+/** Shows one entry of the audit log as a row. A click on it shows the details. */
 export const EntryRow = ({ entry }: { entry: Entry }) => {
   const target = entry.targets.find((each) => each !== entry.targetId) ?? entry.targetId
   return (

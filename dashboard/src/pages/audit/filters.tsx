@@ -6,18 +6,18 @@ import { Button } from '../../ui/button.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { type AuditSearch, outcomes, wordsOf } from './search.ts'
 
-/** How many addresses are offered. A longer list would only slow the page. */
+/** How many e-mail addresses the field suggests at most. A longer list would slow the page. */
 const mostOffered = 200
 
 type Props = { search: AuditSearch; onChange: (search: AuditSearch) => void }
 
-/** Returns the search with one filter set, or without it. */
+/** Returns the search with the filter `name` set to `value`, or without that filter if `value` is empty. */
 const withFilter = (search: AuditSearch, name: keyof AuditSearch, value: string): AuditSearch => {
   const { [name]: _, ...rest } = search
   return value === '' ? rest : { ...rest, [name]: value }
 }
 
-/** A text that becomes a filter once the field is left or Enter is pressed. */
+/** A text field. Its text becomes a filter when the reader leaves the field or presses Enter. */
 const TextFilter = ({
   label,
   value,
@@ -45,7 +45,7 @@ const TextFilter = ({
   )
 }
 
-/** The filters of the log. Each of them stands in the address. */
+/** The filters of the audit log. Each filter is a query parameter of the page's address. */
 export const Filters = ({ search, onChange }: Props) => {
   const listId = useId()
   const members = useMembers().data ?? []
@@ -77,7 +77,7 @@ export const Filters = ({ search, onChange }: Props) => {
         <SelectField
           label="Target"
           value={search.targetType ?? ''}
-          // The action of one kind of target may not exist for another.
+          // A new kind of target removes the filter for the action, because each kind has its own actions.
           onChange={(value) => onChange(withFilter(withFilter(search, 'action', ''), 'targetType', value))}
           options={options(
             targets.map(({ targetType }) => targetType),

@@ -1,4 +1,4 @@
-// The filters of the audit log, as they stand in the address, and as the API takes them.
+// Reads the filters of the audit log from the page's address, and turns them into a query for the API.
 export const outcomes = {
   done: 'Succeeded',
   refused: 'Refused',
@@ -16,13 +16,13 @@ export type AuditSearch = {
   /** Times as `YYYY-MM-DDTHH:MM`, in the reader's time zone. */
   after?: string
   before?: string
-  /** The log of the whole server, for operators. */
+  /** Shows the audit log of the whole server, which only operators may read. */
   server?: true
 }
 
 const texts = ['targetType', 'action', 'actor', 'targetId', 'after', 'before'] as const
 
-/** Reads the address. What it does not know is left out. */
+/** Reads the filters from the query parameters of the address. Unknown parameters are left out. */
 export const readAuditSearch = (search: Record<string, unknown>): AuditSearch => {
   const read: AuditSearch = {}
   for (const name of texts) {
@@ -40,7 +40,7 @@ const statusOf: Record<Outcome, Record<string, number>> = {
   done: { 'statusCode[gte]': 100, 'statusCode[lt]': 400 },
   refused: { 'statusCode[gte]': 400, 'statusCode[lt]': 500 },
   failed: { 'statusCode[gte]': 500 },
-  // The log has no status for a call that runs still, or during which the server was killed.
+  // The log has status 0 for a call that still runs, and for one during which the server was killed.
   unfinished: { 'statusCode[eq]': 0 },
 }
 
@@ -51,7 +51,7 @@ const timeOf = (text: string | undefined): string | undefined => {
   return Number.isNaN(time.getTime()) ? undefined : time.toISOString()
 }
 
-/** The query of the API. An actor is an e-mail address or an id. */
+/** Returns the query parameters for the API. An actor is an e-mail address or a user id. */
 export const auditQuery = (search: AuditSearch): Record<string, string | number> => {
   const { targetType, action, actor, targetId, outcome } = search
   const after = timeOf(search.after)
@@ -67,7 +67,7 @@ export const auditQuery = (search: AuditSearch): Record<string, string | number>
   }
 }
 
-/** A word of the API for readers: `update_public_status` becomes `update public status`. */
+/** Turns a name of the API into words for readers: `update_public_status` becomes `update public status`. */
 export const wordsOf = (word: string): string =>
   word
     .replaceAll('_', ' ')

@@ -24,7 +24,7 @@ const Addresses = ({ organizationId }: { organizationId: string }) => (
   </section>
 )
 
-/** Lets an operator switch single sign-on for the organization. Others read how it is. */
+/** An operator switches single sign-on for the organization on or off here. Other users only see whether it is on. */
 const Switch = ({ isOn, isOperator }: { isOn: boolean; isOperator: boolean }) => {
   const organizationId = useOrganizationId()
   const queries = useQueryClient()

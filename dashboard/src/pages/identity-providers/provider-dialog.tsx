@@ -33,7 +33,7 @@ const useTemplates = () => {
   })
 }
 
-/** The name of a placeholder for readers: `tenantId` becomes `Tenant id`. */
+/** Turns the name of a placeholder into a label for readers: `tenantId` becomes `Tenant id`. */
 const labelOf = (name: string): string => {
   const words = name.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase()
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}`
@@ -41,7 +41,7 @@ const labelOf = (name: string): string => {
 
 type TemplateFieldsProps = { onFill: (filled: Partial<ProviderForm>) => void }
 
-/** Chooses a well-known provider, and asks for what its issuer's address needs. */
+/** Offers templates of well-known identity providers, and asks for the parts that are missing in the template's issuer URL. */
 const TemplateFields = ({ onFill }: TemplateFieldsProps) => {
   const { data = [] } = useTemplates()
   const [id, setId] = useState('')
@@ -90,7 +90,7 @@ const TemplateFields = ({ onFill }: TemplateFieldsProps) => {
 }
 
 type Props = {
-  /** The provider to change. Absent: makes a new one. */
+  /** The provider to change. If absent, the dialog makes a new one. */
   provider?: Provider | undefined
   onClose: () => void
   onSaved: () => void

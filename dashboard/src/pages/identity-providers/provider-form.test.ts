@@ -17,7 +17,7 @@ const provider: Provider = {
 }
 
 suite('the form of an identity provider', () => {
-  test('`issuerOf` fills placeholders; the form is unfinished while one is left', () => {
+  test('`issuerOf` fills the placeholders of an issuer URL; `isUnfinished` is true while one is left', () => {
     const template = { issuerUrl: 'https://{host}/realms/{realm}' }
     assert.equal(issuerOf(template, { host: ' id.example.com ' }), 'https://id.example.com/realms/{realm}')
     assert.equal(isUnfinished(issuerOf(template, { host: 'id.example.com' })), true)
@@ -25,7 +25,7 @@ suite('the form of an identity provider', () => {
     assert.equal(isUnfinished(' '), true)
   })
 
-  test('`changeOf` is empty if nothing was changed, and keeps the stored secret', () => {
+  test('`changeOf` is empty if nothing was changed; an empty field for the secret keeps the stored secret', () => {
     assert.deepEqual(changeOf(provider, formOf(provider)), {})
     assert.deepEqual(changeOf(provider, { ...formOf(provider), name: 'Other' }), { name: 'Other' })
     assert.deepEqual(changeOf(provider, { ...formOf(provider), clientSecret: 's', enabled: false }), {

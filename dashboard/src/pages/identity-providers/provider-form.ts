@@ -1,4 +1,4 @@
-// The form of an identity provider: from a template or a stored provider to the bodies that the API takes.
+// Fills the form of an identity provider from a template or a stored provider, and makes request bodies from it.
 import type { AnswerTo } from '../../api/client.ts'
 
 export type Provider = AnswerTo<'/organizations/{organizationId}/identity-providers', 'get'>[number]
@@ -8,10 +8,10 @@ export type ProviderForm = {
   name: string
   issuerUrl: string
   clientId: string
-  /** Empty: the stored secret stays. The server never tells it. */
+  /** Empty if the stored secret is to stay. The server never sends the secret to the page. */
   clientSecret: string
   scope: string
-  /** Domains, with spaces, commas or line ends between. */
+  /** E-mail domains, separated by spaces, commas or line ends. */
   domains: string
   allowAnyDomain: boolean
   trustEmailVerified: boolean
@@ -45,16 +45,16 @@ export const formOf = (provider: Provider): ProviderForm => ({
   enabled: provider.enabled,
 })
 
-/** The issuer of a template, with what was typed for its placeholders. What is missing stays in braces. */
+/** Puts the typed values into the placeholders of a template's issuer URL. A placeholder without a value stays in braces. */
 export const issuerOf = ({ issuerUrl }: Pick<Template, 'issuerUrl'>, typed: Readonly<Record<string, string>>): string =>
   issuerUrl.replace(/\{(\w+)\}/g, (whole, name: string) => typed[name]?.trim() || whole)
 
-/** Whether the issuer still has a placeholder of its template. */
+/** Whether the issuer URL is empty or still has a placeholder in braces. */
 export const isUnfinished = (issuerUrl: string): boolean => issuerUrl.trim() === '' || /\{\w+\}/.test(issuerUrl)
 
 const domainsOf = (text: string): string[] => text.split(/[\s,]+/).filter((domain) => domain !== '')
 
-/** The whole provider, for the API. */
+/** The request body that makes a new provider. */
 export const bodyOf = (form: ProviderForm) => ({
   name: form.name,
   oidcConfig: {
@@ -76,7 +76,10 @@ const changed = <T extends object>(before: T, after: T): Partial<T> =>
     Object.entries(after).filter(([name, value]) => !isSame(value, before[name as keyof T])),
   ) as Partial<T>
 
-/** Only what differs from the stored provider: whoever changes the name needs no right to let people in. */
+/**
+ * Returns only the fields that differ from the stored provider. Some fields, sent even unchanged, would need a further
+ * permission.
+ */
 export const changeOf = (provider: Provider, form: ProviderForm) => {
   const before = bodyOf(formOf(provider))
   const after = bodyOf(form)

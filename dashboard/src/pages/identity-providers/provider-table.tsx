@@ -10,7 +10,7 @@ import type { Provider } from './provider-form.ts'
 
 const path = '/organizations/{organizationId}/identity-providers/{id}'
 
-/** Where members sign in; with a provider: by that one. */
+/** The address at which members sign in. With `providerId`, it leads directly to that identity provider. */
 export const signInLink = (organizationId: string, providerId?: string): string =>
   `${apiUrl}/auth/sso/org/${organizationId}${providerId === undefined ? '' : `?identityProviderId=${providerId}`}`
 

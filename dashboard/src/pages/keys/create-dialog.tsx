@@ -13,9 +13,9 @@ import { TextField } from '../../ui/field.tsx'
 
 type NewKey = AnswerTo<'/api-keys', 'post'>
 
-/** Shows the whole key, which the server tells only now, and where to put it. */
+/** Shows the value of a new key and how to use it. The server sends the value only this once. */
 const NewKeyDialog = ({ created, onClose }: { created: NewKey; onClose: () => void }) => (
-  // A click beside the window or Escape must not hide a value that is shown only once.
+  // Escape or a click outside of the dialog must not hide a value that is shown only once.
   <Dialog title={`The key ${created.name}`} isOpen isWide onClose={() => {}}>
     <SecretOnce value={created.value} what="the key" />
     <h3>For the command line and your own programs</h3>
@@ -37,13 +37,13 @@ const NewKeyDialog = ({ created, onClose }: { created: NewKey; onClose: () => vo
 )
 
 type Props = {
-  /** What the user may give to a key. Undefined: not known yet, the server decides. */
+  /** Says which permissions the user can give to a key. Undefined while this is not known; the server checks in any case. */
   standing: Standing | undefined
   onClose: () => void
   onCreated: () => void
 }
 
-/** Makes a key, then shows its value once. */
+/** Makes an API key and then shows its value, once. */
 export const CreateDialog = ({ standing, onClose, onCreated }: Props) => {
   const holds = (permission: Permission) => standing?.holds(permission) ?? true
   const [name, setName] = useState('')

@@ -13,7 +13,7 @@ const End = ({ time }: { time: string | null }) => {
 
 type Props = {
   keys: readonly Key[]
-  /** The addresses of members by their ids. */
+  /** The e-mail addresses of the members, by user id. */
   emails: ReadonlyMap<string, string>
   showsOwner: boolean
   onDelete: (key: Key) => void

@@ -12,7 +12,7 @@ import { KeyTable } from './key-table.tsx'
 
 export type Key = AnswerTo<'/api-keys', 'get'>[number]
 
-/** From how many keys on there is a field to find one. */
+/** The page has a search field if there are at least this many keys. */
 const findable = 8
 
 const KeysPage = () => {

@@ -7,7 +7,7 @@ import { toast } from '../../ui/toast.tsx'
 import { type Access, AccessFields, accessBody } from './access-fields.tsx'
 import { usePeopleChanged } from './use-invitations.ts'
 
-/** Changes what a member may do. */
+/** Changes the roles of a member, and so what the member may do. */
 export const AccessDialog = ({ member, onClose }: { member: Member; onClose: () => void }) => {
   const organizationId = useOrganizationId()
   const changed = usePeopleChanged()

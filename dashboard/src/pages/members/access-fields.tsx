@@ -1,16 +1,16 @@
 import { RoleChoice } from '../../roles/role-choice.tsx'
 import { SelectField } from '../../ui/field.tsx'
 
-/** What somebody may do: everything as an owner, or as a member what their roles give. */
+/** What a user may do. An owner may do everything; a member may do what the assigned roles allow. */
 export type Access = { role: 'owner' | 'member'; assignedRoleIds: readonly string[] }
 
-/** What the API takes. An owner needs no roles. */
+/** The fields for the API. An owner is sent without roles, because an owner needs none. */
 export const accessBody = ({ role, assignedRoleIds }: Access) => ({
   role,
   assignedRoleIds: role === 'owner' ? [] : [...assignedRoleIds],
 })
 
-/** The choice of an {@link Access}. */
+/** The fields of a form in which an {@link Access} is chosen. */
 export const AccessFields = ({ value, onChange }: { value: Access; onChange: (value: Access) => void }) => {
   return (
     <>
@@ -34,7 +34,7 @@ export const AccessFields = ({ value, onChange }: { value: Access; onChange: (va
   )
 }
 
-/** The same in a table. */
+/** Shows an {@link Access} as text, for a table. */
 export const AccessText = ({
   role,
   assignedRoles,

@@ -14,11 +14,11 @@ import { type Invitation, usePeopleChanged } from './use-invitations.ts'
 type Props = {
   invitations: readonly Invitation[]
   isOwner: boolean
-  /** Opens the dialog of a new invitation. Absent: the user cannot invite here. */
+  /** Opens the dialog for a new invitation. Undefined if the user may not invite anybody. */
   onInvite: (() => void) | undefined
 }
 
-/** The invitations that nobody has answered yet. */
+/** Lists the invitations that were not answered yet. */
 export const Invitations = ({ invitations, isOwner, onInvite }: Props) => {
   const organizationId = useOrganizationId()
   const changed = usePeopleChanged()

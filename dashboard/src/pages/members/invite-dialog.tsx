@@ -13,12 +13,12 @@ import { type Access, AccessFields, accessBody } from './access-fields.tsx'
 import { type Invitation, usePeopleChanged } from './use-invitations.ts'
 
 type Props = {
-  /** The pending invitation to change. Absent: makes a new one. */
+  /** The pending invitation to change. If absent, the dialog makes a new one. */
   invitation?: Invitation | undefined
   onClose: () => void
 }
 
-/** Invites somebody, or changes what a pending invitation gives. */
+/** Invites somebody, or changes the roles that a pending invitation gives. */
 export const InviteDialog = ({ invitation, onClose }: Props) => {
   const organizationId = useOrganizationId()
   const changed = usePeopleChanged()

@@ -13,7 +13,7 @@ import { AccessDialog } from './access-dialog.tsx'
 import { AccessText } from './access-fields.tsx'
 import { usePeopleChanged } from './use-invitations.ts'
 
-/** From how many members on there is a field to find one. */
+/** The table has a search field if there are at least this many members. */
 const findable = 8
 
 type Doing = { what: 'change' | 'remove' | 'leave'; member: Member }

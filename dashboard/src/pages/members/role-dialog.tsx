@@ -9,7 +9,7 @@ import { TextField } from '../../ui/field.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { usePeopleChanged } from './use-invitations.ts'
 
-/** Makes a role of the organization, or changes one. */
+/** Makes or changes a role of the organization. */
 export const RoleDialog = ({ role, onClose }: { role?: Role | undefined; onClose: () => void }) => {
   const organizationId = useOrganizationId()
   const changed = usePeopleChanged()

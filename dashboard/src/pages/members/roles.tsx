@@ -11,7 +11,7 @@ import { toast } from '../../ui/toast.tsx'
 import { RoleDialog } from './role-dialog.tsx'
 import { usePeopleChanged } from './use-invitations.ts'
 
-/** The roles of the organization, and the global ones, which nobody can change. */
+/** Lists the roles of the organization, and the global roles, which nobody can change. */
 export const Roles = ({ isOwner }: { isOwner: boolean }) => {
   const organizationId = useOrganizationId()
   const roles = useRoles()

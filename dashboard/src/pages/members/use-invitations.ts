@@ -16,7 +16,10 @@ export const useInvitations = () => {
   })
 }
 
-/** Returns a function that fetches anew what a change of members, roles or invitations may have changed. */
+/**
+ * Returns a function to call after a change of members, roles or invitations. It fetches the lists again that may have
+ * changed.
+ */
 export const usePeopleChanged = () => {
   const organizationId = useOrganizationId()
   const queries = useQueryClient()

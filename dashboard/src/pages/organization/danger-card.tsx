@@ -5,7 +5,7 @@ import type { Organization } from '../../session/people.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 
-/** Leaving and deleting an organization. A personal one stays as long as its user. */
+/** Buttons that leave or delete the organization. A personal organization can be neither left nor deleted. */
 export const DangerCard = ({ organization, isOwner }: { organization: Organization; isOwner: boolean }) => {
   const [open, setOpen] = useState<'leave' | 'delete'>()
   const turnAway = useTurnAway()

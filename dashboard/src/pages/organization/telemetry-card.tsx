@@ -52,7 +52,7 @@ const TelemetryDialog = ({ organization, onClose }: { organization: Organization
   )
 }
 
-/** Where the telemetry of the organization’s sandboxes goes. The values of headers are never shown again. */
+/** The endpoint to which the telemetry of the organization’s sandboxes is sent. Stored values of headers are never shown. */
 export const TelemetryCard = ({ organization, isOwner }: { organization: Organization; isOwner: boolean }) => {
   const queries = useQueryClient()
   const [open, setOpen] = useState<'change' | 'remove'>()

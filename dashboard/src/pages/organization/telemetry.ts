@@ -1,12 +1,15 @@
-// The form of the telemetry setting: headers as lines of `Name: value`.
+// Turns the headers of the telemetry setting into lines of the form `Name: value`, and back.
 
-/** Lines for a text area. The server sends asterisks instead of values, and keeps a value that comes back so. */
+/**
+ * One line for each header. The server sends asterisks instead of values. A header sent back with asterisks keeps its stored
+ * value.
+ */
 export const linesOf = (headers: Readonly<Record<string, unknown>> | null | undefined): string =>
   Object.entries(headers ?? {})
     .map(([name, value]) => `${name}: ${value}`)
     .join('\n')
 
-/** The headers of the lines. Throws a sentence with the line that is none, or the name that is there twice. */
+/** Reads one header from each line. Throws an error that quotes a line without a header, or a name that occurs twice. */
 export const headersOf = (text: string): Record<string, string> => {
   const headers = new Map<string, string>()
   for (const line of text.split('\n').map((each) => each.trim())) {

@@ -1,4 +1,4 @@
-// The addresses of the services in a region, as a form has them.
+// The addresses of a region's services as fields of a form, and the changes that the form sends.
 import type { Region } from '../../api/use-regions.ts'
 
 export const addressLabels = {
@@ -18,7 +18,7 @@ const each = <T>(value: (name: AddressName) => T) =>
 
 export const addressesOf = (region: Addresses | undefined): AddressForm => each((name) => region?.[name] ?? '')
 
-/** The addresses that differ from those of the region. Null takes an address away. */
+/** The addresses in the form that differ from the region's present ones. Null removes an address. */
 export const changedAddresses = (region: Addresses | undefined, form: AddressForm): Partial<Addresses> =>
   Object.fromEntries(
     addressNames

@@ -9,13 +9,13 @@ import { type Addresses, addressesOf, addressLabels, addressNames, changedAddres
 import type { Credential } from './use-own-regions.ts'
 
 type RegionDialogProps = {
-  /** The region to change. Undefined: one is made. */
+  /** The region to change. If undefined, the dialog makes a new one. */
   region: Region | undefined
   onSave: (name: string, addresses: Partial<Addresses>) => Promise<unknown>
   onClose: () => void
 }
 
-/** Makes a region of the organization, or changes where its services are. */
+/** Makes a region of the organization, or changes the addresses of a region's services. */
 export const RegionDialog = ({ region, onSave, onClose }: RegionDialogProps) => {
   const [name, setName] = useState(region?.name ?? '')
   const [form, setForm] = useState(() => addressesOf(region))
@@ -53,7 +53,7 @@ export const RegionDialog = ({ region, onSave, onClose }: RegionDialogProps) => 
   )
 }
 
-/** Shows new credentials, once. */
+/** Shows new credentials. The server does not send them a second time. */
 export const CredentialsDialog = ({
   credentials,
   onClose,

@@ -66,7 +66,7 @@ const Row = ({ region, onAsk }: { region: Region; onAsk: (asked: Asked) => void 
   )
 }
 
-/** The regions that the organization may use: those of the server, and its own, which it can change. */
+/** The regions that the organization may use. It can change its own regions, but not those of the server. */
 export const Regions = () => {
   const query = useRegions()
   const { make, change, remove, renew } = useOwnRegions()

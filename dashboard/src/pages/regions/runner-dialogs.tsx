@@ -10,7 +10,7 @@ import type { NewRunner, Runner } from './use-runners.ts'
 
 type AddProps = { onAdd: (name: string, regionId: string) => Promise<unknown>; onClose: () => void }
 
-/** Asks for the name and the region of a runner that is to join. */
+/** Asks for the name and the region of a new runner. */
 export const AddRunnerDialog = ({ onAdd, onClose }: AddProps) => {
   const [name, setName] = useState('')
   const [regionId, setRegionId] = useState('')
@@ -40,7 +40,7 @@ export const AddRunnerDialog = ({ onAdd, onClose }: AddProps) => {
   )
 }
 
-/** Shows the command with which a new runner joins, and its token, once. */
+/** Shows the command that starts a new runner, and the runner's token. The server does not send the token a second time. */
 export const JoinDialog = ({ runner, onClose }: { runner: NewRunner; onClose: () => void }) => (
   <Dialog title={`Start the runner ${runner.id}`} isOpen onClose={onClose} isWide>
     <p>Run this on the server’s host as root, with a directory on the disk that the runner is to use.</p>
@@ -62,7 +62,7 @@ export const JoinDialog = ({ runner, onClose }: { runner: NewRunner; onClose: ()
 
 type RemoveProps = { runner: Runner; onRemove: (force: boolean) => Promise<unknown>; onClose: () => void }
 
-/** Removes a runner for good. With what is on it only if the operator says so. */
+/** Removes a runner for good. A runner that still has sandboxes is removed only if the operator ticks a box. */
 export const RemoveRunnerDialog = ({ runner, onRemove, onClose }: RemoveProps) => {
   const [isForced, setForced] = useState(false)
   return (

@@ -92,7 +92,7 @@ const Table = ({ rows, onAsk }: { rows: readonly Runner[]; onAsk: (asked: Asked)
   </div>
 )
 
-/** The runners of the server, for its operators. Others read why they see none. */
+/** Shows operators the runners of the server. Other users read that only operators may see them. */
 export const Runners = () => {
   const { query, add, setDrained, remove } = useRunners()
   const [isAdding, setAdding] = useState(false)

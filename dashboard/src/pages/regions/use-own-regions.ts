@@ -9,12 +9,12 @@ export type RegionChange = BodyOf<'/regions/{id}', 'patch'>
 /** The services of a region that have credentials. */
 export type RegionService = 'proxy' | 'ssh-gateway' | 'snapshot-manager'
 
-/** A credential that is shown once: what it is for, and its value. */
+/** A credential that is shown only once. `what` says what it is for. */
 export type Credential = { what: string; value: string }
 
 const pathOf = (id: string) => ({ params: { path: { id } } })
 
-/** The credentials that a new region came with. */
+/** The credentials in the server's answer to a call that made a region. */
 export const credentialsOf = (made: NewRegion): Credential[] =>
   [
     { what: 'the key of the proxy', value: made.proxyApiKey },
@@ -23,7 +23,7 @@ export const credentialsOf = (made: NewRegion): Credential[] =>
     { what: 'the password of the snapshot manager', value: made.snapshotManagerPassword },
   ].filter((each): each is Credential => each.value !== null)
 
-/** What can be done with regions of the organization. */
+/** The calls that make, change and delete regions of the organization. */
 export const useOwnRegions = () => {
   const queries = useQueryClient()
   const organizationId = useOrganizationId()

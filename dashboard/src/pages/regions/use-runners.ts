@@ -4,12 +4,12 @@ import { type AnswerTo, answerOf, control } from '../../api/client.ts'
 export type Runner = AnswerTo<'/runners', 'get'>[number]
 export type NewRunner = AnswerTo<'/runners', 'post'>
 
-/** How often the runners are fetched again while they are shown, in ms. No event tells of them. */
+/** How often the runners are fetched again while they are shown, in ms. The server sends no events about runners. */
 const lookEvery = 15_000
 
 const pathOf = (runnerId: string) => ({ path: { runnerId } })
 
-/** The runners of the server, and what an operator can do with them. */
+/** The runners of the server, and the calls with which an operator changes them. */
 export const useRunners = () => {
   const queries = useQueryClient()
   const queryKey = ['runners']

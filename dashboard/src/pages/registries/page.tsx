@@ -38,7 +38,7 @@ const Row = ({ registry: { name, url, username, project, updatedAt }, onChange, 
 
 const RegistriesPage = () => {
   const { query, add, change, remove } = useRegistries()
-  /** `'new'`: a registry is added. */
+  /** The registry that is being changed, or `'new'` while one is being added. */
   const [edited, setEdited] = useState<Registry | 'new'>()
   const [toRemove, setToRemove] = useState<Registry>()
   const addButton = (

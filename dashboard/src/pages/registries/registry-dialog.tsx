@@ -5,14 +5,14 @@ import { shownText } from '../../ui/shown-text.ts'
 import type { Registry, RegistryBody } from './use-registries.ts'
 
 type RegistryDialogProps = {
-  /** The registry to change. Undefined: one is added. */
+  /** The registry to change. If undefined, the dialog adds one. */
   registry: Registry | undefined
   onAdd: (body: RegistryBody) => Promise<unknown>
   onChange: (id: string, body: Partial<RegistryBody>) => Promise<unknown>
   onClose: () => void
 }
 
-/** Adds an account at a registry, or changes it. The server tests the account before it is kept. */
+/** Adds or changes the credentials for a container registry. The server tries them at the registry before it saves them. */
 export const RegistryDialog = ({ registry, onAdd, onChange, onClose }: RegistryDialogProps) => {
   const [form, setForm] = useState({
     name: registry?.name ?? '',

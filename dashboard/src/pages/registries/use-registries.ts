@@ -7,7 +7,7 @@ export type RegistryBody = BodyOf<'/docker-registry', 'post'>
 
 const pathOf = (id: string) => ({ params: { path: { id } } })
 
-/** The accounts of the organization at registries, and what can be done with them. */
+/** The credentials that the organization has for container registries, and the calls that add, change and remove them. */
 export const useRegistries = () => {
   const queries = useQueryClient()
   const organizationId = useOrganizationId()

@@ -31,7 +31,7 @@ const adviceOf = (sandbox: Sandbox): string | undefined => {
     : 'It cannot be recovered. Delete it, and create another one.'
 }
 
-/** What is the matter with a sandbox: how far its long work is, and what went wrong. */
+/** Shows the progress of a sandbox that is changing its state, and what went wrong with it. */
 export const Condition = ({ sandbox }: { sandbox: Sandbox }) => {
   const { isBusy, act } = useChange(sandbox.id)
   const { errorReason, progress, state } = sandbox

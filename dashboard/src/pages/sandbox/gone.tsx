@@ -4,7 +4,7 @@ import { CopyText } from '../../ui/copy.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Timeline } from './overview/timeline.tsx'
 
-/** The page of a sandbox that is gone, or never was. What is known of it stays readable for 30 days. */
+/** Shown instead of a sandbox that was deleted or never existed. The timeline of a deleted sandbox stays readable for 30 days. */
 export const Gone = ({ sandboxId, name }: { sandboxId: string; name: string | undefined }) => (
   <Page
     title={name === undefined ? 'No such sandbox' : `${name} is gone`}

@@ -12,7 +12,7 @@ const direct = ['start', 'recover', 'pause', 'stop'] as const
 
 const dialogs = { fork: ForkDialog, snapshot: SnapshotDialog, archive: ArchiveDialog, delete: DeleteDialog } as const
 
-/** What can be done with the sandbox in its state. */
+/** The buttons in the head of the page, for the actions that are possible in the sandbox's present state. */
 export const HeadActions = ({ sandbox }: { sandbox: Sandbox }) => {
   const { isBusy, act } = useChange(sandbox.id)
   const [open, setOpen] = useState<keyof typeof dialogs>()

@@ -17,7 +17,7 @@ import './sandbox.css'
 
 const TabBar = ({ sandboxId, open }: { sandboxId: string; open: string }) => {
   const bar = useRef<HTMLElement>(null)
-  // On small screens the bar scrolls: the open tab must be seen.
+  // On small screens the bar of tabs scrolls. The open tab must stay in view.
   // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is open
   useEffect(() => {
     const tab = bar.current?.querySelector<HTMLElement>('[aria-current="page"]')
@@ -67,7 +67,7 @@ const Loaded = ({ sandbox, tab, error }: LoadedProps) => {
   )
 }
 
-/** One sandbox. The address has its id; an address with its name leads to that. */
+/** The page of one sandbox. Its address has the sandbox's id. An address with the name is redirected to the one with the id. */
 const SandboxPage = () => {
   const { sandboxId, tab } = useParams({ strict: false }) as { sandboxId: string; tab?: string }
   const query = useSandbox(sandboxId)

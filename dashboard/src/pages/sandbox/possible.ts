@@ -1,7 +1,7 @@
-// What can be asked of a sandbox in its state, beside the actions of lists.
+// Says which actions of a sandbox's page are possible in which state. Those of the list are in sandboxes/actions.ts.
 import type { SandboxState } from '../../api/client.ts'
 
 const atRest: readonly SandboxState[] = ['started', 'stopped', 'paused']
 
-/** A fork, a snapshot, a resize and an archive need a sandbox that is not on its way to another state. */
+/** Whether a sandbox can be forked, snapshot, resized or archived: it must not be changing to another state. */
 export const isAtRest = (state: SandboxState): boolean => atRest.includes(state)

@@ -5,7 +5,7 @@ import { Confirm } from '../../ui/confirm.tsx'
 import { SettingCard } from './settings/setting-card.tsx'
 import { useChange } from './use-change.ts'
 
-/** Whether the previews of the sandbox are open to everybody. */
+/** The switch that opens the previews of the sandbox to everybody, or closes them again. */
 export const PublicCard = ({ sandbox }: { sandbox: Sandbox }) => {
   const [isAsking, setAsking] = useState(false)
   const { change, act, isBusy } = useChange(sandbox.id)

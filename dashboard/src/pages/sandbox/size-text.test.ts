@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sizeText } from './size-text.ts'
 
-test('sizes are in powers of 1024, with three digits at most', () => {
+test('`sizeText` uses units of powers of 1024 and at most three digits', () => {
   const sizes = [0, 1, 1023, 1024, 1536, 150 * 1024, 2 * 1024 ** 3, 3.2 * 1024 ** 4]
   assert.deepEqual(sizes.map(sizeText), ['0 B', '1 B', '1023 B', '1.0 KiB', '1.5 KiB', '150 KiB', '2.0 GiB', '3.2 TiB'])
 })
 
-test('what is no size is a dash', () => {
+test('`sizeText` returns a dash for a number that is no size', () => {
   assert.deepEqual([-1, Number.NaN].map(sizeText), ['–', '–'])
 })

@@ -1,4 +1,4 @@
-// The parts of a sandbox's page. Each is loaded when it is first opened.
+// The tabs of a sandbox's page. The code of a tab is loaded when the tab is first opened.
 import { type ComponentType, type LazyExoticComponent, lazy } from 'react'
 import type { Sandbox } from '../../api/client.ts'
 

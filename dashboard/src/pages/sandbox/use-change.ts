@@ -9,13 +9,13 @@ const isRecordOf = (answer: unknown, sandboxId: string): boolean => {
   return id === sandboxId && env !== undefined && state !== undefined
 }
 
-/** Calls that change a sandbox. The server answers most of them with the sandbox's new record, which is shown at once. */
+/** Makes calls that change a sandbox. If the server answers with the sandbox's new record, the page shows it immediately. */
 export const useChange = (sandboxId: string) => {
   const queries = useQueryClient()
   const organizationId = useOrganizationId()
   const [isBusy, setBusy] = useState(false)
 
-  /** Waits for the call. Throws what the server says against it, for forms and dialogs that show it. */
+  /** Waits for a call. If it fails, throws its error, which the form or dialog shows. */
   const change = async <T>(call: Promise<T>): Promise<T> => {
     setBusy(true)
     try {
@@ -28,7 +28,7 @@ export const useChange = (sandboxId: string) => {
     }
   }
 
-  /** Like `change`, but shows the error as a message. For buttons. */
+  /** Does what `change` does, but shows an error as a short message on the page. Buttons use it. */
   const act = async (what: string, call: Promise<unknown>): Promise<void> => {
     try {
       await change(call)

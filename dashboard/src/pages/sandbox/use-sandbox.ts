@@ -3,12 +3,12 @@ import { answerOf, control } from '../../api/client.ts'
 import { useOrganizationId } from '../../session/use-session.ts'
 import { isMoving } from '../../ui/state-badge.tsx'
 
-/** How often a sandbox that changes its state is asked how far it is, in ms. Its progress has no events. */
+/** How often a sandbox is fetched again while it changes its state, in ms. The server sends no events about progress. */
 const progressMilliseconds = 2000
 
 /**
- * One sandbox, kept up to date by the events of its state. `restMilliseconds`: how often it is asked for also at rest, by
- * pages that show what has no events.
+ * One sandbox. Events keep its state up to date. `restMilliseconds` says how often it is fetched again while its state does not
+ * change, for pages that show fields about which the server sends no events.
  */
 export const useSandbox = (idOrName: string, restMilliseconds?: number) => {
   const organizationId = useOrganizationId()

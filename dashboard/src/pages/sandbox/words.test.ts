@@ -11,7 +11,7 @@ suite('the words for the settings of a sandbox', () => {
     assert.equal(minutesText(43_200), '30 days')
   })
 
-  test('`timerText` tells 0 and negative numbers apart, which mean another thing for each timer', () => {
+  test('`timerText` says for each timer what 0 and a negative number mean', () => {
     assert.equal(timerText.autoStopInterval(0), 'Does not stop by itself')
     assert.equal(timerText.autoArchiveInterval(0), 'Is archived as late as the server allows after it stops')
     assert.equal(timerText.autoDeleteInterval(0), 'Is deleted as soon as it stops')
@@ -19,7 +19,7 @@ suite('the words for the settings of a sandbox', () => {
     assert.equal(timerText.autoDeleteInterval(90), 'Is deleted 1 hour 30 minutes after it stops')
   })
 
-  test('`networkText` says that a block wins over the lists, and names what both lists allow', () => {
+  test('`networkText` ignores the lists if the network is closed, and otherwise names what both lists allow', () => {
     const lists = { networkAllowList: '198.51.100.0/24', domainAllowList: 'example.com, *.example.org' }
     assert.match(networkText({ networkBlockAll: true, ...lists }), /^Closed/)
     assert.equal(networkText({ networkBlockAll: false, ...lists }), 'Only example.com, *.example.org, 198.51.100.0/24')
@@ -27,7 +27,7 @@ suite('the words for the settings of a sandbox', () => {
     assert.match(networkText({ networkBlockAll: false, networkAllowList: '' }), /^Open/)
   })
 
-  test('`isWebAddress` refuses addresses that would run as a program', () => {
+  test('`isWebAddress` is false for addresses that the browser would run as a script', () => {
     assert.equal(isWebAddress('http://3000-a.localhost:5601'), true)
     for (const wrong of ['javascript:alert(1)', 'data:text/html,x', ' http://a', '']) {
       assert.equal(isWebAddress(wrong), false, wrong)

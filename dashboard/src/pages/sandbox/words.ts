@@ -1,4 +1,4 @@
-// What the settings of a sandbox mean, in words.
+// Says in words what the settings of a sandbox mean.
 import type { Sandbox } from '../../api/client.ts'
 
 const count = (number: number, unit: string) => `${number} ${unit}${number === 1 ? '' : 's'}`
@@ -13,7 +13,7 @@ export const minutesText = (minutes: number): string => {
   return parts.length === 0 ? count(0, 'minute') : parts.map(({ number, unit }) => count(number, unit)).join(' ')
 }
 
-/** What each timer does, by its number of minutes. */
+/** Says what a timer does if it is set to `minutes`. */
 export const timerText = {
   autoStopInterval: (minutes: number) =>
     minutes > 0 ? `Stops after ${minutesText(minutes)} without activity` : 'Does not stop by itself',
@@ -35,7 +35,7 @@ export const timerNames = Object.keys(timerText) as TimerName[]
 
 type Network = Pick<Sandbox, 'networkBlockAll' | 'networkAllowList' | 'domainAllowList'>
 
-/** What the sandbox may reach. */
+/** Says which addresses the sandbox may reach. */
 export const networkText = ({ networkBlockAll, networkAllowList, domainAllowList }: Network): string => {
   if (networkBlockAll) return 'Closed: it reaches nothing outside'
   const allowed = [domainAllowList, networkAllowList]
@@ -45,9 +45,12 @@ export const networkText = ({ networkBlockAll, networkAllowList, domainAllowList
   return allowed.length === 0 ? 'Open: it reaches the Internet' : `Only ${allowed.join(', ')}`
 }
 
-/** Only http and https: an address that the server made of data must not run as a program. */
+/** Whether an address is http or https. The page opens no other address, because `javascript:` would run as a script. */
 export const isWebAddress = (text: string): boolean => /^https?:\/\//i.test(text)
 
-/** The name to show. A deleted sandbox gives its name free at once, and is called `DESTROYED_name_time` instead. */
+/**
+ * The name to show. A deleted sandbox is renamed `DESTROYED_name_time` so that its name is free. This returns the former
+ * name.
+ */
 export const nameOf = ({ name, state }: Pick<Sandbox, 'name' | 'state'>): string =>
   state === 'destroying' || state === 'destroyed' ? (/^DESTROYED_(.*)_\d+$/s.exec(name)?.[1] ?? name) : name

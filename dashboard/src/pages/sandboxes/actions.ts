@@ -1,4 +1,4 @@
-// What can be done with sandboxes, one or many.
+// The actions of the list of sandboxes, on one sandbox or on many.
 import { answerOf, control, type SandboxRow, type SandboxState } from '../../api/client.ts'
 import { toast, toastError } from '../../ui/toast.tsx'
 
@@ -55,19 +55,19 @@ export type ActionName = keyof typeof actions
 
 type Stateful = Pick<SandboxRow, 'state' | 'recoverable'>
 
-/** Whether the action can be done from the sandbox's state. */
+/** Whether an action is possible in the sandbox's present state. */
 export const isPossible = (name: ActionName, { state, recoverable }: Stateful): boolean => {
   const from: readonly SandboxState[] | undefined = actions[name].from
   if (from === undefined) return state !== 'destroying' && state !== 'destroyed'
   return from.includes(state) && (name !== 'recover' || recoverable === true)
 }
 
-/** How many calls of one bulk action are made at once. */
+/** How many calls of one bulk action run at the same time. */
 const atOnce = 6
 
 /**
- * Does an action with many sandboxes and says what came of it. One that fails does not stop the others. `onProgress`
- * hears how many are done.
+ * Does an action with many sandboxes and shows how many succeeded. A failure of one does not stop the others. `onProgress`
+ * is called with the number of sandboxes that are done.
  */
 export const runOnMany = async (
   name: ActionName,

@@ -50,7 +50,7 @@ const Preview = ({ form }: { form: CreateForm }) => {
   )
 }
 
-/** Makes a sandbox with any of the options of the interface. `snapshot` is the one that is chosen at first. */
+/** Makes a sandbox, with all options that the API has. `snapshot` is the snapshot that is chosen when the dialog opens. */
 export const CreateDialog = ({ snapshot = '', onClose }: { snapshot?: string; onClose: () => void }) => {
   const [form, setForm] = useState({ ...emptyForm, snapshot })
   const organizationId = useOrganizationId()

@@ -1,4 +1,4 @@
-// The form of a new sandbox: from what was typed to the body of `POST /sandbox`, and to the same call for other clients.
+// Turns the form of a new sandbox into the body of `POST /sandbox`, into a curl command and into a call of the SDK.
 import { readLabels } from './search.ts'
 
 export type CreateForm = {
@@ -58,7 +58,7 @@ const linesOf = (text: string): string[] =>
     .map((line) => line.trim())
     .filter((line) => line !== '')
 
-/** Splits lines at the first `separator`. Throws a sentence with the line that has none. */
+/** Splits each line at its first `separator`. Throws an error that quotes a line without a separator. */
 const pairsOf = (text: string, separator: string, what: string): [string, string][] =>
   linesOf(text).map((line) => {
     const at = line.indexOf(separator)
@@ -97,7 +97,7 @@ const sourceOf = ({ source, snapshot, image, dockerfile }: CreateForm) => {
   return { buildInfo: { dockerfileContent: source === 'image' ? `FROM ${image.trim()}\n` : dockerfile } }
 }
 
-/** The body of `POST /sandbox`. Throws an error with a sentence for the reader if a line cannot be read. */
+/** The body of `POST /sandbox`. Throws an error that quotes a line it cannot read. */
 export const bodyOf = (form: CreateForm): Record<string, unknown> => {
   const labels = form.labels.trim() === '' ? undefined : readLabels(form.labels)
   if (form.labels.trim() !== '' && labels === undefined)
@@ -122,7 +122,7 @@ export const bodyOf = (form: CreateForm): Record<string, unknown> => {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The call as a line for a shell. The key is not in it. */
+/** The call as a curl command. It names an environment variable instead of the API key itself. */
 export const curlOf = (apiUrl: string, body: Record<string, unknown>): string =>
   [
     `curl -X POST ${apiUrl}/sandbox \\`,
@@ -131,10 +131,10 @@ export const curlOf = (apiUrl: string, body: Record<string, unknown>): string =>
     `  -d ${quoted(JSON.stringify(body))}`,
   ].join('\n')
 
-/** The names that the SDK has for fields of the body, where they differ. */
+/** Fields of the request body that have another name in the SDK. */
 const sdkNames: Record<string, string> = { env: 'envVars' }
 
-/** The call in TypeScript, with the public SDK. */
+/** The call as TypeScript code that uses the public SDK. */
 export const sdkOf = (apiUrl: string, body: Record<string, unknown>): string => {
   const { target, buildInfo, cpu, memory, disk, ttlMinutes: _, ...rest } = body
   const resources = Object.fromEntries(Object.entries({ cpu, memory, disk }).filter(([, value]) => value !== undefined))

@@ -6,7 +6,7 @@ import { Dialog } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
 import { activeFilters, type ListSearch, readLabels } from './search.ts'
 
-/** The states that people look for. All others pass by themselves. */
+/** The states that the filter offers. A sandbox stays in all other states only for a short time. */
 const states: readonly SandboxState[] = [
   'started',
   'stopped',
@@ -45,7 +45,7 @@ const filterNames: Record<keyof ListSearch, string> = {
   order: 'Order',
 }
 
-/** A text field for a name. It changes the address only when the reader pauses or presses Enter. */
+/** A text field for a name. The filter changes only when the reader stops typing for a moment or presses Enter. */
 const NameField = ({ value, onChange }: { value: string; onChange: (name: string) => void }) => {
   const [text, setText] = useState(value)
   useEffect(() => setText(value), [value])
@@ -72,7 +72,7 @@ const splitList = (text: string): string[] =>
     .map((item) => item.trim())
     .filter((item) => item !== '')
 
-/** From the form of a date field, which has no time zone, to the form of the interface. */
+/** Turns the value of a date field, which has no time zone, into the ISO time that the API takes. */
 const isoOf = (local: string): string => (Number.isNaN(Date.parse(local)) ? '' : new Date(local).toISOString())
 const localOf = (iso: string | undefined): string => {
   if (iso === undefined || Number.isNaN(Date.parse(iso))) return ''
@@ -190,7 +190,10 @@ const MoreFilters = ({
 const shown = (value: unknown): string =>
   value === true ? '' : Array.isArray(value) ? value.join(', ') : String(value)
 
-/** The filters of the list. Each of them stands in the address, which can be kept and sent to others. */
+/**
+ * The filters of the list. Each filter is a query parameter of the page's address, so the reader can save or send the
+ * address.
+ */
 export const Filters = ({ search }: { search: ListSearch }) => {
   const navigate = useNavigate()
   const [isOpen, setOpen] = useState(false)

@@ -7,7 +7,7 @@ import { Button } from '../../ui/button.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
 import { ErrorNotice } from '../../ui/error-notice.tsx'
 
-/** What an organization without sandboxes sees: lines to paste, and a button that makes the first sandbox. */
+/** Shown while an organization has no sandboxes: commands to copy, and a button that makes the first sandbox. */
 export const FirstSteps = () => {
   const navigate = useNavigate()
   const queries = useQueryClient()

@@ -31,7 +31,7 @@ type TableProps = {
   selected: ReadonlySet<string>
   onSelect: (ids: readonly string[], isSelected: boolean) => void
   onAction: (name: ActionName, row: SandboxRow) => void
-  /** Called when the reader comes near the end of the rows. */
+  /** Called when the reader scrolls near the last row, so that more rows are fetched. */
   onEnd: () => void
 }
 
@@ -84,7 +84,7 @@ const RowMenu = ({ row, onAction }: Pick<TableProps, 'onAction'> & { row: Sandbo
   </Menu>
 )
 
-/** The list of sandboxes. Only the rows in view are in the page, so that it scrolls with 100,000 of them. */
+/** The list of sandboxes. Only the rows in view are drawn, so that a list of 100,000 sandboxes still scrolls well. */
 export const SandboxTable = ({ rows, search, selected, onSelect, onAction, onEnd }: TableProps) => {
   const list = useRef<HTMLDivElement>(null)
   const virtual = useWindowVirtualizer({

@@ -3,17 +3,17 @@ import { suite, test } from 'node:test'
 import { activeFilters, labelsText, readLabels, readListSearch } from './search.ts'
 
 suite('the address of the list of sandboxes', () => {
-  test('`readListSearch` keeps the filters of the interface, and leaves out what is unknown or has another type', () => {
+  test('`readListSearch` keeps the filters of the API, and drops unknown parameters and values of a wrong type', () => {
     const read = readListSearch({ name: 7, states: 'started', minCpu: 2, maxCpu: 'many', isPublic: true, other: 'x' })
     assert.deepEqual(read, { name: '7', states: ['started'], minCpu: 2, isPublic: true })
     assert.deepEqual(readListSearch({ sort: 'owner', order: 'up', snapshots: [1, 'a'] }), { snapshots: ['a'] })
   })
 
-  test('the order of the list is not a filter', () => {
+  test('`activeFilters` does not count the sort order of the list as a filter', () => {
     assert.deepEqual(activeFilters({ sort: 'name', order: 'asc', name: 'a' }), ['name'])
   })
 
-  test('`readLabels` reads what `labelsText` wrote, and refuses a text without a key', () => {
+  test('`readLabels` reads the text that `labelsText` wrote, and returns undefined for a label without a key', () => {
     const labels = { team: 'blue', note: 'a=b', empty: '' }
     assert.deepEqual(readLabels(labelsText(labels)), labels)
     for (const wrong of ['', ' , ', 'team', '=blue', 'team=blue, x']) assert.equal(readLabels(wrong), undefined, wrong)

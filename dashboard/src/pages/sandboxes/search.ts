@@ -1,5 +1,5 @@
-// The filters and the order of the list of sandboxes, as they stand in the address of the page. Their names are those of
-// `GET /sandbox`, so that an address can be read beside the interface.
+// Reads the filters and the sort order of the list of sandboxes from the page's address. They have the names that
+// `GET /sandbox` uses for its query parameters.
 
 const texts = [
   'id',
@@ -24,13 +24,16 @@ export type ListSearch = {
   [Name in (typeof flags)[number]]?: boolean
 } & { sort?: Sort; order?: 'asc' | 'desc' }
 
-/** Reads the address. What is unknown or has the wrong type is left out, so that every address shows a list. */
+/**
+ * Reads the query parameters of the address. Those that are unknown or have a wrong type are ignored, so any address shows a
+ * list.
+ */
 export const readListSearch = (given: Record<string, unknown>): ListSearch => {
   const search: Record<string, unknown> = {}
   for (const name of [...texts, ...moreTexts]) {
     const value = given[name]
     if (typeof value === 'string' && value !== '') search[name] = value
-    // The router reads `?name=12` as a number.
+    // The router turns the value of `?name=12` into a number.
     else if (typeof value === 'number') search[name] = String(value)
   }
   if (typeof search['labels'] === 'string' && readLabels(search['labels']) === undefined) delete search['labels']
@@ -52,7 +55,7 @@ export const readListSearch = (given: Record<string, unknown>): ListSearch => {
 export const activeFilters = (search: ListSearch): (keyof ListSearch)[] =>
   (Object.keys(search) as (keyof ListSearch)[]).filter((name) => name !== 'sort' && name !== 'order')
 
-/** Reads labels as people type them, `key=value, other=value`. Undefined: the text has no label, or is not such a list. */
+/** Reads labels as people type them, `key=value, other=value`. Undefined if the text has no label or cannot be read. */
 export const readLabels = (text: string): Record<string, string> | undefined => {
   const pairs = text
     .split(',')

@@ -26,7 +26,7 @@ const Meter = ({ percent, what }: { percent: number; what: string }) => (
   </span>
 )
 
-/** What a sandbox uses of its processors and memory, from the last report of its runner. */
+/** Shows how much of its processors and memory a sandbox uses, from the last report of its runner. */
 export const UsageBars = ({ sandboxId }: { sandboxId: string }) => {
   const organizationId = useOrganizationId()
   const { data } = useQuery({

@@ -12,12 +12,12 @@ export const queryOf = ({ labels, ...rest }: ListSearch) => {
   return { ...rest, ...(read !== undefined && { labels: JSON.stringify(read) }) }
 }
 
-/** The sandboxes that fit the filters, fetched page by page as the reader scrolls. */
+/** The sandboxes that match the filters. More pages are fetched as the reader scrolls. */
 export const useSandboxes = (search: ListSearch) => {
   const organizationId = useOrganizationId()
   const query = useInfiniteQuery({
     queryKey: [organizationId, 'sandboxes', search],
-    // The library would compare every row with the one before at each new page: too slow for 100,000 of them.
+    // Otherwise React Query compares all rows with the earlier result at each new page, which is too slow for 100,000 rows.
     structuralSharing: false,
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam, signal }) =>

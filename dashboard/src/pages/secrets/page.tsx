@@ -40,7 +40,7 @@ const Row = ({ secret: { name, description, hosts, updatedAt }, onChange, onDele
 const SecretsPage = () => {
   const [text, setText] = useState('')
   const { query, make, change, remove } = useSecrets(text)
-  /** `'new'`: a secret is made. */
+  /** The secret that is being changed, or `'new'` while one is being made. */
   const [edited, setEdited] = useState<Secret | 'new'>()
   const [toDelete, setToDelete] = useState<Secret>()
   const find = useCallback((next: string) => setText(next.trim()), [])

@@ -5,7 +5,7 @@ import { bodyOf, changeOf, formOf, hostsOf, type SecretForm } from './secret-for
 import type { Secret, SecretBody, SecretChange } from './use-secrets.ts'
 
 type SecretDialogProps = {
-  /** The secret to change. Undefined: a new one is made. */
+  /** The secret to change. If undefined, the dialog makes a new one. */
   secret: Secret | undefined
   onMake: (body: SecretBody) => Promise<unknown>
   onChange: (id: string, body: SecretChange) => Promise<unknown>

@@ -8,7 +8,7 @@ const secret = {
 }
 
 suite('the form of a secret', () => {
-  test('`bodyOf` reads one host from each line, and keeps the value as it was typed', () => {
+  test('`bodyOf` reads one host from each line, and sends the secret’s value exactly as it was typed', () => {
     assert.deepEqual(
       bodyOf({ name: ' key ', value: ' v ', description: '', hosts: 'a.example\n\n b.example, c.example' }),
       {
@@ -17,11 +17,11 @@ suite('the form of a secret', () => {
     )
   })
 
-  test('`changeOf` is empty for an unchanged form: the old value stays', () => {
+  test('`changeOf` is empty for an unchanged form, so the server keeps the secret’s value', () => {
     assert.deepEqual(changeOf(secret, formOf(secret)), {})
   })
 
-  test('`changeOf` sends an empty description and an empty list of hosts, which take the old ones away', () => {
+  test('`changeOf` sends an emptied description and an emptied list of hosts, so that the server removes them', () => {
     assert.deepEqual(changeOf(secret, { ...formOf(secret), value: 'new', description: '', hosts: '' }), {
       ...{ value: 'new', description: '', hosts: [] },
     })

@@ -1,9 +1,9 @@
-// The form of a secret: from what was typed to the bodies of `POST /secret` and `PATCH /secret/{secretId}`.
+// Turns the form of a secret into the request bodies of `POST /secret` and `PATCH /secret/{secretId}`.
 import type { Secret, SecretBody, SecretChange } from './use-secrets.ts'
 
 export type SecretForm = { name: string; value: string; description: string; hosts: string }
 
-/** The form of a secret that exists. Its value is not known here. */
+/** The first content of the form. The value is always empty, because the server never sends the value of a secret. */
 export const formOf = (secret: Secret | undefined): SecretForm => ({
   name: secret?.name ?? '',
   value: '',
@@ -20,7 +20,7 @@ export const bodyOf = ({ name, value, description, hosts }: SecretForm): SecretB
   hosts: hostsOf(hosts),
 })
 
-/** Only what differs from the secret as it is. An empty value means that the old one stays. */
+/** Returns only the fields that were changed. If the field for the value is empty, the secret keeps its value. */
 export const changeOf = (secret: Secret, { value, description, hosts }: SecretForm): SecretChange => ({
   ...(value !== '' && { value }),
   ...(description.trim() !== (secret.description ?? '') && { description: description.trim() }),

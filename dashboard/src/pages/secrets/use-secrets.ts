@@ -10,7 +10,7 @@ export type SecretChange = Omit<BodyOf<'/secret/{secretId}', 'patch'> & {}, 'nam
 const rowsPerCall = 100
 const pathOf = (secretId: string) => ({ params: { path: { secretId } } })
 
-/** The secrets whose name has a text, and what can be done with secrets. */
+/** The secrets whose name contains `name`, and the calls that make, change and delete secrets. */
 export const useSecrets = (name: string) => {
   const queries = useQueryClient()
   const organizationId = useOrganizationId()

@@ -1,4 +1,4 @@
-// What can be done with a snapshot.
+// The actions on a snapshot, and the states in which each is possible.
 import { answerOf, control } from '../../api/client.ts'
 import type { Snapshot } from './search.ts'
 

@@ -5,16 +5,16 @@ import { useBuildLog } from './use-build-log.ts'
 import './snapshots.css'
 
 type BuildLogProps = {
-  /** Where the log is, below the API's address. */
+  /** The path of the log, relative to the API's address. */
   path: string
-  /** Whether the build goes on. */
+  /** Whether the build still runs. */
   isMoving: boolean
 }
 
-/** How near to the end the reader has to be for the page to scroll along, in pixels. */
+/** The log scrolls to new text only if the reader is this near to its end, in pixels. */
 const nearEnd = 24
 
-/** A build log, live. It scrolls along only while the reader is at its end. */
+/** Shows a build log live. It scrolls to new text only while the reader is at its end. */
 export const BuildLog = ({ path, isMoving }: BuildLogProps) => {
   const { text, dropped, state, retry } = useBuildLog(path, isMoving)
   const [isAtEnd, setAtEnd] = useState(true)

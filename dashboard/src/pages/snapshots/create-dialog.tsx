@@ -8,7 +8,7 @@ import { FormDialog } from '../../ui/dialog.tsx'
 import { SelectField, TextArea, TextField } from '../../ui/field.tsx'
 import { bodyOf, emptyForm, isComplete, type SnapshotForm } from './create-form.ts'
 
-/** Makes a snapshot of an image or a Dockerfile, and goes on to its page, where the build log is. */
+/** Makes a snapshot from an image or a Dockerfile, and then opens the page of the snapshot, which shows the build log. */
 export const CreateSnapshotDialog = ({ onClose }: { onClose: () => void }) => {
   const [form, setForm] = useState(emptyForm)
   const organizationId = useOrganizationId()

@@ -1,4 +1,4 @@
-// The form of a new snapshot: from what was typed to the body of `POST /snapshots`.
+// Turns the form of a new snapshot into the body of `POST /snapshots`.
 
 export type SnapshotForm = {
   name: string
@@ -25,7 +25,7 @@ export const emptyForm: SnapshotForm = {
   region: '',
 }
 
-/** The body of `POST /snapshots`. Empty fields are left to the server's defaults. */
+/** The body of `POST /snapshots`. Empty fields are left out, so that the server uses its defaults. */
 export const bodyOf = (form: SnapshotForm): Record<string, unknown> => {
   const entrypoint = form.entrypoint.split('\n').filter((argument) => argument !== '')
   const amounts = Object.fromEntries(
@@ -44,6 +44,6 @@ export const bodyOf = (form: SnapshotForm): Record<string, unknown> => {
   }
 }
 
-/** Whether the form can be sent: the server says everything else. */
+/** Whether the required fields are filled. The server checks everything else. */
 export const isComplete = ({ name, source, image, dockerfile }: SnapshotForm): boolean =>
   name.trim() !== '' && (source === 'image' ? image : dockerfile).trim() !== ''

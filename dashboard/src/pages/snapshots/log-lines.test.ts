@@ -9,22 +9,22 @@ const textOf = (...pieces: string[]): string => {
 }
 
 suite('the lines of a build log', () => {
-  test('colours, titles, links and cursor moves are taken away, also when a piece ends inside of them', () => {
+  test('`LogLines` removes escape sequences (colours, titles, links, cursor moves), even if two pieces share one', () => {
     assert.equal(textOf('\u001b[1;3', '1mred\u001b[0m\n'), 'red')
     assert.equal(textOf('\u001b]0;title\u0007a\u001b]8;;http://x', '/\u001b\\link\u001b]8;;\u001b\\b'), 'alinkb')
     assert.equal(textOf('a\u001b]52;c;never ended\nnext'), 'a\nnext')
     assert.equal(textOf('x\u001b[2Jy\u001b(Bz\u001b'), 'xyz')
   })
 
-  test('of a line that was drawn several times the last drawing is shown', () => {
+  test('of a line that carriage returns overwrite, `LogLines` keeps only the last text', () => {
     assert.equal(textOf('10 %\r20 %', '\r30 %\r\ndone\r\n'), '30 %\ndone')
   })
 
-  test('control and direction characters are shown as a sign', () => {
+  test('`LogLines` replaces control characters and characters that change the writing direction by a visible sign', () => {
     assert.equal(textOf('a\u0000b\u202ec'), 'a\ufffdb\ufffdc')
   })
 
-  test('the log stays bounded: the oldest lines go, and long lines are cut', () => {
+  test('`LogLines` drops the oldest lines above its limit, and cuts lines that are too long', () => {
     const lines = new LogLines()
     for (let n = 0; n < 6000; n += 1) lines.add(`${n}\n`)
     assert.equal(lines.dropped, 1000)

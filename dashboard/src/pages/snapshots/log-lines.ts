@@ -1,4 +1,4 @@
-// The lines of a log that a stranger's program wrote: without escape sequences, and never more than a page can show.
+// Cleans a log that an untrusted program wrote: removes escape sequences, and limits the number and length of its lines.
 import { shownLine } from '../../ui/shown-text.ts'
 
 const mostLines = 5000
@@ -11,14 +11,14 @@ const cleanLine = (raw: string): string => {
 
 /** Collects the pieces of a log. When there are too many lines, it drops the oldest ones. */
 export class LogLines {
-  /** How many lines were dropped. */
+  /** How many old lines were dropped. */
   dropped = 0
   readonly #lines: string[] = []
   #unfinished = ''
 
   add(text: string): void {
     const pieces = `${this.#unfinished}${text}`.split('\n')
-    // A line without an end stays bounded too.
+    // Limits the unfinished line too, in case its end never comes.
     this.#unfinished = pieces.pop()!.slice(-4 * longestLine)
     for (const piece of pieces) this.#lines.push(cleanLine(piece))
     const tooMany = this.#lines.length - mostLines

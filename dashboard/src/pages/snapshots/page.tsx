@@ -16,7 +16,7 @@ const Filters = ({ search }: { search: SnapshotSearch }) => {
   const navigate = useNavigate()
   const { name, sourceSandboxId, sort } = search
   const show = useCallback(
-    // Other filters begin at the first page.
+    // When a filter changes, the list goes back to its first page.
     ({ page: _, ...next }: SnapshotSearch) => void navigate({ to: '/snapshots', search: next, replace: true }),
     [navigate],
   )

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { isFiltered, readSnapshotSearch } from './search.ts'
 
 suite('the address of the list of snapshots', () => {
-  test('`readSnapshotSearch` keeps the filters, and leaves out what is unknown or has another type', () => {
+  test('`readSnapshotSearch` keeps the filters, and drops unknown parameters and values of a wrong type', () => {
     assert.deepEqual(readSnapshotSearch({ name: 12, page: 3, sort: 'state', order: 'asc', other: 1 }), {
       ...{ name: '12', page: 3, sort: 'state', order: 'asc' },
     })
@@ -11,7 +11,7 @@ suite('the address of the list of snapshots', () => {
     assert.deepEqual(readSnapshotSearch({ page: -1 }), {})
   })
 
-  test('order and page are no filters', () => {
+  test('the sort order and the page number do not count as filters', () => {
     assert.equal(isFiltered({ page: 2, sort: 'name' }), false)
     assert.equal(isFiltered({ sourceSandboxId: 'x' }), true)
   })

@@ -1,4 +1,4 @@
-// The filters of the list of snapshots. They stand in the address, which can be kept and sent to others.
+// Reads the filters of the list of snapshots from the page's address, so that the reader can save or send the address.
 import type { AnswerTo } from '../../api/client.ts'
 
 export type SnapshotPage = AnswerTo<'/snapshots', 'get'>
@@ -16,12 +16,15 @@ export type SnapshotSearch = {
 }
 
 const textOf = (value: unknown): string | undefined => {
-  // The router reads `?name=12` as a number.
+  // The router turns the value of `?name=12` into a number.
   const text = typeof value === 'number' ? String(value) : value
   return typeof text === 'string' && text !== '' ? text : undefined
 }
 
-/** Reads the address. What is unknown or has the wrong type is left out, so that every address shows a list. */
+/**
+ * Reads the query parameters of the address. Those that are unknown or have a wrong type are ignored, so any address shows a
+ * list.
+ */
 export const readSnapshotSearch = (given: Record<string, unknown>): SnapshotSearch => {
   const page = given['page']
   const name = textOf(given['name'])

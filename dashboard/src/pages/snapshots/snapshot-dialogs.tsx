@@ -11,8 +11,8 @@ import type { Snapshot } from './search.ts'
 export type SnapshotAction = 'sandbox' | 'activate' | 'deactivate' | 'delete'
 
 /**
- * What the pages of snapshots do. `begin` does an action, or asks first; `dialogs` are to be drawn by the page.
- * `onDeleted` hears that a snapshot is gone.
+ * The actions on snapshots, for the pages that offer them. `begin` starts an action or asks first. The page must draw `dialogs`.
+ * `onDeleted` is called after a snapshot was deleted.
  */
 export const useSnapshotActions = (onDeleted: () => void = () => {}) => {
   const queries = useQueryClient()

@@ -13,7 +13,7 @@ import { resourcesText, sizeText } from './texts.ts'
 
 type OnAction = (action: SnapshotAction, snapshot: Snapshot) => void
 
-/** Where the runner is with an image, such as "line 3, 40 %". */
+/** How far the runner has made the image of a snapshot, such as "line 3, 40 %". */
 export const ProgressText = ({ snapshot: { progress } }: { snapshot: Snapshot }) =>
   progress && (
     <span className="muted small">

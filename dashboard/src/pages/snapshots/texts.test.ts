@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { sizeText } from './texts.ts'
 
 suite('the texts of a snapshot', () => {
-  test('`sizeText` chooses the unit in which a size is short', () => {
+  test('`sizeText` uses MiB for sizes below 1 GiB, and GiB for larger ones', () => {
     assert.deepEqual([0.0001, 0.25, 1, 2.345, 120].map(sizeText), [
       'under 1 MiB',
       '256 MiB',

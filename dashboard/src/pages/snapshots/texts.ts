@@ -1,6 +1,6 @@
 import type { Snapshot } from './search.ts'
 
-/** A size of the interface, which counts in GiB. Undefined or null: not known yet. */
+/** A size in GiB as a text. A dash if the size is not known yet (undefined or null). */
 export const sizeText = (gib: number | null | undefined): string => {
   if (gib === null || gib === undefined) return '–'
   if (gib >= 1) return `${Number(gib.toFixed(1))} GiB`
@@ -8,7 +8,7 @@ export const sizeText = (gib: number | null | undefined): string => {
   return mib >= 1 ? `${mib} MiB` : 'under 1 MiB'
 }
 
-/** The resources of a sandbox that is made of the snapshot. */
+/** The processors, memory and disk of a sandbox that is made from the snapshot. */
 export const resourcesText = ({ cpu, mem, disk }: Pick<Snapshot, 'cpu' | 'mem' | 'disk'>): string =>
   `${cpu} CPU · ${mem} GiB · ${disk} GiB disk`
 
@@ -18,6 +18,6 @@ const sources: [(snapshot: Snapshot) => boolean, string][] = [
   [({ buildInfo }) => buildInfo !== undefined, 'A Dockerfile'],
 ]
 
-/** What the snapshot was made of. */
+/** Says from what the snapshot was made: an image, a Dockerfile or a sandbox. Some snapshots come with the server. */
 export const sourceText = (snapshot: Snapshot): string =>
   sources.find(([fits]) => fits(snapshot))?.[1] ?? 'An image of a registry'

@@ -8,11 +8,11 @@ export type LogState =
   | { name: 'ended' }
   | { name: 'broken'; error: unknown; retrySeconds?: number | undefined }
 
-/** For how long pieces of a log are gathered before the page is drawn again, in ms. */
+/** How long the page collects new pieces of a log before it draws them, in ms. */
 const gatherMilliseconds = 200
 const longestPauseSeconds = 30
 
-/** Reads a log to its end. `onPiece` hears each piece of text. */
+/** Reads a log to its end. `onPiece` is called with each piece of text. */
 const readLog = async (url: string, signal: AbortSignal, onPiece: (text: string) => void): Promise<void> => {
   const response = await fetchSignedIn(new Request(url, { signal }))
   if (!response.ok) throw problemOf(response, await response.json().catch(() => undefined))
@@ -21,15 +21,16 @@ const readLog = async (url: string, signal: AbortSignal, onPiece: (text: string)
 }
 
 /**
- * Follows a build log. `isMoving`: whether its build goes on. If the connection breaks meanwhile, the log is read again
- * from its beginning after a pause, which grows.
+ * Follows a build log. `isMoving` says whether the build still runs. If the connection breaks during the build, the log is
+ * read again
+ * from its beginning after a pause. Each further pause is longer.
  */
 export const useBuildLog = (path: string, isMoving: boolean) => {
   const [log, setLog] = useState<{ text: string; dropped: number }>({ text: '', dropped: 0 })
   const [state, setState] = useState<LogState>({ name: 'following' })
   const [attempt, setAttempt] = useState(0)
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt reads anew
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each new attempt must read the log again
   useEffect(() => {
     const controller = new AbortController()
     const lines = new LogLines()
@@ -61,7 +62,7 @@ export const useBuildLog = (path: string, isMoving: boolean) => {
 
   const isOver = state.name !== 'following'
   useEffect(() => {
-    // The log has ended, and the build goes on: it began again, or the connection broke.
+    // The log has ended although the build still runs: the build began again, or the connection broke.
     if (!isOver || !isMoving) return
     const seconds = Math.min(3 * 2 ** Math.min(attempt, 10), longestPauseSeconds)
     const timer = setTimeout(() => setAttempt(attempt + 1), seconds * 1000)

@@ -7,7 +7,7 @@ import type { Snapshot, SnapshotPage, SnapshotSearch } from './search.ts'
 
 const rowsPerPage = 50
 
-/** One page of the snapshots that fit the filters. Fetched again while one of them is being made. */
+/** One page of the snapshots that match the filters. It is fetched again and again while one of them is being made. */
 export const useSnapshots = (search: SnapshotSearch) => {
   const organizationId = useOrganizationId()
   return useQuery<SnapshotPage>({
@@ -19,7 +19,7 @@ export const useSnapshots = (search: SnapshotSearch) => {
   })
 }
 
-/** One snapshot, by its id or name. */
+/** Fetches one snapshot by its id or name. */
 export const useSnapshot = (idOrName: string) => {
   const organizationId = useOrganizationId()
   return useQuery<Snapshot>({

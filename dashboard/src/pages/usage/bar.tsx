@@ -1,11 +1,11 @@
 const number = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 
-/** From which share on a quota is nearly used up. */
+/** A quota counts as nearly used up if this share of it is used. */
 const nearlyAll = 0.9
 
 type Props = { name: string; used: number; allowed: number; unit?: string }
 
-/** How much of a quota is used, as a bar and in numbers. */
+/** Shows how much of a quota is used, as a bar and as numbers. */
 export const Bar = ({ name, used, allowed, unit = '' }: Props) => {
   const share = allowed > 0 ? Math.min(used / allowed, 1) : used > 0 ? 1 : 0
   return (

@@ -13,7 +13,7 @@ type Props = {
   onClose: () => void
 }
 
-/** Changes quotas. Only what was changed is sent. */
+/** Changes quotas. Only the fields that were changed are sent. */
 export const QuotaDialog = ({ title, description, fields, values, onSave, onClose }: Props) => {
   const [before] = useState(() => typedOf(fields, values))
   const [typed, setTyped] = useState(before)

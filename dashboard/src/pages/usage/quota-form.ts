@@ -1,9 +1,9 @@
-// The form of quotas: from what was typed to the fields that the API changes.
+// Turns quotas into the fields of a form, and the changed fields into a request body.
 export type QuotaField = {
   name: string
   label: string
   hint?: string
-  /** Whether the limit can be absent. The API takes 0 for that. */
+  /** Whether this limit can be removed. For that the API takes 0. */
   canBeAbsent?: true
 }
 
@@ -46,11 +46,11 @@ export const regionFields: readonly QuotaField[] = [
 
 export type Typed = Record<string, string>
 
-/** What the fields show at first. An absent limit is an empty field. */
+/** What the fields show when the form opens. A limit that does not exist is shown as an empty field. */
 export const typedOf = (fields: readonly QuotaField[], values: Readonly<Record<string, unknown>>): Typed =>
   Object.fromEntries(fields.map(({ name }) => [name, values[name] == null ? '' : String(values[name])]))
 
-/** The fields that were changed, as the API takes them. Throws a sentence for a text that is no whole number. */
+/** The fields that were changed, as the API takes them. Throws an error with a sentence if a text is not a whole number. */
 export const changedOf = (fields: readonly QuotaField[], before: Typed, typed: Typed): Record<string, number> =>
   Object.fromEntries(
     fields

@@ -11,7 +11,7 @@ const textOf = (limit: number | null, seconds: number | null): string => {
   return seconds === null ? `${limit} in the server’s default period` : `${limit} in ${seconds} seconds`
 }
 
-/** How many calls the organization may make in a time. */
+/** Shows the rate limits of the organization: how many calls it may make in which time. */
 export const Rates = ({ organization }: { organization: Organization }) => (
   <dl className="facts">
     {rates.map(([name, limit, seconds]) => (

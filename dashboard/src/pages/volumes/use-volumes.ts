@@ -8,7 +8,7 @@ export type Volume = AnswerTo<'/volumes', 'get'>[number]
 /** How often the list is fetched again while a volume is being removed, in ms. */
 const whileMoving = 2000
 
-/** The volumes of the organization, and what can be done with them. */
+/** The volumes of the organization, and the calls that make and delete volumes. */
 export const useVolumes = (includeDeleted: boolean) => {
   const queries = useQueryClient()
   const organizationId = useOrganizationId()

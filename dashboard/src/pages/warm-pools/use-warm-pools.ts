@@ -4,12 +4,12 @@ import { useOrganizationId } from '../../session/use-session.ts'
 
 export type WarmPool = AnswerTo<'/warm-pools', 'get'>[number]
 
-/** How often the list is fetched again while a pool fills or drains, in ms. */
+/** How often the list is fetched again while a warm pool has too few or too many sandboxes, in ms. */
 const whileMoving = 3000
 
 const pathOf = (warmPoolId: string) => ({ params: { path: { warmPoolId } } })
 
-/** The warm pools of the organization, and what can be done with them. */
+/** The warm pools of the organization, and the calls that make, change and delete them. */
 export const useWarmPools = () => {
   const queries = useQueryClient()
   const organizationId = useOrganizationId()

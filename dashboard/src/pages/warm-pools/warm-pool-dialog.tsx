@@ -28,7 +28,7 @@ type MakeProps = {
   onClose: () => void
 }
 
-/** Asks for the snapshot, the number and the region of a new warm pool. */
+/** Makes a warm pool. Asks for its snapshot, its number of sandboxes and its region. */
 export const MakeWarmPoolDialog = ({ onMake, onClose }: MakeProps) => {
   const organizationId = useOrganizationId()
   const [snapshot, setSnapshot] = useState('')
@@ -87,7 +87,7 @@ type ChangeProps = {
   onClose: () => void
 }
 
-/** Asks how many sandboxes a warm pool should have. */
+/** Changes how many sandboxes a warm pool should have. */
 export const ChangeWarmPoolDialog = ({ warmPool, onChange, onClose }: ChangeProps) => {
   const [number, setNumber] = useState(String(warmPool.pool))
   return (

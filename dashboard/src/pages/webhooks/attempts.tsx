@@ -16,7 +16,7 @@ type Page = AnswerTo<typeof path, 'get'>
 type Attempt = Page['items'][number]
 
 const rowsPerCall = 50
-/** How often the attempts are fetched again while they are shown, in ms. No event tells of them. */
+/** How often the delivery attempts are fetched again while they are shown, in ms. The server sends no events about them. */
 const lookEvery = 10_000
 
 const useAttempts = (endpointId: string) => {
@@ -74,7 +74,7 @@ type AttemptsProps = {
   onClose: () => void
 }
 
-/** What was sent to an endpoint in the last week, and how it ended. */
+/** Shows the messages that were sent to a webhook endpoint in the last week, and whether each arrived. */
 export const AttemptsDialog = ({ endpoint, onResend, onClose }: AttemptsProps) => {
   const query = useAttempts(endpoint.id)
   const [isBusy, setBusy] = useState(false)
@@ -93,7 +93,7 @@ export const AttemptsDialog = ({ endpoint, onResend, onClose }: AttemptsProps) =
   return (
     <Dialog
       title="Attempts"
-      description="Those of the last week, newest first. A message that was not delivered is tried again after growing pauses, eleven times in a day and a half."
+      description="The attempts of the last week, newest first. A message that was not delivered is tried again after growing pauses, eleven times in a day and a half."
       isOpen
       isWide
       onClose={onClose}

@@ -5,13 +5,13 @@ import { events, type WebhookEvent } from './events.ts'
 import type { Endpoint, EndpointBody } from './use-webhooks.ts'
 
 type EndpointDialogProps = {
-  /** The endpoint to change. Undefined: one is added. */
+  /** The endpoint to change. If undefined, the dialog adds one. */
   endpoint: Endpoint | undefined
   onSave: (body: Required<EndpointBody>) => Promise<unknown>
   onClose: () => void
 }
 
-/** Asks for the address of an endpoint, and for the events that it gets. */
+/** Asks for the URL of a webhook endpoint, and for the events that are sent to it. */
 export const EndpointDialog = ({ endpoint, onSave, onClose }: EndpointDialogProps) => {
   const [url, setUrl] = useState(endpoint?.url ?? '')
   const [description, setDescription] = useState(endpoint?.description ?? '')

@@ -2,7 +2,7 @@ import type { Endpoint } from './use-webhooks.ts'
 
 export type WebhookEvent = Endpoint['events'][number]
 
-/** The events of webhooks, and when each of them is sent. */
+/** Each event that a webhook can send, with the moment at which it is sent. */
 export const events: Record<WebhookEvent, string> = {
   'sandbox.created': 'a sandbox was made',
   'sandbox.state.updated': 'the state of a sandbox changed',

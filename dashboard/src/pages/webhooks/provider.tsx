@@ -11,7 +11,7 @@ type ProviderProps = { status: WebhookStatus | null } & Pick<
   'initialize' | 'openPortal'
 >
 
-/** Says whether the organization is known to the webhook provider, and opens the provider's own page. */
+/** Says whether the organization is registered with the webhook provider, and opens the provider's own page. */
 export const Provider = ({ status, initialize, openPortal }: ProviderProps) => {
   const [isBusy, setBusy] = useState(false)
   const [link, setLink] = useState<string>()

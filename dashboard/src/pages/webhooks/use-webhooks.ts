@@ -11,7 +11,7 @@ type Secret = AnswerTo<`${typeof base}/endpoints/{endpointId}/rotate-secret`, 'p
 type PortalAccess = AnswerTo<`${typeof base}/app-portal-access`, 'post'>
 export type WebhookStatus = AnswerTo<`${typeof base}/initialization-status`, 'get'>
 
-/** How the webhooks of the organization are. Null: they are not initialized yet, which the first endpoint does. */
+/** The status of the organization's webhooks. Null until they are initialized, which happens with the first endpoint. */
 export const useWebhookStatus = () => {
   const organizationId = useOrganizationId()
   return useQuery<WebhookStatus | null>({
@@ -26,7 +26,7 @@ export const useWebhookStatus = () => {
   })
 }
 
-/** The endpoints of the organization, and what can be done with its webhooks. */
+/** The webhook endpoints of the organization, and the calls that add, change, test and delete them. */
 export const useWebhooks = () => {
   const queries = useQueryClient()
   const organizationId = useOrganizationId()

@@ -61,7 +61,7 @@ const Entries = ({
   )
 }
 
-/** A directory: its entries, and what can be done with them. */
+/** Shows the entries of a directory, with buttons that upload, make, move and delete files. */
 export const Browser = ({ sandbox, directory, query, uploads, onDirectory, onFile, onChanged }: BrowserProps) => {
   const [areHiddenShown, setHiddenShown] = useState(false)
   const [isSearching, setSearching] = useState(false)

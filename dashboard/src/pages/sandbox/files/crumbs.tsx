@@ -3,7 +3,7 @@ import { CopyText } from '../../../ui/copy.tsx'
 import { shownName } from '../../../ui/shown-text.ts'
 import { crumbsOf } from './paths.ts'
 
-/** The path of a directory or file. A click on a part of it opens that directory. */
+/** Shows the path of a directory or file. Each part of the path is a button that opens that directory. */
 export const Crumbs = ({ path, onOpen }: { path: string; onOpen: (path: string) => void }) => {
   const crumbs = crumbsOf(path)
   return (

@@ -5,7 +5,7 @@ import { type Dropped, droppedFiles } from './dropped-files.ts'
 /** A part of the page on which files and directories can be dropped. */
 export const DropZone = ({ onDrop, children }: { onDrop: (files: Dropped[]) => void; children: ReactNode }) => {
   const [isOver, setOver] = useState(false)
-  // Each element inside enters and leaves too.
+  // Elements inside of the zone send `dragenter` and `dragleave` too, so the zone counts them.
   const depth = useRef(0)
   const move = (step: number) => {
     depth.current = Math.max(0, depth.current + step)

@@ -6,7 +6,7 @@ export const mostDropped = 10_000
 
 const fileOf = (entry: FileSystemFileEntry) => new Promise<File>((take, fail) => entry.file(take, fail))
 
-/** The entries of a directory. The browser gives them in pieces; an empty piece is the last. */
+/** All entries of a directory. The browser returns some at each call, and an empty list when there are no more. */
 const entriesOf = async (directory: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> => {
   const reader = directory.createReader()
   const all: FileSystemEntry[] = []
@@ -17,11 +17,11 @@ const entriesOf = async (directory: FileSystemDirectoryEntry): Promise<FileSyste
   }
 }
 
-/** The files that were dropped, with those in dropped directories. Empty directories are left out. */
+/** The files that were dropped, and all files inside of dropped directories. Empty directories are left out. */
 export const droppedFiles = async ({ items }: DataTransfer): Promise<Dropped[]> => {
   const found: Dropped[] = []
   const waiting: FileSystemEntry[] = []
-  // The browser forgets the items once this function waits.
+  // All entries are taken before the first `await`: afterwards the browser has emptied the list of items.
   for (const item of items) {
     const entry = item.webkitGetAsEntry()
     const file = item.getAsFile()
@@ -36,6 +36,6 @@ export const droppedFiles = async ({ items }: DataTransfer): Promise<Dropped[]> 
   return found
 }
 
-/** The files of a file input, also of one for directories. */
+/** The files that were chosen in a file input, whether it chooses files or directories. */
 export const chosenFiles = (files: FileList): Dropped[] =>
   [...files].map((file) => ({ file, path: file.webkitRelativePath || file.name }))

@@ -16,7 +16,7 @@ import { nameOf } from './paths.ts'
 
 type EditorProps = { sandbox: Sandbox; path: string; info: FileInfo; text: FileText; onSaved: () => void }
 
-/** Asks before unsaved text is lost, by a click inside of the pages or by closing the browser's tab. */
+/** Asks before unsaved text is lost because the reader opens another page or closes the browser's tab. */
 const LeaveGuard = ({ isDirty, name }: { isDirty: boolean; name: string }) => {
   const blocker = useBlocker({
     shouldBlockFn: () => isDirty,
@@ -36,7 +36,7 @@ const LeaveGuard = ({ isDirty, name }: { isDirty: boolean; name: string }) => {
   )
 }
 
-/** A text file in an editor. */
+/** Shows a text file in an editor that can save it. */
 export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) => {
   const box = useRef<HTMLDivElement>(null)
   const editor = useRef<Editor>(undefined)
@@ -62,7 +62,7 @@ export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) 
     setBusy(true)
     setError(undefined)
     try {
-      // Somebody else may have written the file since, or deleted it.
+      // Somebody else may have written or deleted the file since it was read here.
       const now = await describe(sandbox, path).catch((caught: unknown) => {
         if (caught instanceof ApiProblem && caught.status === 404) return undefined
         throw caught
@@ -90,7 +90,7 @@ export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) 
         onChange: () => setDirty(editor.current?.text() !== saved.current.text),
         onSave: () => void latestSave.current(),
       })
-      // CodeMirror turns each line end into the file's own.
+      // The text comes from the editor, because CodeMirror has replaced all line ends by the file's kind.
       saved.current = { ...saved.current, text: editor.current.text() }
       editor.current.focus()
     }

@@ -1,4 +1,4 @@
-// CodeMirror with few languages. This file is its own chunk.
+// Sets up CodeMirror for the editor. The page loads this file only when a text file is opened.
 import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands'
 import {
   bracketMatching,
@@ -21,7 +21,7 @@ import {
 import { cspNonce } from '../../../csp-nonce.ts'
 import type { FileText } from './file-text.ts'
 
-/** The languages by the ends of file names. Each is loaded when a file needs it. */
+/** Which language has which endings of file names. A language is loaded when a file of it is opened. */
 const languages: [RegExp, () => Promise<Extension>][] = [
   [/\.(?:[cm]?js|jsx)$/i, async () => (await import('@codemirror/lang-javascript')).javascript({ jsx: true })],
   [/\.[cm]?ts$/i, async () => (await import('@codemirror/lang-javascript')).javascript({ typescript: true })],
@@ -31,11 +31,11 @@ const languages: [RegExp, () => Promise<Extension>][] = [
   [/\.(?:md|markdown)$/i, async () => (await import('@codemirror/lang-markdown')).markdown()],
 ]
 
-/** How a file's text is coloured. Nothing for a name of no known language. */
+/** The CodeMirror extension that colours a file's text; an empty one if the file's name tells no known language. */
 export const languageOf = async (name: string): Promise<Extension> =>
   (await languages.find(([pattern]) => pattern.test(name))?.[1]()) ?? []
 
-/** The colours of CodeMirror's own style, and the tokens that take their place in both themes. */
+/** Replaces each colour of CodeMirror's default style by a CSS variable of ours, which fits the light and the dark theme. */
 const colours: Record<string, string> = {
   '#708': '--ansi-magenta',
   '#219': '--ansi-blue',
@@ -63,7 +63,7 @@ const looks = EditorView.theme({
   '&': { height: '100%', backgroundColor: 'var(--surface)', color: 'var(--text)', fontSize: '13px' },
   '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.55' },
   '.cm-content': { caretColor: 'var(--text)' },
-  // The page draws the focus around the whole editor.
+  // No outline here: the page's style sheet marks the whole editor when it has the focus.
   '&.cm-focused': { outline: 'none' },
   '.cm-cursor': { borderLeftColor: 'var(--text)' },
   '.cm-gutters': { backgroundColor: 'var(--sunken)', color: 'var(--muted)', borderRight: '1px solid var(--line)' },
@@ -96,7 +96,7 @@ export const openEditor = (parent: HTMLElement, { text, lineEnd }: FileText, opt
       extensions: [
         ...(cspNonce === undefined ? [] : [EditorView.cspNonce.of(cspNonce)]),
         EditorState.lineSeparator.of(lineEnd),
-        // Escape, and then Tab, leaves the editor (WCAG 2.1.2).
+        // Tab indents the text. After Escape, Tab moves the focus out of the editor instead (WCAG 2.1.2).
         keymap.of([{ key: 'Mod-s', run: save }, ...searchKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
         lineNumbers(),
         history(),

@@ -29,7 +29,7 @@ test('directories come first, and numbers in names count as numbers', () => {
   assert.deepEqual(names({ sort, areHiddenShown: false }), ['z', 'file9', 'file10'])
 })
 
-test('the order of sizes turns, and directories stay first', () => {
+test('entries can be sorted by size in both directions, and directories come first in both', () => {
   assert.deepEqual(names({ sort: { by: 'size', isDescending: true }, areHiddenShown: false }), ['z', 'file9', 'file10'])
   assert.deepEqual(names({ sort: { by: 'size', isDescending: false }, areHiddenShown: false }), [
     'z',
@@ -38,7 +38,7 @@ test('the order of sizes turns, and directories stay first', () => {
   ])
 })
 
-test('the kind of an entry is read from its mode', () => {
+test('`kindOf` reads from the mode of an entry whether it is a file, a directory, a link or something else', () => {
   const kinds = ['-rwxr-xr-x', 'Lrwxrwxrwx', 'prw-r--r--', 'Srwxr-xr-x', 'Dcrw-rw-rw-', 'u-rwxr-xr-x']
   assert.deepEqual(
     kinds.map((mode) => kindOf({ isDir: false, mode })),
@@ -47,7 +47,7 @@ test('the kind of an entry is read from its mode', () => {
   assert.equal(kindOf({ isDir: true, mode: 'dtrwxrwxrwx' }), 'directory')
 })
 
-test('a name that is not text cannot be reached', () => {
+test('`isUnreachable` is true for a name with bytes that are not UTF-8', () => {
   assert.equal(isUnreachable({ path: '/x/a\uFFFDb' }), true)
   assert.equal(isUnreachable({ path: '/x/日本' }), false)
 })

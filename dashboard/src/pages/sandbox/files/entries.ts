@@ -4,14 +4,17 @@ export type Sort = { by: 'name' | 'size' | 'modifiedAt'; isDescending: boolean }
 
 export type Kind = 'directory' | 'file' | 'link' | 'special'
 
-/** What an entry is. The toolbox writes its mode as Go does: `L` begins that of a link, `p`, `S` and `D` those of others. */
+/**
+ * What an entry is. The toolbox writes modes as Go does: `L` begins the mode of a link, and `p`, `S` or `D` that of pipes,
+ * sockets and devices.
+ */
 export const kindOf = ({ isDir, mode }: Pick<FileInfo, 'isDir' | 'mode'>): Kind => {
   if (isDir) return 'directory'
   if (mode.startsWith('L')) return 'link'
   return /^[pSD]/.test(mode) ? 'special' : 'file'
 }
 
-/** Whether the name holds bytes that are not text. No path that a page can send reaches such a file. */
+/** Whether the name has bytes that are not UTF-8. A page can send only UTF-8 paths, so it cannot open such a file. */
 export const isUnreachable = ({ path }: Pick<FileInfo, 'path'>): boolean => path.includes('\uFFFD')
 
 const collator = new Intl.Collator('en', { numeric: true })
@@ -22,7 +25,7 @@ const compare = {
   modifiedAt: (a: FileInfo, b: FileInfo) => a.modifiedAt.localeCompare(b.modifiedAt),
 } as const
 
-/** The entries to show: directories first, then as `sort` says, and equal ones by name. */
+/** The entries to show: directories first, then in the order of `sort`. Entries that are equal in it are ordered by name. */
 export const shownEntries = (
   entries: readonly FileInfo[],
   { sort, areHiddenShown }: { sort: Sort; areHiddenShown: boolean },

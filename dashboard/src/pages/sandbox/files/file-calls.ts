@@ -43,7 +43,7 @@ const send = async (request: Request): Promise<Response> => {
   return response
 }
 
-/** Reads a file that is small enough to be opened. Undefined: it has grown beyond that since. */
+/** Reads a file whose size was small enough to open. Returns undefined if it has become too large since. */
 export const readBytes = async (owner: ToolboxOwner, path: string, signal: AbortSignal) => {
   const url = `${toolboxUrl(owner)}/files/download?${new URLSearchParams({ path })}`
   const { body } = await send(new Request(url, { signal }))
@@ -61,16 +61,16 @@ export const readBytes = async (owner: ToolboxOwner, path: string, signal: Abort
   return new Uint8Array(await new Blob(pieces as BlobPart[]).arrayBuffer())
 }
 
-/** Writes a file whole. */
+/** Replaces the whole content of a file. */
 export const writeText = async (owner: ToolboxOwner, path: string, text: string): Promise<void> => {
   const url = `${toolboxUrl(owner)}/files/upload-v2?${new URLSearchParams({ path })}`
   const headers = { 'content-type': 'application/octet-stream' }
   await send(new Request(url, { method: 'POST', headers, body: new Blob([text]) }))
 }
 
-/** Lets the browser download a file by itself, of any size. */
+/** Makes the browser download a file of any size, without loading it into the page. */
 export const download = async (owner: ToolboxOwner, path: string): Promise<void> => {
-  // A mistake is shown here, and not by the browser in a page of its own.
+  // If the file cannot be read, this call fails and the page can say why. Otherwise the browser would show an error page.
   await describe(owner, path)
   const key = await answerOf(
     control.GET('/sandbox/{sandboxIdOrName}/signing-key', {
@@ -81,7 +81,7 @@ export const download = async (owner: ToolboxOwner, path: string): Promise<void>
   const link = document.createElement('a')
   link.href = signedAddress(toolboxUrl(owner), key, path, Math.floor(session.now() / 1000) + linkSeconds)
   link.rel = 'noopener noreferrer'
-  // A page that fails to load must not take the place of this one, which may have unsaved text.
+  // If the download fails, its error page opens in another tab. It must not replace this page, which may have unsaved text.
   link.target = '_blank'
   link.click()
 }
@@ -100,7 +100,7 @@ export const setMode = (owner: ToolboxOwner, path: string, mode: string) =>
 
 export type Found = { path: string; line?: number; content?: string }
 
-/** Files below a directory whose names fit a glob. A text without a wildcard is looked for anywhere in the name. */
+/** Finds files below a directory whose names match a glob. A text without wildcards matches anywhere in a name. */
 export const searchNames = async (owner: ToolboxOwner, path: string, text: string, signal: AbortSignal) => {
   const pattern = /[*?[]/.test(text) ? text : `*${text}*`
   const query = { params: { query: { path, pattern } }, signal }
@@ -108,7 +108,7 @@ export const searchNames = async (owner: ToolboxOwner, path: string, text: strin
   return files.map((file): Found => ({ path: file }))
 }
 
-/** Lines of text files below a directory that hold a text. */
+/** Finds the lines that contain `text`, in all text files below a directory. */
 export const searchContents = async (owner: ToolboxOwner, path: string, text: string, signal: AbortSignal) => {
   const query = { params: { query: { path, pattern: text } }, signal }
   const matches = await answerOf(toolboxOf(owner).GET('/files/find', query))

@@ -98,7 +98,7 @@ const Row = ({ entry, onOpen, onAction }: Pick<TableProps, 'onOpen' | 'onAction'
   )
 }
 
-/** The entries of a directory. Only the rows in view are in the page, so that it scrolls with 20,000 of them. */
+/** The entries of a directory. Only the rows in view are drawn, so that a directory with 20,000 entries still scrolls well. */
 export const FileTable = ({ entries, sort, onSort, ...rest }: TableProps) => {
   const list = useRef<HTMLDivElement>(null)
   const virtual = useWindowVirtualizer({

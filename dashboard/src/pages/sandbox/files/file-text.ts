@@ -3,17 +3,20 @@ export const longestText = 2 * 1024 * 1024
 
 export type FileText = { text: string; lineEnd: '\n' | '\r\n' }
 
-/** Reads a file's bytes as text. Undefined: they are not text, so that saving would change what nobody has edited. */
+/**
+ * Reads a file's bytes as text. Returns undefined if they are not valid text: saving would then change parts that nobody
+ * edited.
+ */
 export const readText = (bytes: Uint8Array): FileText | undefined => {
   if (bytes.includes(0)) return undefined
   let text: string
   try {
-    // A mark of the byte order stays a character of the text, and is written again.
+    // With `ignoreBOM` a byte order mark stays in the text, so that saving writes it again.
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
     return undefined
   }
-  // A lone carriage return stays a character, if line feeds end the lines.
+  // Windows line ends (`\r\n`) only if every line has one. Otherwise lines end with `\n`, and each `\r` is part of the text.
   const isWindows = text.includes('\r\n') && !/(?<!\r)\n|\r(?!\n)/.test(text)
   return { text, lineEnd: isWindows ? '\r\n' : '\n' }
 }

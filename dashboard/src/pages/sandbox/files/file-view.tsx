@@ -29,13 +29,13 @@ const NoText = ({ file, onDownload }: { file: OpenedFile; onDownload: () => void
   </Empty>
 )
 
-/** One file: its text in an editor, or what else can be done with it. */
+/** Shows one file: its text in an editor, or only a download if it is too large or not text. */
 export const FileView = ({ sandbox, path, onDownload, onDirectory, onSaved }: ViewProps) => {
   const organizationId = useOrganizationId()
   const query = useQuery({
     queryKey: [organizationId, 'file', sandbox.id, path],
     queryFn: ({ signal }) => openFile(sandbox, path, signal),
-    // A text that is being edited is never replaced by itself; nor is one shown that was read long ago.
+    // The file is read once when it is opened. A later reading would replace a text that is being edited.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
     refetchOnMount: false,

@@ -4,11 +4,11 @@ import { type FileText, longestText, readText } from './file-text.ts'
 
 export type OpenedFile =
   | { kind: 'text'; info: FileInfo; text: FileText }
-  /** Too large, or not text: offered for download only. */
+  /** A file that is too large, or not text, can only be downloaded. */
   | { kind: 'large' | 'binary'; info: FileInfo }
   | { kind: 'directory'; info: FileInfo }
 
-/** Reads a file for the editor. Never more than the largest text comes into memory. */
+/** Reads a file for the editor. It never reads more than the size limit for texts (`longestText`). */
 export const openFile = async (owner: ToolboxOwner, path: string, signal: AbortSignal): Promise<OpenedFile> => {
   const info = await describe(owner, path)
   if (info.isDir) return { kind: 'directory', info }
@@ -19,6 +19,6 @@ export const openFile = async (owner: ToolboxOwner, path: string, signal: AbortS
   return text === undefined ? { kind: 'binary', info } : { kind: 'text', info, text }
 }
 
-/** Whether a file is the one that was read: nobody has written it since. */
+/** Whether a file is unchanged: its size and its time of change are those from before. */
 export const isSame = (before: FileInfo, now: FileInfo): boolean =>
   before.modifiedAt === now.modifiedAt && before.size === now.size

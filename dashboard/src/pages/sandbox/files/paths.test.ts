@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { crumbsOf, join, nameOf, parentOf, problemOfName } from './paths.ts'
 
-test('paths are joined with one slash', () => {
+test('`join` puts exactly one slash between a directory and a name', () => {
   assert.deepEqual([join('/', 'a'), join('/a', 'b c'), join('/a/', '..')], ['/a', '/a/b c', '/a/..'])
 })
 
@@ -11,7 +11,7 @@ test('the parent of the root is the root', () => {
   assert.deepEqual(['/', '/a', '/a/b/'].map(nameOf), ['/', 'a', 'b'])
 })
 
-test('crumbs lead from the root to the path, whatever its names', () => {
+test('`crumbsOf` lists every directory from the root to the path, whatever characters the names have', () => {
   assert.deepEqual(crumbsOf('/home/<img>\n/x'), [
     { name: '/', path: '/' },
     { name: 'home', path: '/home' },
@@ -20,7 +20,7 @@ test('crumbs lead from the root to the path, whatever its names', () => {
   ])
 })
 
-test('what Linux takes as a name is taken, and nothing else', () => {
+test('`problemOfName` accepts exactly the file names that Linux accepts', () => {
   for (const name of ['a', ' ', '...', '"\'<\n', 'ü'.repeat(127)]) assert.equal(problemOfName(name), undefined)
   for (const name of ['', '.', '..', 'a/b', 'a\0', 'ü'.repeat(128)]) assert.notEqual(problemOfName(name), undefined)
 })

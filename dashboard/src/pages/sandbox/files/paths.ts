@@ -1,4 +1,5 @@
-// Paths of a sandbox. They are not normalized: the kernel resolves `..` after links, so that `a/link/..` is not always `a`.
+// Takes paths inside a sandbox apart and joins them. `..` is left to the kernel, which follows links first: `a/link/..` may
+// not be `a`.
 
 /** The path of `name` in a directory. */
 export const join = (directory: string, name: string): string =>
@@ -13,7 +14,7 @@ export const parentOf = (path: string): string => {
 
 export const nameOf = (path: string): string => path.split('/').findLast((part) => part !== '') ?? '/'
 
-/** The directories that lead to a path, the root first. */
+/** The directories from the root down to the path, and the path itself, each with its name. */
 export const crumbsOf = (path: string): { name: string; path: string }[] => {
   const crumbs = [{ name: '/', path: '/' }]
   for (const name of path.split('/').filter((part) => part !== '')) {
@@ -24,7 +25,7 @@ export const crumbsOf = (path: string): { name: string; path: string }[] => {
 
 const longestNameBytes = 255
 
-/** Says why a name cannot be that of a file, in a sentence. Undefined: it can. */
+/** Says in a sentence why Linux would refuse a file name. Undefined if the name is valid. */
 export const problemOfName = (name: string): string | undefined => {
   if (name === '') return 'A name is needed.'
   if (name === '.' || name === '..') return `"${name}" stands for a directory already.`

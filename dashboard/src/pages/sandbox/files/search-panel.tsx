@@ -5,7 +5,7 @@ import { ErrorNotice } from '../../../ui/error-notice.tsx'
 import { shownName } from '../../../ui/shown-text.ts'
 import { type Found, searchContents, searchNames } from './file-calls.ts'
 
-/** How many results are shown. */
+/** How many results are shown at most. */
 const mostShown = 500
 
 type PanelProps = { sandbox: Sandbox; directory: string; onOpen: (path: string) => void; onClose: () => void }
@@ -35,7 +35,7 @@ const Results = ({ found, onOpen }: { found: readonly Found[]; onOpen: (path: st
   </>
 )
 
-/** Searches below a directory, by name or for lines that hold a text. */
+/** Searches below a directory for files by their names, or for lines that contain a text. */
 export const SearchPanel = ({ sandbox, directory, onOpen, onClose }: PanelProps) => {
   const [text, setText] = useState('')
   const [kind, setKind] = useState<'names' | 'contents'>('names')

@@ -8,8 +8,9 @@ const base64url = (bytes: Uint8Array): string =>
     .replaceAll('=', '')
 
 /**
- * An address with which the browser itself downloads one file: it sends no headers then, so the address is signed for
- * this path until `expires` (in seconds since 1970). Works without HTTPS, where the browser's own cryptography is missing.
+ * An address with which the browser itself downloads one file. The browser sends no credential then, so the address is signed for
+ * this path until `expires` (in seconds since 1970). The HMAC comes from a library: on pages without HTTPS the browser offers
+ * none.
  */
 export const signedAddress = (toolbox: string, signingKey: string, path: string, expires: number): string => {
   const encode = new TextEncoder()

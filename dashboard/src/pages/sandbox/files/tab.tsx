@@ -29,7 +29,7 @@ type Place = { path?: string | undefined; file?: string | undefined }
 
 const textOf = (value: unknown) => (typeof value === 'string' && value.startsWith('/') ? value : undefined)
 
-/** The files of a sandbox. The directory and the file that are open stand in the address. */
+/** The tab with the files of a sandbox. The page's address says which directory and which file are open. */
 const FilesTab = ({ sandbox }: { sandbox: Sandbox }) => {
   const search = useSearch({ strict: false }) as Record<string, unknown>
   const [path, file] = [textOf(search['path']), textOf(search['file'])]

@@ -14,13 +14,13 @@ type ToolbarProps = {
   onRefresh: () => void
 }
 
-/** What can be done with a directory. */
+/** The buttons above a directory: new file, upload, search and others. */
 export const Toolbar = ({ areHiddenShown, onHidden, onNew, onUpload, onSearch, onRefresh }: ToolbarProps) => {
   const files = useRef<HTMLInputElement>(null)
   const directory = useRef<HTMLInputElement>(null)
   const take = (input: HTMLInputElement) => {
     if (input.files !== null) onUpload(chosenFiles(input.files))
-    // So that the same file can be chosen again.
+    // Without this, the browser sends no event when the same file is chosen again.
     input.value = ''
   }
   return (

@@ -5,13 +5,13 @@ import { shownName } from '../../../ui/shown-text.ts'
 import { sizeText } from '../size-text.ts'
 import type { Upload, Uploads } from './uploads.ts'
 
-/** How many failed files are named. */
+/** How many failed files are listed by name at most. */
 const longestList = 5
 
 const sum = (all: readonly Upload[], of: (upload: Upload) => number) =>
   all.reduce((before, each) => before + of(each), 0)
 
-/** How far the uploads are, and which have failed. Nothing is shown while there are none. */
+/** Shows the progress of the uploads and which of them have failed. Draws nothing if there are no uploads. */
 export const UploadPanel = ({ uploads }: { uploads: Uploads }) => {
   const all = useSyncExternalStore(uploads.subscribe, uploads.snapshot)
   const isBusy = all.some(({ state }) => state === 'waiting' || state === 'sending')

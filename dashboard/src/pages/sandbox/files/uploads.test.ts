@@ -5,7 +5,7 @@ import { type SendFile, Uploads } from './uploads.ts'
 const owner = { id: 'box', toolboxProxyUrl: 'http://gate' }
 const dropped = (path: string) => ({ file: new File(['four'], path), path })
 
-/** Sends that end when the test says so. */
+/** A replacement for `sendFile`: the test decides when each upload ends or fails. */
 const heldSends = () => {
   const sends: { path: string; done: () => void; fail: (error: Error) => void; progress: (sent: number) => void }[] = []
   const send: SendFile = (_, path, __, { signal, onProgress }) =>
@@ -19,7 +19,7 @@ const settle = async () => {
   for (let i = 0; i < 10; i++) await Promise.resolve()
 }
 
-test('two files are sent at once, below the directory they were dropped on', async () => {
+test('two files are uploaded at the same time, below the directory on which they were dropped', async () => {
   const { sends, send } = heldSends()
   const uploads = new Uploads(owner, send)
   uploads.add('/home', ['a', 'dir/b', 'c'].map(dropped))
@@ -34,7 +34,7 @@ test('two files are sent at once, below the directory they were dropped on', asy
   assert.equal(sends[2]!.path, '/home/c')
 })
 
-test('one that fails does not stop the others, and says why', async () => {
+test('an upload that fails says why and does not stop the other uploads', async () => {
   const { sends, send } = heldSends()
   const uploads = new Uploads(owner, send)
   let arrived = 0
@@ -50,7 +50,7 @@ test('one that fails does not stop the others, and says why', async () => {
   assert.deepEqual([arrived, uploads.isBusy], [1, false])
 })
 
-test('cancelling stops what is sent and what waits, and later files are sent again', async () => {
+test('cancelling stops running and waiting uploads; files that are added later are sent', async () => {
   const { sends, send } = heldSends()
   const uploads = new Uploads(owner, send)
   uploads.add('/', ['a', 'b', 'c'].map(dropped))

@@ -1,4 +1,4 @@
-// Uploads of one sandbox. They go on while other pages are shown. The browser reads each file as it sends it.
+// The uploads to one sandbox. They continue while the reader looks at other pages. The browser reads each file while it sends it.
 import type { ToolboxOwner } from '../../../api/toolbox-client.ts'
 import type { Dropped } from './dropped-files.ts'
 import { join } from './paths.ts'
@@ -19,7 +19,7 @@ export type SendFile = (
   options: { signal: AbortSignal; onProgress: (sent: number) => void },
 ) => Promise<void>
 
-/** How many files are sent at once. */
+/** How many files are sent at the same time. */
 const atOnce = 2
 
 export class Uploads {
@@ -31,7 +31,7 @@ export class Uploads {
   #nextId = 1
   #sending = 0
   #stop = new AbortController()
-  /** Called after files have arrived. */
+  /** Called after files have been uploaded. */
   onArrived: () => void = () => {}
 
   constructor(owner: ToolboxOwner, send: SendFile) {
@@ -60,7 +60,7 @@ export class Uploads {
     for (let i = this.#sending; i < atOnce; i++) void this.#work()
   }
 
-  /** Stops what is being sent and what waits. Files that have arrived stay. */
+  /** Stops the running uploads and drops the waiting ones. Files that are uploaded already stay in the sandbox. */
   cancel(): void {
     this.#stop.abort()
     this.#stop = new AbortController()
@@ -72,7 +72,7 @@ export class Uploads {
     )
   }
 
-  /** Forgets what has ended. */
+  /** Removes the uploads that have ended from the list. */
   clear(): void {
     this.#change(this.#all.filter(({ state }) => state === 'waiting' || state === 'sending'))
   }

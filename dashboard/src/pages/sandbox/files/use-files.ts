@@ -3,7 +3,7 @@ import type { Sandbox } from '../../../api/client.ts'
 import { useOrganizationId } from '../../../session/use-session.ts'
 import { homeOf, listDirectory } from './file-calls.ts'
 
-/** The entries of a directory, and what refreshes them after a change. Undefined `path`: the user's home. */
+/** The entries of a directory. If `path` is undefined, the home directory of the sandbox's user is listed. */
 export const useDirectory = (sandbox: Sandbox, path: string | undefined) => {
   const organizationId = useOrganizationId()
   const queries = useQueryClient()

@@ -7,10 +7,13 @@ export const mostForks = 100
 
 const pathOf = (sandboxId: string) => ({ path: { sandboxIdOrName: sandboxId } })
 
-/** What is needed to draw a member of a family. Events keep lists under the key `family` up to date (live/events.ts). */
+/**
+ * The fields with which the page draws a fork or an ancestor. Query results under the key `family` are kept current by
+ * live/events.ts.
+ */
 export type Member = Pick<Sandbox, 'id' | 'name' | 'state' | 'createdAt'>
 
-/** The sandboxes that this one descends from and that still exist, the first of all first. */
+/** The ancestors of a sandbox by forking, as far as they still exist. The oldest ancestor comes first. */
 export const useAncestors = (sandboxId: string) => {
   const organizationId = useOrganizationId()
   return useQuery({
@@ -22,7 +25,7 @@ export const useAncestors = (sandboxId: string) => {
   })
 }
 
-/** The forks of a sandbox, the newest first. */
+/** The forks of a sandbox, with the newest fork first. */
 export const useForks = (sandboxId: string, isWanted: boolean) => {
   const organizationId = useOrganizationId()
   return useQuery({

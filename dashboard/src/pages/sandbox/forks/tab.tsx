@@ -33,7 +33,7 @@ const Box = ({ member, isThis, children }: { member: Member; isThis?: boolean; c
   </div>
 )
 
-/** The forks below a sandbox. Those of a fork are fetched when they are asked for. */
+/** Shows the forks of a sandbox. The forks of a fork are fetched only when the reader opens it. */
 const Forks = ({ of, isOpen }: { of: Member; isOpen: boolean }) => {
   const query = useForks(of.id, isOpen)
   if (!isOpen) return null
@@ -70,7 +70,7 @@ const Branch = ({ member }: { member: Member }) => {
   )
 }
 
-/** The line of ancestors down to this sandbox, one below the other, with its forks at the end. */
+/** Draws the ancestors of a sandbox one below the other, then the sandbox itself, and its forks below it. */
 const Line = ({ ancestors, sandbox }: { ancestors: readonly Member[]; sandbox: Member }) => {
   const [first, ...rest] = ancestors
   return (

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { piecesOf, plainText } from './ansi-text.ts'
 
-test('colours and bold become classes, until they are reset', () => {
+test('`piecesOf` turns escape sequences for colours and bold into CSS classes, until a sequence resets them', () => {
   assert.deepEqual(piecesOf('a\x1b[31mred\x1b[1;92mbold\x1b[0mz\x1b[m'), [
     { text: 'a', className: '' },
     { text: 'red', className: 'ansi-red' },
@@ -11,29 +11,29 @@ test('colours and bold become classes, until they are reset', () => {
   ])
 })
 
-test('colours of 256 and of millions are passed over with their parameters', () => {
+test('`piecesOf` ignores sequences for 256 colours and for RGB colours, with all their parameters', () => {
   assert.deepEqual(piecesOf('\x1b[38;5;31mx\x1b[48;2;1;31;1my'), [
     { text: 'x', className: '' },
     { text: 'y', className: '' },
   ])
 })
 
-test('titles, links, clipboards and movements of the cursor leave only the text', () => {
+test('`piecesOf` removes sequences for titles, links, the clipboard and the cursor, and keeps the text', () => {
   const line =
     'a\x1b]0;title\x07b\x1b]8;;https://evil\x1b\\link\x1b]8;;\x1b\\\x1b]52;c;eA==\x07c\x1b[2J\x1b[10;10Hd\x1bPq\x1b\\e\x1b(B\x1bcf'
   assert.equal(plainText(line), 'ablinkcdef')
 })
 
-test('a sequence that does not end swallows no other line and does not take long', () => {
+test('an escape sequence without an end is removed together with the rest of its line', () => {
   assert.equal(plainText(`x\x1b]0;${'y'.repeat(4000)}`), 'x')
   assert.equal(plainText('\x1b'.repeat(4000)), '')
   assert.equal(plainText('\x1b['.repeat(2000)).includes('\x1b'), false)
 })
 
-test('other control characters become visible, and tabs stay', () => {
+test('`piecesOf` replaces control characters by visible signs, but keeps tabs', () => {
   assert.equal(plainText('a\tb\x00\u202Ec'), 'a\tb\uFFFD\uFFFDc')
 })
 
-test('a progress bar shows its last text', () => {
+test('of a line that carriage returns overwrite, such as a progress bar, the last text is shown', () => {
   assert.equal(plainText('10%\r50%\r100%\r'), '100%')
 })

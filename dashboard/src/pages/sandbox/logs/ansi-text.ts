@@ -1,4 +1,4 @@
-// Colours of a log line. Everything else that a terminal would do at the command of a program is left out.
+// Reads the colours of a log line from its escape sequences. All other escape sequences are removed.
 import { shownText } from '../../../ui/shown-text.ts'
 
 export type Piece = { text: string; className: string }
@@ -11,7 +11,7 @@ const sequence =
 
 type Look = { colour: string | undefined; isBold: boolean }
 
-/** What a list of SGR parameters makes of a look. Colours of 256 or of millions are passed over. */
+/** Returns `look` after a sequence (SGR) that sets colours and bold. Sequences for 256 colours and RGB colours are ignored. */
 const changed = (look: Look, parameters: string): Look => {
   let { colour, isBold } = look
   const codes = parameters.split(/[;:]/).map(Number)
@@ -33,7 +33,10 @@ const changed = (look: Look, parameters: string): Look => {
 const classOf = ({ colour, isBold }: Look) =>
   [colour !== undefined && `ansi-${colour}`, isBold && 'ansi-bold'].filter(Boolean).join(' ')
 
-/** A log line as pieces of text with the classes of their colours. A line that was written over shows its last text. */
+/**
+ * Splits a log line into pieces of one colour each, with their CSS classes. If carriage returns overwrite the line, the last
+ * text counts.
+ */
 export const piecesOf = (line: string): Piece[] => {
   const shown = line.slice(line.replace(/\r+$/, '').lastIndexOf('\r') + 1).replace(/\r+$/, '')
   const pieces: Piece[] = []
@@ -51,7 +54,7 @@ export const piecesOf = (line: string): Piece[] => {
   return pieces
 }
 
-/** The text of a line as it is shown, to search in it. */
+/** The visible text of a log line, without its colours, in which the reader searches. */
 export const plainText = (line: string): string =>
   piecesOf(line)
     .map(({ text }) => text)

@@ -1,4 +1,4 @@
-// The last lines of a log. Older ones are dropped, so that a log of any size needs the same memory.
+// Keeps the last lines of a log and drops older lines, so that even an endless log needs bounded memory.
 import type { Stream } from './split-streams.ts'
 
 export type LogLine = { number: number; stream: Stream; text: string }
@@ -10,7 +10,7 @@ const usual: RingBounds = { lines: 20_000, characters: 8_000_000, lineLength: 40
 export class LineRing {
   readonly #bounds: RingBounds
   #lines: LogLine[] = []
-  /** Where the lines begin. What is before it is dropped, and removed now and then. */
+  /** The index of the first line that still counts. Lines before it were dropped, and are removed from the array later. */
   #begin = 0
   #characters = 0
   #nextNumber = 1
@@ -41,7 +41,7 @@ export class LineRing {
     this.#unfinished = { stdout: '', stderr: '' }
   }
 
-  /** The lines that are kept, and at the end those that are not finished yet. */
+  /** The finished lines, followed by the unfinished line of each stream. */
   lines(): LogLine[] {
     const unfinished = (['stdout', 'stderr'] as const)
       .filter((stream) => this.#unfinished[stream] !== '')
@@ -54,7 +54,7 @@ export class LineRing {
     this.#addLine(stream, rest)
   }
 
-  /** Adds what is longer than a line may be as lines of its own, and returns the rest. */
+  /** Cuts a text that is too long for one line. Adds all parts but the last as lines, and returns the last part. */
   #addLong(stream: Stream, line: string): string {
     let rest = line
     while (rest.length > this.#bounds.lineLength) {

@@ -5,7 +5,7 @@ import { piecesOf } from './ansi-text.ts'
 import type { LogLine } from './line-ring.ts'
 
 const lineHeight = 20
-/** How far from the end still counts as at the end, in pixels. */
+/** The reader counts as being at the end of the log within this distance from it, in pixels. */
 const nearEnd = 30
 
 const Text = ({ line }: { line: LogLine }) => (
@@ -19,7 +19,7 @@ const Text = ({ line }: { line: LogLine }) => (
   </>
 )
 
-/** The lines of a log. New lines move it only while its end is in view. */
+/** Shows the lines of a log. It scrolls to new lines only while the reader is at its end. */
 export const LogLines = ({ lines, label }: { lines: readonly LogLine[]; label: string }) => {
   const box = useRef<HTMLDivElement>(null)
   const [isAtEnd, setAtEnd] = useState(true)

@@ -37,7 +37,7 @@ const startServer = (answer?: Error) => {
   return { sockets, heard, stop, settle, last }
 }
 
-test('a log that ends is not asked for again', async () => {
+test('`followLog` does not connect again after the log has ended', async () => {
   const { sockets, heard, settle, last } = startServer()
   await settle()
   last().onopen!({} as Event)
@@ -49,7 +49,7 @@ test('a log that ends is not asked for again', async () => {
   assert.equal(sockets.length, 1)
 })
 
-test('a break says why, and the log begins anew by itself', async () => {
+test('if the connection breaks, `followLog` says why, connects again, and the log comes from its beginning', async () => {
   const { sockets, heard, settle, last } = startServer(new Error('The sandbox is not started.'))
   await settle()
   last().onopen!({} as Event)
@@ -62,7 +62,7 @@ test('a break says why, and the log begins anew by itself', async () => {
   assert.equal(sockets.length, 2)
 })
 
-test('one that is stopped closes its socket and tries nothing more', async () => {
+test('after it is stopped, `followLog` closes its socket and does not connect again', async () => {
   const { sockets, heard, settle, last, stop } = startServer()
   await settle()
   stop()

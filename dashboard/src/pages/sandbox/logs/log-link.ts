@@ -1,11 +1,11 @@
-// Follows one log over a WebSocket. Each connection begins with the log's first kept byte, so that nothing is lost by a
-// break, and what was shown is replaced.
+// Follows one log over a WebSocket. Each new connection sends the whole stored log again, so that nothing is lost when a
+// connection breaks. The page then replaces what it has shown.
 import { waitAfter } from '../terminal/waits.ts'
 
 export type LogState =
   | { name: 'connecting' }
   | { name: 'following' }
-  /** The log is whole: its command has ended. */
+  /** The command has ended, so the log is complete. */
   | { name: 'ended' }
   | { name: 'waiting'; reason: string }
 
@@ -17,17 +17,17 @@ export type LogSocket = Pick<WebSocket, 'close'> & {
 
 export type LogParts = {
   open: () => Promise<LogSocket>
-  /** Asks why connecting failed. Throws a sentence; undefined: nothing is known. */
+  /** Finds out why connecting failed, and throws an error with a sentence for the reader. Returns if it finds no reason. */
   ask: () => Promise<unknown>
   onState: (state: LogState) => void
-  /** Called when a connection begins: the log comes from its beginning. */
+  /** Called when a connection begins. The log then comes from its beginning, so the page must forget what it has shown. */
   onBegin: () => void
   onData: (data: Uint8Array) => void
 }
 
 const ended = 1000
 
-/** Follows until the log has ended or the returned function is called. */
+/** Follows a log until it has ended, or until the caller calls the function that is returned. */
 export const followLog = (parts: LogParts): (() => void) => {
   let socket: LogSocket | undefined
   let timer: ReturnType<typeof setTimeout> | undefined

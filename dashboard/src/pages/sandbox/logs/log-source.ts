@@ -1,7 +1,7 @@
 import { answerOf } from '../../../api/client.ts'
 import { openToolboxSocket, type ToolboxOwner, toolboxOf, unnoticed } from '../../../api/toolbox-client.ts'
 
-/** One log: that of a command of a session, or that of the entrypoint. */
+/** Says which log: that of one command of a session, or that of the entrypoint. */
 export type LogSource = { sessionId: string; commandId: string } | 'entrypoint'
 
 export const keyOf = (source: LogSource): string =>
@@ -15,7 +15,7 @@ const pathOf = (source: LogSource): string =>
 export const openLog = (owner: ToolboxOwner, source: LogSource): Promise<WebSocket> =>
   openToolboxSocket(owner, `${pathOf(source)}?follow=true`)
 
-/** Asks for the command of a log. Throws the server's sentence if there is none. */
+/** Asks the server for the command that writes the log. Throws the server's sentence if the command does not exist. */
 export const askForLog = (owner: ToolboxOwner, source: LogSource): Promise<unknown> =>
   source === 'entrypoint'
     ? answerOf(toolboxOf(owner).GET('/process/session/entrypoint', { headers: unnoticed }))
@@ -26,7 +26,7 @@ export const askForLog = (owner: ToolboxOwner, source: LogSource): Promise<unkno
         }),
       )
 
-/** All that the server has kept of a log: at most 16 MiB. */
+/** Reads the whole stored log. The server keeps at most 16 MiB of a log. */
 export const readLog = async (owner: ToolboxOwner, source: LogSource): Promise<string> => {
   const { output } =
     source === 'entrypoint'
@@ -40,7 +40,7 @@ export const readLog = async (owner: ToolboxOwner, source: LogSource): Promise<s
   return output
 }
 
-/** Saves a text as a file of the user. */
+/** Offers a text to the user as a download. */
 export const saveText = (text: string, name: string): void => {
   const url = URL.createObjectURL(new Blob([text], { type: 'text/plain' }))
   const link = document.createElement('a')

@@ -28,7 +28,7 @@ const Row = ({ command, source, isChosen, onChoose }: RowProps) => (
   </li>
 )
 
-/** What has a log: the entrypoint, and the commands of each session, the newest first. */
+/** Lists everything that has a log: the entrypoint, and the commands of each session, with the newest command first. */
 export const SourceList = ({ entrypoint, sessions, chosen, onChoose }: ListProps) => (
   <nav className="card log-sources" aria-label="Logs">
     {(entrypoint?.commands.length ?? 0) > 0 && (

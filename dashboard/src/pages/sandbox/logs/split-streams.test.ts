@@ -5,7 +5,7 @@ import { type Stream, StreamSplitter } from './split-streams.ts'
 const out = '\x01\x01\x01'
 const err = '\x02\x02\x02'
 
-/** What comes of the messages, with equal streams joined. */
+/** Feeds messages to a `StreamSplitter`. Returns its pieces; neighbours of one stream are joined. */
 const split = (messages: readonly (Buffer | string)[]) => {
   const pieces: [Stream, string][] = []
   const splitter = new StreamSplitter((stream, text) => {
@@ -17,7 +17,7 @@ const split = (messages: readonly (Buffer | string)[]) => {
   return pieces
 }
 
-test('each stream gets its own text', () => {
+test('`StreamSplitter` separates stdout from stderr', () => {
   assert.deepEqual(split([`${out}one${err}two`, `${err}three`, `${out}four`]), [
     ['stdout', 'one'],
     ['stderr', 'twothree'],
@@ -25,7 +25,7 @@ test('each stream gets its own text', () => {
   ])
 })
 
-test('it is the same wherever the messages are cut', () => {
+test('`StreamSplitter` gives the same result wherever the output is cut into messages', () => {
   const whole = Buffer.from(`${out}Grüße\n${err}日本${out}${err}\x01\x02\x01\x01end`)
   const expected = split([whole])
   assert.deepEqual(expected.at(-1), ['stderr', '日本\x01\x02\x01\x01end'])
@@ -34,7 +34,7 @@ test('it is the same wherever the messages are cut', () => {
   assert.deepEqual(split([...whole].map((byte) => Buffer.of(byte))), expected)
 })
 
-test('junk is replaced, and nothing is lost after it', () => {
+test('`StreamSplitter` replaces bytes that are not UTF-8, and loses no text after them', () => {
   assert.deepEqual(split([Buffer.concat([Buffer.from(out), Buffer.of(0xff), Buffer.from('x')])]), [
     ['stdout', '\uFFFDx'],
   ])

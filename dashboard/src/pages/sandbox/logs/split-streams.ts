@@ -4,14 +4,14 @@ const markLength = 3
 const streams: Record<number, Stream> = { 1: 'stdout', 2: 'stderr' }
 
 /**
- * Tells the streams of a followed log apart. Three bytes 01 begin stdout and three bytes 02 begin stderr, until the next
- * such mark. Marks and characters may be split over messages.
+ * Separates stdout from stderr in a followed log. Three bytes 01 mark the start of stdout, three bytes 02 that of stderr. A
+ * stream lasts until the next mark. One mark or character may be spread over two messages.
  */
 export class StreamSplitter {
   readonly #take: (stream: Stream, text: string) => void
   readonly #decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   #stream: Stream = 'stdout'
-  /** The end of the last message, where it may be the beginning of a mark. */
+  /** The last bytes of the previous message, if a mark may begin with them. */
   #held: Uint8Array = new Uint8Array()
 
   constructor(take: (stream: Stream, text: string) => void) {

@@ -12,7 +12,7 @@ import { keyOf, type LogSource } from './log-source.ts'
 import { SourceList } from './source-list.tsx'
 import './logs.css'
 
-/** How often the lists are read while a command runs, in ms. The toolbox has no events. */
+/** How often the lists of commands are fetched again while a command runs, in ms. The toolbox sends no events about commands. */
 const runningMilliseconds = 5000
 
 type Sources = { entrypoint: ShellSession; sessions: ShellSession[] }
@@ -28,7 +28,10 @@ const readSources = async (sandbox: Sandbox, signal: AbortSignal): Promise<Sourc
 
 const runs = ({ commands }: ShellSession) => commands.some(({ exitCode }) => exitCode === undefined)
 
-/** The log that is shown until somebody chooses: that of the entrypoint, or of the last command. */
+/**
+ * The log that is shown until the reader chooses one: that of the entrypoint or, without an entrypoint, of the newest
+ * command.
+ */
 const firstOf = ({ entrypoint, sessions }: Sources): LogSource | undefined => {
   if (entrypoint.commands.length > 0) return 'entrypoint'
   const session = sessions.findLast(({ commands }) => commands.length > 0)
@@ -39,7 +42,7 @@ const firstOf = ({ entrypoint, sessions }: Sources): LogSource | undefined => {
 const nameOf = (source: LogSource) =>
   source === 'entrypoint' ? 'the entrypoint' : `a command of session ${shownName(source.sessionId, 60)}`
 
-/** The logs of a sandbox: of its entrypoint, and of the commands of its sessions. */
+/** The tab with the logs of a sandbox's entrypoint and of the commands in its sessions. */
 const LogsTab = ({ sandbox }: { sandbox: Sandbox }) => {
   const organizationId = useOrganizationId()
   const [chosen, setChosen] = useState<LogSource>()

@@ -7,7 +7,7 @@ import { type Curve, type Quantity, shortNumber } from './usage.ts'
 
 const chartHeight = 130
 
-/** The present value of a colour of ui/tokens.css. A canvas knows no CSS variables. */
+/** The present value of a CSS variable that holds a colour. A canvas cannot use CSS variables itself. */
 const colourOf = (place: Element, token: string): string => {
   const probe = document.createElement('span')
   probe.style.color = `var(${token})`
@@ -60,7 +60,7 @@ const optionsFor = (place: Element, { name, text, limit }: Quantity, range: [num
 
 type ChartProps = { quantity: Quantity; curve: Curve; from: number; to: number }
 
-/** A curve over time with its limit. `from` and `to` are in seconds since 1970. */
+/** Draws one quantity over time, and the limit of that quantity. `from` and `to` are in seconds since 1970. */
 const Chart = ({ quantity, curve, from, to }: ChartProps) => {
   const place = useRef<HTMLDivElement>(null)
   useEffect(() => {
@@ -83,7 +83,7 @@ const Chart = ({ quantity, curve, from, to }: ChartProps) => {
       plot.destroy()
     }
   }, [quantity, curve, from, to])
-  // What the canvas shows stands in the sentence above it.
+  // Screen readers skip the canvas: the sentence above it says the same in words.
   return <div ref={place} className="chart" aria-hidden="true" />
 }
 

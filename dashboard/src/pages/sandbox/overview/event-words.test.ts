@@ -11,8 +11,8 @@ const event = (parts: Partial<SandboxEvent>): SandboxEvent => ({
   ...parts,
 })
 
-suite('the words of a timeline', () => {
-  test('`titleOf` tells the ways apart that lead to the same state', () => {
+suite('the texts of a sandbox’s timeline', () => {
+  test('`titleOf` looks at the state before an event too: “Resumed” and “Started” both end in state started', () => {
     assert.equal(titleOf(event({ from: 'creating', to: 'started' })), 'Started')
     assert.equal(titleOf(event({ from: 'resuming', to: 'started' })), 'Resumed')
     assert.equal(titleOf(event({ from: 'started', to: 'started' })), 'Created')
@@ -20,7 +20,7 @@ suite('the words of a timeline', () => {
     assert.equal(titleOf(event({ from: null, to: 'creating' })), 'Creation began')
   })
 
-  test('an event that leaves the state as it was and has a cause is a mishap, and is marked', () => {
+  test('an event with a cause that does not change the state has the title of a mishap and a warning colour', () => {
     const mishap = event({ from: 'started', to: 'started', cause: { oomKilled: true } })
     assert.equal(titleOf(mishap), 'A process inside was killed')
     assert.equal(toneOf(mishap), 'warn')
@@ -28,7 +28,7 @@ suite('the words of a timeline', () => {
     assert.deepEqual([titleOf(trouble), toneOf(trouble)], ['Trouble inside', 'warn'])
   })
 
-  test('`reasonsOf` says each reason once, whatever of reason, detail and cause the server knows', () => {
+  test('`reasonsOf` says each reason only once, even if the server sends it as reason, detail and cause', () => {
     assert.deepEqual(reasonsOf(event({ cause: { exitCode: 3 } })), ['Its first process ended with exit code 3.'])
     assert.deepEqual(
       reasonsOf(event({ reason: 'Its first process ended with exit code 3.', cause: { exitCode: 3 } })),
@@ -42,7 +42,7 @@ suite('the words of a timeline', () => {
     assert.deepEqual(reasonsOf(event({})), [])
   })
 
-  test('`actorText` names users whom it knows, runners, and what each timer is for', () => {
+  test('`actorText` names a user, if it knows the name, a runner or a timer', () => {
     const nameOf = (id: string) => (id === 'u1' ? 'Ada' : undefined)
     assert.equal(actorText({ kind: 'user', id: 'u1' }, nameOf), 'Ada')
     assert.equal(actorText({ kind: 'user', id: '592943ff-d676' }, nameOf), 'user 592943ff')

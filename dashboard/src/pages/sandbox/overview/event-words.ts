@@ -1,4 +1,4 @@
-// What an entry of a sandbox's timeline says, in words.
+// Turns an event of a sandbox's timeline into a heading and sentences.
 import type { AnswerTo } from '../../../api/client.ts'
 
 export type SandboxEvent = AnswerTo<'/sandbox/{sandboxIdOrName}/events', 'get'>['items'][number]
@@ -65,11 +65,14 @@ const causeText = ({ exitCode, signal, oomKilled }: NonNullable<SandboxEvent['ca
   return undefined
 }
 
-/** Why it happened: the server's reason and the cause that the runner saw. None is said twice. */
+/**
+ * Why the event happened: the server's reason, and the cause that the runner found. A cause that the reason names is left
+ * out.
+ */
 export const reasonsOf = ({ reason, cause }: SandboxEvent): string[] => {
   const saysMemory = /out of memory/i.test(reason ?? '')
   const words = cause === undefined || (saysMemory && cause.oomKilled === true) ? undefined : causeText(cause)
-  // The server makes the same sentence if it knows nothing but the signal or the exit code.
+  // If the server knows only a signal or an exit code, its reason names that already.
   const isKnown = cause?.exitCode !== undefined && (reason ?? '').includes(`exit code ${cause.exitCode}`)
   const isSignalKnown = cause?.signal !== undefined && (reason ?? '').includes(cause.signal)
   const parts = [reason, cause?.detail, isKnown || isSignalKnown ? undefined : words]
@@ -89,7 +92,7 @@ const timers: Partial<Record<string, string>> = {
   build: 'the server’s build',
 }
 
-/** Who made it happen. `nameOf` names a user. */
+/** Who caused the event: a user, a runner or a timer. `nameOf` returns the name of a user. */
 export const actorText = ({ kind, id }: SandboxEvent['by'], nameOf: (userId: string) => string | undefined): string => {
   if (kind === 'runner') return `runner ${id}`
   if (kind === 'timer') return timers[id] ?? `the timer ${id}`

@@ -19,7 +19,7 @@ const Origin = ({ sandbox: { snapshot, buildInfo, forkKind } }: { sandbox: Sandb
   return buildInfo === undefined ? '–' : 'An image of its own definition'
 }
 
-/** A sandbox may have a thousand labels. */
+/** How many labels are shown at most. A sandbox may have a thousand. */
 const mostLabels = 20
 
 const Labels = ({ labels }: Pick<Sandbox, 'labels'>) => {
@@ -38,7 +38,7 @@ const Labels = ({ labels }: Pick<Sandbox, 'labels'>) => {
   )
 }
 
-/** All settings that one rarely changes, on one card. */
+/** Shows the settings that a user rarely changes, all on one card. */
 export const Facts = ({ sandbox }: { sandbox: Sandbox }) => {
   const { cpu, memory, disk, volumes, autoDestroyAt } = sandbox
   const names = Object.keys(sandbox.env).sort()

@@ -25,7 +25,7 @@ const useUsage = (sandbox: Sandbox, minutes: number) => {
   return useQuery({
     queryKey: [organizationId, 'usage', sandbox.id, minutes],
     staleTime: minute,
-    // A runner reports usage once a minute, and there is nothing to report of a sandbox that does not run.
+    // A runner reports the usage of its running sandboxes once a minute. A sandbox that does not run has no usage.
     refetchInterval: sandbox.state === 'started' && minute,
     placeholderData: keepPreviousData,
     queryFn: async ({ signal }): Promise<Found> => {

@@ -48,7 +48,7 @@ const Entry = ({ event, nameOf }: { event: SandboxEvent; nameOf: (id: string) =>
   </li>
 )
 
-/** What happened to a sandbox, also to one that is gone. */
+/** Shows the timeline of a sandbox, even if the sandbox was deleted. */
 export const Timeline = ({ sandboxId }: { sandboxId: string }) => {
   const { data, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = useTimeline(sandboxId)
   const nameOf = usePeople()

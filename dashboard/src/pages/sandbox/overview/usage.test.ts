@@ -10,7 +10,7 @@ const points = (metricName: string, pairs: [minute: number, value: number][]): S
 })
 
 suite('the usage of a sandbox', () => {
-  test('`curveOf` breaks the line where the sandbox was not measured, and not between the points of an idle one', () => {
+  test('`curveOf` leaves a gap where a sandbox was not measured, but none between the rare points of an idle one', () => {
     const series = [
       points(cpu.used, [
         [0, 10],
@@ -25,7 +25,7 @@ suite('the usage of a sandbox', () => {
     })
   })
 
-  test('`curveOf` converts bytes to GiB and joins the limit of the same time', () => {
+  test('`curveOf` converts bytes to GiB and adds to each point the limit at that time', () => {
     const gib = 1024 ** 3
     const series = [
       points(memory.used, [
@@ -40,13 +40,13 @@ suite('the usage of a sandbox', () => {
     assert.deepEqual(curveOf(series, memory), { times: [0, 60], used: [0.5, 1], limit: [1, 2] })
   })
 
-  test('`curveOf` is empty for a series that is missing, and its summary says nothing', () => {
+  test('`curveOf` is empty if the series is missing, and `summaryOf` is undefined for an empty curve', () => {
     const curve = curveOf([], memory)
     assert.deepEqual(curve, { times: [], used: [], limit: [] })
     assert.equal(summaryOf(memory, curve), undefined)
   })
 
-  test('`summaryOf` says the last value, the limit, the highest value and the mean', () => {
+  test('`summaryOf` names the last value, the limit, the highest value and the mean', () => {
     const curve = { times: [0, 60, 61, 3600], used: [0.5, 1, null, 0.3], limit: [2, 2, null, 4] }
     assert.equal(summaryOf(memory, curve), 'Last 307 MiB of 4 GiB, at most 1 GiB, 614 MiB on average')
     assert.equal(summaryOf(cpu, { times: [0], used: [0], limit: [null] }), 'Last 0 %, at most 0 %, 0 % on average')

@@ -1,14 +1,14 @@
-// Turns the series of a sandbox's usage into curves to draw and sentences to read.
+// Turns measurements of a sandbox's usage into curves, and into sentences that say the same.
 import type { AnswerTo } from '../../../api/client.ts'
 
 export type Series = AnswerTo<'/sandbox/{sandboxIdOrName}/telemetry/metrics', 'get'>['series']
 
-/** One drawn quantity. Times are in seconds since 1970, as uPlot wants them; a null breaks the line. */
+/** The points of one curve for uPlot. `times` are in seconds since 1970; a null makes a gap in the curve. */
 export type Curve = { times: number[]; used: (number | null)[]; limit: (number | null)[] }
 
 const gib = 1024 ** 3
 
-/** A number with at most three digits that matter. */
+/** A number with about three significant digits. */
 export const shortNumber = (value: number): string => {
   if (value >= 100) return String(Math.round(value))
   return String(Number(value.toPrecision(value < 10 ? 2 : 3)))
@@ -16,7 +16,7 @@ export const shortNumber = (value: number): string => {
 
 const percentText = (value: number) => `${value < 0.1 ? 0 : shortNumber(value)} %`
 
-/** A size that is given in GiB, in the unit that fits. */
+/** A size in GiB as a text, in the unit that makes the number short. */
 const sizeText = (given: number): string => {
   let value = given * gib
   let unit = 'B'
@@ -52,12 +52,12 @@ export type Quantity = (typeof quantities)[number]
 export const metricNames = quantities.flatMap(({ used, limit }) => (limit === undefined ? [used] : [used, limit]))
 
 /**
- * The longest time between two points of one line, in seconds. An idle sandbox is measured every five minutes; a longer
- * time means that it did not run.
+ * The longest time between two points without a gap in the curve, in seconds. An idle sandbox is measured every five minutes. If
+ * no measurement comes for longer than this, the sandbox did not run.
  */
 const longestGap = 13 * 60
 
-/** The curve of one quantity, with a break wherever the sandbox was not measured. */
+/** The curve of one quantity, with a gap wherever the sandbox was not measured. */
 export const curveOf = (series: Series, { used, limit, divisor }: Quantity): Curve => {
   const pointsOf = (name: string | undefined) => series.find(({ metricName }) => metricName === name)?.dataPoints ?? []
   const limits = new Map(pointsOf(limit).map(({ timestamp, value }) => [timestamp, value / divisor]))

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { answerOf, control } from '../../../api/client.ts'
 import { useOrganizationId } from '../../../session/use-session.ts'
 
-/** Names the members of the organization by their ids. The caller is "you". */
+/** Returns a function that turns a user id into the member's name, or into "you" for the user of this page. */
 export const usePeople = (): ((userId: string) => string | undefined) => {
   const organizationId = useOrganizationId()
   const { data: me } = useQuery({ queryKey: ['me'], queryFn: () => answerOf(control.GET('/users/me')) })

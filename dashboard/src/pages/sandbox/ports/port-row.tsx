@@ -5,7 +5,7 @@ import { Button } from '../../../ui/button.tsx'
 import { CopyText } from '../../../ui/copy.tsx'
 import { isWebAddress } from '../words.ts'
 
-/** The plain address of a port. It opens by itself only if previews are public. */
+/** The unsigned preview address of a port. Without a credential it works only if the sandbox's previews are public. */
 const useAddress = (sandboxId: string, port: number) => {
   const organizationId = useOrganizationId()
   return useQuery({
@@ -30,7 +30,7 @@ type PortRowProps = {
   onMake: (port: number, isOpened: boolean) => void
 }
 
-/** A port on which something listens. */
+/** Shows a port of the sandbox on which a program listens. */
 export const PortRow = ({ sandbox, port, isBusy, onMake }: PortRowProps) => {
   const { data: url } = useAddress(sandbox.id, port)
   return (

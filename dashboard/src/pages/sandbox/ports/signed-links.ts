@@ -1,8 +1,8 @@
-// Signed links to previews that were made on this page. The server lists none, so they are known only here.
+// Keeps the signed preview links that were made while this page was open. The server offers no list of them.
 import type { AnswerTo } from '../../../api/client.ts'
 
 export type SignedLink = AnswerTo<'/sandbox/{sandboxIdOrName}/ports/{port}/signed-preview-url', 'get'> & {
-  /** When the link ends, in ms since 1970, by the server's clock. */
+  /** When the link expires, in ms since 1970, on the server's clock. */
   endsAt: number
 }
 
@@ -13,11 +13,11 @@ export const lifetimes = [
   { seconds: 86_400, label: '1 day' },
 ] as const
 
-/** The links that still open something. */
+/** The links that have not expired at the time `now`. */
 export const withoutEnded = (links: readonly SignedLink[], now: number): SignedLink[] =>
   links.filter(({ endsAt }) => endsAt > now)
 
-/** A port as people type it. Undefined: the text is none. */
+/** Reads a port that the user has typed. Undefined if the text is not a port number. */
 export const readPort = (text: string): number | undefined => {
   const port = /^\d{1,5}$/.test(text.trim()) ? Number(text) : 0
   return port >= 1 && port <= 65_535 ? port : undefined

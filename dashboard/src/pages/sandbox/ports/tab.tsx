@@ -16,7 +16,7 @@ import { lifetimes, readPort } from './signed-links.ts'
 import { useLinks } from './use-links.ts'
 import './ports.css'
 
-/** How often the open page looks which ports listen, in ms. Ports have no events. */
+/** How often the page asks on which ports programs listen, in ms. The server sends no events about ports. */
 const lookMilliseconds = 10_000
 
 const usePorts = (sandbox: Sandbox) => {

@@ -5,7 +5,7 @@ import { toastError } from '../../../ui/toast.tsx'
 import { isWebAddress } from '../words.ts'
 import { type SignedLink, withoutEnded } from './signed-links.ts'
 
-/** Makes and ends signed links. */
+/** The signed links of a sandbox, and the calls that make and revoke them. */
 export const useLinks = (sandbox: Sandbox) => {
   const [links, setLinks] = useState<readonly SignedLink[]>([])
   const [isBusy, setBusy] = useState(false)
@@ -21,7 +21,7 @@ export const useLinks = (sandbox: Sandbox) => {
       )
       const now = session.now()
       setLinks((before) => [{ ...made, endsAt: now + seconds * 1000 }, ...withoutEnded(before, now)])
-      // A browser that blocks the new window leaves the link in the list.
+      // If the browser blocks the new window, the user can still open the link from the list.
       if (isOpened && isWebAddress(made.url)) window.open(made.url, '_blank', 'noopener,noreferrer')
     } catch (error) {
       toastError(`A link to port ${port} could not be made`, error)

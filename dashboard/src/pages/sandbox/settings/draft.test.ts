@@ -2,19 +2,19 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { edited, viewOf } from './draft.ts'
 
-suite('a form on a setting that others change too', () => {
-  test('without an edit the form follows the saved value', () => {
+suite('the form of a setting that several people may change', () => {
+  test('as long as the user has typed nothing, the form shows the saved value, even when it changes', () => {
     assert.deepEqual(viewOf({ minutes: 5 }, undefined), { value: { minutes: 5 }, isDirty: false, isStale: false })
   })
 
-  test('an edit stays when somebody else changes the saved value, and the form says so', () => {
+  test('if the saved value changes during an edit, the form keeps the edit and is marked as stale', () => {
     const draft = edited('a', edited('a', undefined, 'ab'), 'abc')
     assert.deepEqual(viewOf('a', draft), { value: 'abc', isDirty: true, isStale: false })
     assert.deepEqual(viewOf('x', draft), { value: 'abc', isDirty: true, isStale: true })
     assert.equal(viewOf('x', edited('x', draft, 'abcd')).isStale, true)
   })
 
-  test('an edit that equals the saved value is none, so that the next edit begins from there', () => {
+  test('an edit that equals the saved value counts as no edit; the next edit is based on that saved value', () => {
     const draft = edited('a', undefined, 'b')
     assert.deepEqual(viewOf('b', draft), { value: 'b', isDirty: false, isStale: false })
     assert.deepEqual(viewOf('b', edited('b', draft, 'c')), { value: 'c', isDirty: true, isStale: false })

@@ -1,4 +1,4 @@
-// What a form holds while somebody types and somebody else may change the same setting.
+// The state of a form whose setting may be changed by somebody else while the user types.
 
 /** A value that is being edited, and the saved value from which the edit began. */
 export type Draft<T> = { value: T; base: T }
@@ -6,7 +6,7 @@ export type Draft<T> = { value: T; base: T }
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
 
 /**
- * What the form shows. Without a draft it follows the saved value. A draft is never overwritten: `isStale` says that the
+ * What the form shows: the draft or, without one, the saved value. A draft is never overwritten. `isStale` says that the
  * saved value has changed since the edit began.
  */
 export const viewOf = <T>(saved: T, draft: Draft<T> | undefined): { value: T; isDirty: boolean; isStale: boolean } => {
@@ -14,6 +14,6 @@ export const viewOf = <T>(saved: T, draft: Draft<T> | undefined): { value: T; is
   return { value: draft.value, isDirty: true, isStale: !isSame(draft.base, saved) }
 }
 
-/** The draft after an edit. The saved value of the first edit stays its base. */
+/** The draft after a further edit. Its `base` stays the saved value from which the first edit began. */
 export const edited = <T>(saved: T, draft: Draft<T> | undefined, value: T): Draft<T> =>
   viewOf(saved, draft).isDirty ? { value, base: draft!.base } : { value, base: saved }

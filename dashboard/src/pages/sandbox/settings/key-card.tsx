@@ -6,7 +6,7 @@ import { toast } from '../../../ui/toast.tsx'
 import { useChange } from '../use-change.ts'
 import { SettingCard } from './setting-card.tsx'
 
-/** The key that signs download and upload addresses of the sandbox. */
+/** Replaces the key with which the download and upload addresses of the sandbox are signed. */
 export const KeyCard = ({ sandbox }: { sandbox: Sandbox }) => {
   const [isAsking, setAsking] = useState(false)
   const { change } = useChange(sandbox.id)

@@ -1,4 +1,4 @@
-// Labels as the rows of a form.
+// Turns labels into the rows of a form, and back.
 
 /** One row. `id` stays the same while its texts change. */
 export type LabelRow = { id: number; key: string; value: string }
@@ -12,7 +12,7 @@ export const addRow = (rows: readonly LabelRow[]): LabelRow[] => [
   { id: Math.max(-1, ...rows.map(({ id }) => id)) + 1, key: '', value: '' },
 ]
 
-/** What stands against saving the rows. */
+/** Why the rows cannot be saved, as a sentence. Undefined if they can. */
 export const rowsProblem = (rows: readonly LabelRow[]): string | undefined => {
   const keys = rows.map(({ key }) => key)
   if (keys.includes('')) return 'Each label needs a key. Remove the rows that you do not need.'

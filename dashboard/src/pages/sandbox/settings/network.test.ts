@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { networkBody, networkProblem, readNetwork } from './network.ts'
 
 suite('the form of the network', () => {
-  test('`readNetwork` tells an open, a closed and a listed network apart, and keeps the lists of a closed one', () => {
+  test('`readNetwork` finds whether a network is open, closed or limited to lists, and keeps a closed one’s lists', () => {
     assert.equal(readNetwork({ networkBlockAll: false }).mode, 'open')
     assert.deepEqual(readNetwork({ networkBlockAll: true, domainAllowList: 'a.example,b.example' }), {
       mode: 'closed',
@@ -13,7 +13,7 @@ suite('the form of the network', () => {
     assert.equal(readNetwork({ networkBlockAll: false, networkAllowList: '198.51.100.0/24' }).mode, 'listed')
   })
 
-  test('`networkBody` sends both lists, so that an emptied one is removed', () => {
+  test('`networkBody` always sends both lists, so that the server removes a list that was emptied', () => {
     assert.deepEqual(networkBody({ mode: 'listed', domains: ' a.example \n\nb.example,', addresses: '' }), {
       networkBlockAll: false,
       domainAllowList: 'a.example,b.example',
@@ -21,7 +21,7 @@ suite('the form of the network', () => {
     })
   })
 
-  test('two empty lists are refused, because the server would open everything', () => {
+  test('`networkProblem` refuses two empty lists, because the server would allow all traffic', () => {
     assert.match(networkProblem({ mode: 'listed', domains: ' \n', addresses: ',' }) ?? '', /at least one/)
     assert.equal(networkProblem({ mode: 'listed', domains: 'a.example', addresses: '' }), undefined)
     assert.equal(networkProblem({ mode: 'closed', domains: '', addresses: '' }), undefined)

@@ -1,4 +1,4 @@
-// The network policy of a sandbox, as a form has it and as it is saved.
+// Turns the network policy of a sandbox into the fields of a form, and back.
 import type { BodyOf, Sandbox } from '../../../api/client.ts'
 
 export type NetworkMode = 'open' | 'closed' | 'listed'
@@ -29,7 +29,7 @@ export const readNetwork = ({ networkBlockAll, networkAllowList, domainAllowList
   return { mode: domains === '' && addresses === '' ? 'open' : 'listed', domains, addresses }
 }
 
-/** Without an item, the lists would mean that everything is allowed. */
+/** Refuses mode `listed` with two empty lists: the server would take them as permission for all traffic. */
 export const networkProblem = ({ mode, domains, addresses }: NetworkDraft): string | undefined =>
   mode === 'listed' && listOf(domains) === '' && listOf(addresses) === ''
     ? 'Name at least one domain or address, or choose another policy.'

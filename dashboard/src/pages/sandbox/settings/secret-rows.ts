@@ -1,4 +1,4 @@
-// The secrets of a sandbox as the rows of a form: which variable holds the placeholder of which secret.
+// Turns the secrets of a sandbox into rows of a form. A row says which environment variable holds which secret's placeholder.
 import type { BodyOf, Sandbox } from '../../../api/client.ts'
 
 /** One row. `id` stays the same while its texts change. */
@@ -6,7 +6,7 @@ export type SecretRow = { id: number; variable: string; name: string }
 
 type Known = { id: string; name: string }
 
-/** The rows of a sandbox's secrets. A secret that is not in the list has its id for a name. */
+/** The rows for a sandbox's secrets. A secret that is not in `known` is shown by its id. */
 export const secretRowsOf = (held: Sandbox['secrets'], known: readonly Known[]): SecretRow[] =>
   (held ?? []).map(({ variable, secretId }, id) => ({
     id,

@@ -97,7 +97,7 @@ const Rows = ({ sandbox, known }: { sandbox: Sandbox; known: readonly Known[] })
   )
 }
 
-/** Which secrets a sandbox has, by their names. Their values are never shown. */
+/** Chooses which secrets a sandbox has. Only the names of the secrets are shown, never their values. */
 export const SecretsForm = ({ sandbox }: { sandbox: Sandbox }) => {
   const organizationId = useOrganizationId()
   const query = useQuery({

@@ -21,17 +21,17 @@ export const SettingCard = ({ title, hint, children, isDanger }: CardProps) => {
 }
 
 type FormProps = Omit<CardProps, 'isDanger'> & {
-  /** What is typed differs from what is saved. */
+  /** Whether the text in the form differs from the saved value. */
   isDirty: boolean
-  /** Somebody else has saved another value since the edit began. */
+  /** Whether somebody else has saved another value since this edit began. */
   isStale: boolean
-  /** Why what is typed cannot be saved. */
+  /** A sentence that says why the text in the form cannot be saved. */
   problem?: string | undefined
   onSave: () => Promise<unknown>
   onDiscard: () => void
 }
 
-/** A group of settings that is saved together. What is typed stays if the server refuses it. */
+/** A form for settings that are saved together. If the server refuses them, the text in the form stays. */
 export const SettingForm = ({ isDirty, isStale, problem, onSave, onDiscard, children, ...card }: FormProps) => {
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)

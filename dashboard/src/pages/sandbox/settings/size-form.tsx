@@ -13,7 +13,7 @@ const fields = [
 
 const isWhole = (text: string) => /^[1-9]\d{0,5}$/.test(text)
 
-/** The limits of a sandbox. The server says which changes are possible: a disk cannot shrink, for example. */
+/** Changes the processors, memory and disk of a sandbox. The server refuses impossible changes, such as a smaller disk. */
 export const SizeForm = ({ sandbox }: { sandbox: Sandbox }) => {
   const saved = { cpu: String(sandbox.cpu), memory: String(sandbox.memory), disk: String(sandbox.disk) }
   const { value, set, discard, isDirty, isStale } = useDraft(saved)

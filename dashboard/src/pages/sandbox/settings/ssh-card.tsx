@@ -14,7 +14,7 @@ type Access = AnswerTo<'/sandbox/{sandboxIdOrName}/ssh-access', 'post'>
 const accessTo = (sandboxId: string, query: { token?: string; expiresInMinutes?: number }) =>
   ({ params: { path: { sandboxIdOrName: sandboxId }, query } }) as never
 
-/** Makes tokens that open the sandbox over SSH, and ends them. */
+/** Makes and revokes tokens for SSH access to the sandbox. */
 export const SshCard = ({ sandbox }: { sandbox: Sandbox }) => {
   const [minutes, setMinutes] = useState('60')
   const [made, setMade] = useState<Access>()

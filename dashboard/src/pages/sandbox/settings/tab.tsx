@@ -12,7 +12,7 @@ import { SshCard } from './ssh-card.tsx'
 import { TimersForm } from './timers-form.tsx'
 import './settings.css'
 
-/** A change of a setting has no event: somebody else's is seen at the next call. In ms. */
+/** How often the settings are fetched again, in ms. The server sends no event when somebody else changes a setting. */
 const settingsMilliseconds = 15_000
 
 const SettingsTab = ({ sandbox }: TabProps) => {

@@ -1,4 +1,4 @@
-// The timers of a sandbox, as a form has them and as they are saved.
+// Turns the timers of a sandbox into the fields of a form, and the changed fields into calls.
 import type { TimerName } from '../words.ts'
 
 export type Timers = Record<TimerName, string>
@@ -6,7 +6,7 @@ export type Timers = Record<TimerName, string>
 /** A timer that is to be saved. */
 export type TimerCall = { name: TimerName; minutes: number }
 
-/** The number that a field holds. Undefined: the text is no whole number that this timer can have. */
+/** Reads the number in a field. Undefined if the text is not a whole number, or not one that this timer can have. */
 export const readTimer = (name: TimerName, text: string): number | undefined => {
   if (!/^-?\d{1,9}$/.test(text.trim())) return undefined
   const minutes = Number(text)
@@ -14,8 +14,8 @@ export const readTimer = (name: TimerName, text: string): number | undefined => 
 }
 
 /**
- * The timers that differ, in the order in which the server takes them. A sandbox either stops or pauses when it is idle,
- * and one that pauses is not deleted at once. So a timer is switched off before the other one is switched on.
+ * The timers that were changed, in the order in which the server accepts them. An idle sandbox either stops or pauses,
+ * and one that pauses cannot also be deleted as soon as it stops. So a timer is switched off before its rival is switched on.
  */
 export const timerCalls = (saved: Timers, wanted: Timers): TimerCall[] => {
   const calls = (Object.keys(wanted) as TimerName[]).flatMap((name) => {

@@ -4,7 +4,7 @@ const refused = new Error(
   'The browser gives the clipboard only to pages with HTTPS or on localhost, and if you allow it.',
 )
 
-/** Copies a text, also in pages without HTTPS, where the browser's newer way is missing. */
+/** Copies a text to the clipboard. It also works on pages without HTTPS, where the browser has no `navigator.clipboard`. */
 export const copyText = async (text: string): Promise<void> => {
   if (text === '') return
   try {
@@ -21,7 +21,7 @@ export const copyText = async (text: string): Promise<void> => {
   }
 }
 
-/** The text on the clipboard. Undefined, with a message, if the browser does not give it. */
+/** The text on the clipboard. If the browser refuses to give it, returns undefined and shows a message. */
 export const clipboardText = async (): Promise<string | undefined> => {
   try {
     return await navigator.clipboard.readText()

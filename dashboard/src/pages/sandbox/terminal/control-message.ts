@@ -1,10 +1,10 @@
-/** What the server itself says about a terminal. Output of programs never comes this way. */
+/** A message of the server about a terminal. It comes as a text message of the WebSocket; output of programs comes as bytes. */
 export type ControlMessage =
   | { status: 'connected' }
   | { status: 'exited'; exitCode: number | undefined; reason: string | undefined }
   | { status: 'error'; error: string }
 
-/** Reads a text message of a terminal's socket. Undefined: not a message that this page knows. */
+/** Reads a text message of a terminal's WebSocket. Undefined if this page does not know the message. */
 export const readControl = (text: string): ControlMessage | undefined => {
   let message: Record<string, unknown>
   try {

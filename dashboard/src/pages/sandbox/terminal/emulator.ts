@@ -1,4 +1,4 @@
-// xterm.js with what a hostile program must not be able to do taken away. This file is its own chunk.
+// Sets up xterm.js without the features that a hostile program could abuse. It is loaded only when a terminal is opened.
 import { FitAddon } from '@xterm/addon-fit'
 import { WebLinksAddon } from '@xterm/addon-web-links'
 import { Terminal } from '@xterm/xterm'
@@ -6,21 +6,21 @@ import '@xterm/xterm/css/xterm.css'
 import { onThemeChange, themeOf } from './theme.ts'
 import { allowedDocument } from './xterm-document.ts'
 
-/** How many lines above the screen are kept. */
+/** How many lines the reader can scroll back. */
 const scrollback = 5000
-/** The command (OSC) by which output reads and sets the clipboard. It is never obeyed. */
+/** The number of the escape sequence (OSC) with which a program reads or sets the clipboard. It is always ignored. */
 const clipboardCommand = 52
 
 export type EmulatorEvents = {
   onInput: (data: string | Uint8Array<ArrayBuffer>) => void
   onResize: (size: { cols: number; rows: number }) => void
-  /** The title that a program has set. It may be any text. */
+  /** Called when a program sets a title. The title may be any text. */
   onTitle: (title: string) => void
-  /** A click on a link. Nothing is opened by itself. */
+  /** Called when the reader clicks a link. The emulator itself never opens a link. */
   onLink: (target: string) => void
-  /** The target of the link under the pointer, which may differ from its text. */
+  /** Called with the address of the link under the mouse pointer. The visible text of the link may say something else. */
   onHover: (target: string | undefined) => void
-  /** A key of the page, and not of the terminal. */
+  /** Called for each key. Returns false if the page handles the key and the terminal must not get it. */
   onKey: (event: KeyboardEvent) => boolean
 }
 
@@ -50,13 +50,13 @@ export const openEmulator = (element: HTMLElement, label: string, events: Emulat
     documentOverride: allowedDocument(),
     fontFamily: getComputedStyle(element).getPropertyValue('--mono'),
     fontSize: 13,
-    // Also programs that choose colours for another background stay readable (WCAG 1.4.3).
+    // Keeps text readable when a program chooses colours for another background (WCAG 1.4.3).
     minimumContrastRatio: 4.5,
-    // Every byte of junk would be a line in the browser's console.
+    // Without this, each invalid byte of output writes a line into the browser's console.
     logLevel: 'off',
     scrollback,
     theme: themeOf(element),
-    // Links that a program marks (OSC 8): their text may be any, so their target is shown and asked about.
+    // A program can make a link (OSC 8) whose text differs from its address. So the page shows the address and asks first.
     linkHandler: { ...links, activate: (_, target) => events.onLink(target), allowNonHttpProtocols: false },
   })
   const fit = new FitAddon()

@@ -3,7 +3,7 @@ import { Dialog } from '../../../ui/dialog.tsx'
 import { shownName } from '../../../ui/shown-text.ts'
 import { webAddress } from './web-address.ts'
 
-/** Shows where a link of the terminal really leads, before the browser opens it. */
+/** Shows the address of a link in the terminal, and asks before the browser opens it. */
 export const LinkDialog = ({ target, onClose }: { target: string | undefined; onClose: () => void }) => {
   const url = target === undefined ? undefined : webAddress(target)
   return (

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react'
 import { Button } from '../../../ui/button.tsx'
 import type { LinkState } from './pty-link.ts'
 
-/** Counts down the seconds until `time`. */
+/** Shows how many seconds are left until the time `until`. */
 const Seconds = ({ until }: { until: number }) => {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {
@@ -15,7 +15,7 @@ const Seconds = ({ until }: { until: number }) => {
 
 type NoticeProps = { state: LinkState; onRetry: () => void; onNew: () => void }
 
-/** Says how the connection is, outside of the terminal's screen, where no program can write. */
+/** Says whether the terminal is connected. It stands outside of the terminal's screen, so that no program can imitate it. */
 export const LinkNotice = ({ state, onRetry, onNew }: NoticeProps) => {
   const again = (
     <Button compact kind="primary" onClick={onNew}>

@@ -1,11 +1,11 @@
-// Which terminals of a sandbox are open in this browser. Their PTY sessions go on in the sandbox; this list only says
-// which ones the page shows, so that they are there again after a reload.
+// Stores which terminals of a sandbox this page shows, so that they are shown again after a reload. The PTY sessions
+// themselves run in the sandbox and do not depend on this list.
 
 export type OpenTerminal = {
   /** The id of the PTY session. */
   id: string
   name: string
-  /** Whether the PTY session is yet to be made. */
+  /** Whether the PTY session must still be made. */
   isNew: boolean
 }
 
@@ -14,7 +14,7 @@ export const longestName = 60
 
 const keyOf = (sandboxId: string) => `alcove.terminals.${sandboxId}`
 
-/** The first free name of the form "Terminal 3". */
+/** The first name of the form "Terminal 3" that no open terminal has. */
 export const freeName = (open: readonly OpenTerminal[]): string => {
   for (let number = 1; ; number++) {
     const name = `Terminal ${number}`
@@ -33,7 +33,7 @@ const isTerminal = (value: unknown): value is { id: string; name: string } => {
   return typeof id === 'string' && /^[^/]{1,255}$/.test(id) && typeof name === 'string'
 }
 
-/** Reads a stored list. What is no list of terminals is an empty one. */
+/** Reads the stored list of terminals. Anything that is not such a list counts as an empty list. */
 export const readTerminals = (stored: string | null): OpenTerminal[] => {
   let list: unknown
   try {

@@ -51,7 +51,7 @@ const Others = ({ sandbox, openIds, onOpen }: Omit<OthersProps, 'isOpen' | 'onCl
   )
 }
 
-/** The terminals of this sandbox that are not open on this page: those of programs, other people and other browsers. */
+/** Lists the terminals of this sandbox that are not open on this page. Programs, other people or other browsers made them. */
 export const OthersDialog = ({ isOpen, onClose, ...rest }: OthersProps) => (
   <Dialog
     title="Other terminals of this sandbox"

@@ -4,7 +4,7 @@ import { OutputQueue } from './output-queue.ts'
 
 const MiB = 1024 * 1024
 
-/** A terminal that draws when it is told to. */
+/** A replacement for the terminal. It finishes drawing only when the test says so. */
 const slowTerminal = () => {
   const drawn: Uint8Array[] = []
   let done: (() => void) | undefined
@@ -27,7 +27,7 @@ const slowTerminal = () => {
   return { queue, drawn, drawAll, dropped: () => dropped, text: () => Buffer.concat(drawn).toString('latin1') }
 }
 
-test('output is drawn whole and in order, one piece after the other', () => {
+test('`OutputQueue` draws all output in order, one piece after the other', () => {
   const { queue, drawn, drawAll, text } = slowTerminal()
   queue.add(Buffer.from('one '))
   queue.add(Buffer.from('two '))
@@ -38,7 +38,7 @@ test('output is drawn whole and in order, one piece after the other', () => {
   assert.ok(drawn.every(({ length }) => length <= 64 * 1024))
 })
 
-test('a flood keeps at most 512 KiB, says how much was dropped, and goes on at a line that no cut sequence swallows', () => {
+test('above 512 KiB of waiting output `OutputQueue` drops the old output, counts it, and goes on with a new line', () => {
   const { queue, drawAll, dropped, text } = slowTerminal()
   queue.add(Buffer.from('first\n'))
   for (let i = 0; i < 100; i++) {
@@ -52,7 +52,7 @@ test('a flood keeps at most 512 KiB, says how much was dropped, and goes on at a
   assert.ok(text().endsWith('y\nlast\n'))
 })
 
-test('a single message above the bound keeps its end', () => {
+test('`OutputQueue` keeps the end of a single message that is larger than its limit', () => {
   const { queue, drawAll, dropped, text } = slowTerminal()
   queue.add(Buffer.from('a'))
   queue.add(Buffer.concat([Buffer.alloc(3 * MiB, 'z'), Buffer.from('\nend')]))

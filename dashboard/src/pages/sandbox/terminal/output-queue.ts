@@ -1,18 +1,18 @@
 // Holds the output that arrives faster than the terminal can draw it. A browser cannot ask a WebSocket to wait, so the
 // queue has a bound: above it, old output is dropped, and the page says how much.
 
-/** How many bytes wait at most. Above this all of them are dropped, because newer output will scroll them away anyway. */
+/** How many bytes may wait. If more arrive, all waiting bytes are dropped: newer output would soon scroll them away. */
 const longestWaiting = 512 * 1024
-/** How many bytes the terminal gets at once. Keys and clicks are handled between two pieces. */
+/** How many bytes the terminal draws in one piece. Between two pieces the browser handles keys and clicks. */
 const pieceBytes = 64 * 1024
-/** Ends a control sequence that was cut by a gap (ECMA-48: CAN). */
+/** The byte CAN of ECMA-48. It ends an escape sequence whose second half was dropped. */
 const cancel = 0x18
 const lineFeed = 0x0a
 
 export type QueueParts = {
-  /** Draws a piece, and calls `done` when that is done. */
+  /** Draws one piece of output, and calls `done` afterwards. */
   draw: (piece: Uint8Array, done: () => void) => void
-  /** Hears how many bytes have been dropped in all. */
+  /** Called with the total number of dropped bytes. */
   onDropped: (bytes: number) => void
 }
 
@@ -54,7 +54,7 @@ export class OutputQueue {
     this.#drawNext()
   }
 
-  /** Forgets what waits, before the same output comes again. */
+  /** Drops the waiting output. Called before the server sends its stored output again. */
   clear(): void {
     this.#waiting = []
     this.#waitingBytes = 0

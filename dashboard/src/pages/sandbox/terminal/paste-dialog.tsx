@@ -6,7 +6,7 @@ const shownLength = 4000
 
 type PasteProps = { text: string | undefined; onClose: () => void; onPaste: (text: string) => void }
 
-/** Asks before a text with line ends is pasted, because a shell may run each line at once. */
+/** Asks before a text with line ends is pasted, because a shell may run each line immediately. */
 export const PasteDialog = ({ text = '', onClose, onPaste }: PasteProps) => {
   const lines = linesOf(text)
   const shown = pastedText(text.slice(0, shownLength))

@@ -2,19 +2,19 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isAskedFor, linesOf, pastedText } from './pasted-text.ts'
 
-test('a copied text cannot end the bracketed paste', () => {
+test('`pastedText` removes escape characters, so a pasted text cannot end the terminal’s bracketed paste', () => {
   assert.equal(pastedText('a\x1b[201~rm -rf /\x9b201~'), 'a[201~rm -rf /201~')
 })
 
-test('tabs, line ends and all letters stay', () => {
+test('`pastedText` keeps tabs, line ends and the letters of all languages', () => {
   assert.equal(pastedText('a\tb\r\nü 日本'), 'a\tb\r\nü 日本')
 })
 
-test('a text with a line end is asked about, one without is not', () => {
+test('`isAskedFor` is true for a text with a line end, and false for a text without one', () => {
   assert.equal(isAskedFor('ls'), false)
   assert.equal(isAskedFor('ls\n'), true)
 })
 
-test('lines are counted without the empty one after the last line end', () => {
+test('`linesOf` counts the lines of a text, without an empty last line', () => {
   assert.deepEqual(['a', 'a\n', 'a\r\nb', 'a\rb\n\n'].map(linesOf), [1, 1, 2, 3])
 })

@@ -6,7 +6,7 @@ type Size = { cols: number; rows: number }
 
 const pathOf = (sessionId: string) => ({ params: { path: { sessionId } } })
 
-/** Makes a PTY session, unless it exists already because an earlier answer was lost. */
+/** Makes a PTY session. It is no error if the session exists already, because the answer to an earlier attempt was lost. */
 export const makePty = async (owner: ToolboxOwner, id: string, size: Size): Promise<void> => {
   try {
     await answerOf(toolboxOf(owner).POST('/process/pty', { body: { id, ...size } }))
@@ -16,7 +16,7 @@ export const makePty = async (owner: ToolboxOwner, id: string, size: Size): Prom
   }
 }
 
-/** Whether the PTY session exists. Does not keep the sandbox awake. */
+/** Whether the PTY session exists. This call does not count as activity, so it does not keep an idle sandbox running. */
 export const findPty = async (owner: ToolboxOwner, id: string): Promise<boolean> => {
   try {
     const call = { ...pathOf(id), headers: unnoticed }
@@ -31,7 +31,7 @@ export const findPty = async (owner: ToolboxOwner, id: string): Promise<boolean>
 export const listPtys = async (owner: ToolboxOwner) =>
   (await answerOf(toolboxOf(owner).GET('/process/pty', { headers: unnoticed }))).sessions
 
-/** Ends the shell of a PTY session and all that it started. One that has ended already is no error. */
+/** Ends the shell of a PTY session and all processes that it started. It is no error if the session has ended already. */
 export const endPty = async (owner: ToolboxOwner, id: string): Promise<void> => {
   try {
     await answerOf(toolboxOf(owner).DELETE('/process/pty/{sessionId}', pathOf(id)))

@@ -5,7 +5,7 @@ import { type LinkSocket, type LinkState, PtyLink } from './pty-link.ts'
 beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }))
 afterEach(() => mock.timers.reset())
 
-/** A server whose sockets the test holds in its hands. */
+/** A replacement for the server. The test sends and closes through its sockets. */
 const startServer = ({ answer = '' }: { answer?: string } = {}) => {
   const sockets: (LinkSocket & { sent: unknown[]; isClosed: boolean })[] = []
   const states: LinkState[] = []
@@ -54,7 +54,7 @@ const startServer = ({ answer = '' }: { answer?: string } = {}) => {
 
 const bytes = (text: string) => new TextEncoder().encode(text).buffer
 
-test('output and typed text pass while connected, and text that looks like a control message stays output', async () => {
+test('a connected link passes output and typed text on; output that looks like a control message stays output', async () => {
   const { link, sockets, output, say, connect } = startServer()
   await connect()
   say(bytes('{"type":"control","status":"exited","exitCode":0}'))
@@ -64,7 +64,7 @@ test('output and typed text pass while connected, and text that looks like a con
   assert.deepEqual(output, ['<begin>', '{"type":"control","status":"exited","exitCode":0}'])
 })
 
-test('a lost connection comes back by itself, with growing waits', async () => {
+test('after a connection is lost, the link connects again by itself, and waits longer after each failure', async () => {
   const { link, sockets, server, settle, lose, connect, control } = startServer()
   await connect()
   server.isDown = true
@@ -87,7 +87,7 @@ test('a lost connection comes back by itself, with growing waits', async () => {
   assert.equal(sockets.length, 2)
 })
 
-test('an end is final, with its exit code', async () => {
+test('after the session has ended, the link tells the exit code and does not connect again', async () => {
   const { link, sockets, control, lose, connect } = startServer()
   await connect()
   control({ status: 'exited', exitCode: 3 })
@@ -99,7 +99,7 @@ test('an end is final, with its exit code', async () => {
   assert.equal(link.send('x'), false)
 })
 
-test('a session that is gone is not asked for again', async () => {
+test('the link does not connect again if the session no longer exists', async () => {
   const { link, sockets, control, lose, connect } = startServer({ answer: 'gone' })
   await connect()
   control({ status: 'error', error: 'There is no PTY session.' })
@@ -109,7 +109,7 @@ test('a session that is gone is not asked for again', async () => {
   assert.equal(sockets.length, 1)
 })
 
-test('while the sandbox does not run, nothing is tried', async () => {
+test('the link does not try to connect while the sandbox does not run', async () => {
   const { link, sockets, settle, connect } = startServer()
   await connect()
   link.hold()
@@ -122,7 +122,7 @@ test('while the sandbox does not run, nothing is tried', async () => {
   assert.equal(sockets.length, 2)
 })
 
-test('a link that was closed while it connects closes its socket and says nothing more', async () => {
+test('a link that is closed while it connects closes its socket, and reports no further state', async () => {
   const { link, sockets, states, settle } = startServer()
   link.connect()
   link.close()
@@ -131,7 +131,7 @@ test('a link that was closed while it connects closes its socket and says nothin
   assert.deepEqual(states, [{ name: 'connecting' }])
 })
 
-test('typed text that the network does not take is refused, and not kept without bound', async () => {
+test('the link refuses typed text while too much earlier text still waits for the network', async () => {
   const { link, sockets, connect } = startServer()
   await connect()
   Object.assign(sockets[0]!, { bufferedAmount: 4 * 1024 * 1024 })

@@ -1,14 +1,14 @@
-// The connection of one terminal to its PTY session, which goes on while no page is connected. The link connects again by
-// itself, with growing waits, until the session has ended or is gone.
+// Connects one terminal to its PTY session. The session runs on while no page is connected. A link that loses its connection
+// connects again by itself, with growing waits, until the session has ended or no longer exists.
 import { readControl } from './control-message.ts'
 import { waitAfter } from './waits.ts'
 
 export type LinkState =
   | { name: 'connecting' }
   | { name: 'connected' }
-  /** Tries again at `retryAt`, on the clock of `Date.now()`. */
+  /** The connection is lost. The next attempt is at `retryAt`, on the clock of `Date.now()`. */
   | { name: 'waiting'; reason: string; retryAt: number }
-  /** The sandbox does not run, so that there is nothing to connect to. */
+  /** The sandbox does not run, so the link does not try to connect. */
   | { name: 'held' }
   | { name: 'ended'; exitCode: number | undefined; reason: string | undefined }
   | { name: 'gone' }
@@ -19,19 +19,19 @@ export type LinkSocket = Pick<WebSocket, 'send' | 'close' | 'readyState' | 'buff
 }
 
 export type LinkParts = {
-  /** Makes the PTY session if it is new, and opens its socket. Throws a sentence for the user. */
+  /** Makes the PTY session if it is new, and opens its socket. Throws an error with a sentence for the user. */
   open: () => Promise<LinkSocket>
-  /** Asks why connecting failed: whether the session is gone, or a sentence. */
+  /** Finds out why connecting failed. Returns `gone` if the session no longer exists, otherwise a sentence. */
   ask: () => Promise<'gone' | string>
   onState: (state: LinkState) => void
-  /** Called when a connection begins. The output that the server has kept comes first. */
+  /** Called when a connection begins. The server first sends the output that it has stored. */
   onBegin: () => void
   onOutput: (data: Uint8Array) => void
 }
 
-/** How long a connection must last before the next failure counts as the first, in ms. */
+/** After a connection of at least this time, the next failure counts as the first one again. In ms. */
 const steadyMilliseconds = 10_000
-/** How many typed bytes wait for the network at most. */
+/** How many typed bytes may wait for the network. */
 const longestUnsent = 4 * 1024 * 1024
 const openState = 1
 
@@ -52,7 +52,7 @@ export class PtyLink {
     return this.#state
   }
 
-  /** Connects now, unless it is connected or the session is over. */
+  /** Connects immediately, unless the link is connected already or the session is over. */
   connect(): void {
     if (this.#isClosed || this.#isOver() || this.#socket !== undefined) return
     clearTimeout(this.#timer)
@@ -60,14 +60,14 @@ export class PtyLink {
     void this.#open(this.#attempt)
   }
 
-  /** Stops trying, while the sandbox does not run. `connect` goes on. */
+  /** Stops all attempts to connect, because the sandbox does not run. `connect` begins them again. */
   hold(): void {
     if (this.#isClosed || this.#isOver()) return
     this.#drop()
     this.#become({ name: 'held' })
   }
 
-  /** Sends typed text. False: it is not connected, or too much waits for the network already. */
+  /** Sends typed text. Returns false if the link is not connected, or if too much text still waits for the network. */
   send(data: string | Uint8Array<ArrayBuffer>): boolean {
     const socket = this.#socket
     if (this.#state.name !== 'connected' || socket?.readyState !== openState) return false
@@ -119,7 +119,7 @@ export class PtyLink {
     }
   }
 
-  /** Finds out whether there is anything to connect to, and tries again later if there is. */
+  /** Called after a failed attempt. If the session still exists, the link tries again later. */
   async #failed(attempt: number, otherwise: string): Promise<void> {
     this.#failures += 1
     this.#become({ name: 'connecting' })

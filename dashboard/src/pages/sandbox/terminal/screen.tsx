@@ -25,7 +25,7 @@ type ScreenProps = {
   onNew: () => void
 }
 
-/** One terminal: its screen, what the page says about it, and its menu. */
+/** Shows one terminal: its screen, notices about its connection, and its menu. */
 export const Screen = ({
   sandbox,
   terminal,
@@ -43,7 +43,7 @@ export const Screen = ({
 
   const onKey = (event: KeyboardEvent): boolean => {
     if (event.type !== 'keydown' || !event.ctrlKey) return true
-    // The terminal has the Tab key, so that another key leaves it (WCAG 2.1.2).
+    // The terminal needs the Tab key itself. So F6 moves the focus out of the terminal (WCAG 2.1.2).
     if (event.key === 'F6') {
       event.preventDefault()
       after.current?.querySelector('button')?.focus()
@@ -55,7 +55,7 @@ export const Screen = ({
       void copyText(emulator.current?.selection() ?? '')
       return false
     }
-    // The browser turns this key into a paste event.
+    // The terminal must not get the V key: the browser turns it into a paste event, which the page handles.
     return event.key.toLowerCase() !== 'v'
   }
   const { view, emulator, connect } = useTerminal(element, {
@@ -91,7 +91,7 @@ export const Screen = ({
       event.stopPropagation()
       askAndPaste(event.clipboardData?.getData('text/plain') ?? '')
     }
-    // Before xterm.js, which would paste without asking.
+    // This listener runs before that of xterm.js, which would paste without asking.
     box.addEventListener('paste', onPaste, { capture: true })
     let frame = 0
     const observer = new ResizeObserver(() => {
@@ -110,7 +110,7 @@ export const Screen = ({
   useEffect(() => {
     if (isShown && isConnected) focus()
   }, [isShown, isConnected, focus])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the terminal exists once its state changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the emulator is there only after the connection state changes
   useEffect(() => emulator.current?.readAloud(isReadAloud), [isReadAloud, isConnected])
 
   return (

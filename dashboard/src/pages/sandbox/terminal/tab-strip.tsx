@@ -13,7 +13,7 @@ type StripProps = {
   onOthers: () => void
 }
 
-/** The terminals that are open, and the buttons for new ones. */
+/** The bar with one tab for each open terminal, and the buttons that open more terminals. */
 export const TabStrip = ({ open, shown, onShow, onNew, onClose, onRename, onOthers }: StripProps) => (
   <div className="terminal-strip">
     <ul aria-label="Open terminals">

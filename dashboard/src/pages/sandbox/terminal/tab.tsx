@@ -49,7 +49,7 @@ const RenameDialog = ({
   )
 }
 
-/** The terminals of a sandbox. Their shells go on while nobody looks. */
+/** The tab with the terminals of a sandbox. Their shells run on when the page is closed. */
 const TerminalTab = ({ sandbox }: { sandbox: Sandbox }) => {
   const terminals = useOpenTerminals(sandbox.id)
   const { open, shown, seen } = terminals

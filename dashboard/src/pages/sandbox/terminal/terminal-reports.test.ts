@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isReport } from './terminal-reports.ts'
 
-test('answers of the terminal are reports', () => {
+test('`isReport` recognizes the answers that a terminal itself sends, such as its cursor position', () => {
   for (const data of [
     '\x1b[?1;2c',
     '\x1b[>0;276;0c',
@@ -16,7 +16,7 @@ test('answers of the terminal are reports', () => {
     assert.ok(isReport(data), JSON.stringify(data))
 })
 
-test('typed keys are not', () => {
+test('`isReport` is false for keys that a user types', () => {
   for (const data of ['a', '\r', '\x1b', '\x1b[A', '\x1bOP', '\x1b[3~', '\x1b[1;5C', '\x1b[200~x\x1b[201~', '\x03'])
     assert.ok(!isReport(data), JSON.stringify(data))
 })

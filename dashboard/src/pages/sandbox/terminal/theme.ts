@@ -1,6 +1,6 @@
 import type { ITheme } from '@xterm/xterm'
 
-/** Which token gives each colour of a terminal. */
+/** Which CSS variable holds each colour of a terminal. */
 const tokens = {
   foreground: '--text',
   background: '--surface',
@@ -28,7 +28,7 @@ const tokens = {
   brightWhite: '--text',
 } as const satisfies ITheme
 
-/** The colours of the page's theme as it is now. xterm.js takes colours, not tokens. */
+/** The present colours of the page for xterm.js, which cannot use CSS variables itself. */
 export const themeOf = (element: HTMLElement): ITheme => {
   const probe = document.createElement('span')
   element.append(probe)
@@ -42,7 +42,7 @@ export const themeOf = (element: HTMLElement): ITheme => {
   return theme
 }
 
-/** Calls back when the page's colours change, until the returned function is called. */
+/** Calls `changed` whenever the page's colours change, until the caller calls the function that is returned. */
 export const onThemeChange = (changed: () => void): (() => void) => {
   const observer = new MutationObserver(changed)
   observer.observe(document.documentElement, { attributeFilter: ['data-theme'] })

@@ -1,14 +1,14 @@
 import { useEffect, useState } from 'react'
 import { loadTerminals, mostTerminals, newTerminal, type OpenTerminal, storeTerminals } from './open-terminals.ts'
 
-/** The terminals of a sandbox that this page shows, kept over a reload. There is at least one when the page opens. */
+/** The terminals of a sandbox that this page shows. They are shown again after a reload. A page that opens shows at least one. */
 export const useOpenTerminals = (sandboxId: string) => {
   const [open, setOpen] = useState<OpenTerminal[]>(() => {
     const loaded = loadTerminals(sandboxId)
     return loaded.length === 0 ? [newTerminal([])] : loaded
   })
   const [shown, setShown] = useState(open[0]?.id)
-  // A terminal connects only when it is first looked at.
+  // The terminals that were shown at least once. A terminal connects only when it is first shown.
   const [seen, setSeen] = useState<ReadonlySet<string>>(() => new Set(shown === undefined ? [] : [shown]))
   useEffect(() => storeTerminals(sandboxId, open), [sandboxId, open])
 
@@ -33,7 +33,7 @@ export const useOpenTerminals = (sandboxId: string) => {
     addNew: () => add(newTerminal(open)),
     /** Shows a PTY session that exists already. */
     addExisting: (id: string) => add({ id, name: id.slice(0, 60), isNew: false }),
-    /** Puts a new terminal in the place of one that has ended. */
+    /** Replaces a terminal that has ended by a new one of the same name. */
     replace: (old: OpenTerminal) => {
       const fresh = newTerminal(open, old.name)
       setOpen(open.map((each) => (each.id === old.id ? fresh : each)))

@@ -8,20 +8,20 @@ import { findPty, makePty, openPtySocket, resizePty } from './pty-calls.ts'
 import { type LinkState, PtyLink } from './pty-link.ts'
 import { isReport } from './terminal-reports.ts'
 
-/** How long after a new connection the output is what the server has kept, in ms. */
+/** Output in this time after a new connection counts as old output that the server had stored. In ms. */
 const replayMilliseconds = 500
-/** How long the size must stay before the PTY session hears of it, in ms. */
+/** How long the size of the terminal must stay unchanged before it is sent to the PTY session, in ms. */
 const resizeMilliseconds = 150
 const longestTitle = 80
 
 export type TerminalView = {
   state: LinkState
-  /** The title that a program has set, made harmless. */
+  /** The title that a program has set, shortened and without control characters. */
   title: string
-  /** The target of the link under the pointer. */
+  /** The address of the link under the mouse pointer. */
   hovered: string | undefined
   droppedBytes: number
-  /** Why xterm.js could not be loaded. */
+  /** A sentence that says why xterm.js could not be loaded. */
   failure: string | undefined
 }
 
@@ -70,7 +70,7 @@ export const useTerminal = (element: RefObject<HTMLDivElement | null>, props: Te
         onResize: (size) => {
           clearTimeout(resizing)
           if (pty.state.name !== 'connected') return
-          // The size is sent again at the next connection, so that a failure does no harm.
+          // A failure here does no harm, because the size is sent again at the next connection.
           const send = () => void resizePty(latest.current.sandbox, id, size).catch(() => {})
           resizing = setTimeout(send, resizeMilliseconds)
         },

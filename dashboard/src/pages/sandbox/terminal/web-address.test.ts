@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { webAddress } from './web-address.ts'
 
-test('addresses of the web are shown as the browser opens them', () => {
+test('`webAddress` returns an http or https address in the form in which the browser opens it', () => {
   assert.equal(webAddress('https://example.com/a b')?.href, 'https://example.com/a%20b')
   assert.equal(webAddress('http://127.0.0.1:3000')?.href, 'http://127.0.0.1:3000/')
   assert.equal(webAddress('https://аpple.com')?.hostname, 'xn--pple-43d.com')
 })
 
-test('nothing else is opened', () => {
+test('`webAddress` returns undefined for all other schemes and for addresses with a name and password', () => {
   for (const link of [
     'javascript:alert(1)',
     'data:text/html,x',

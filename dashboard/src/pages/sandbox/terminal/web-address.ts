@@ -1,6 +1,6 @@
 /**
- * The address behind a link in a terminal, as the browser would open it, if it is one of the web. Other kinds (javascript:,
- * file:, programs' own) are never opened. So are addresses with a name and password, which serve to pretend another host.
+ * The address of a link in a terminal, in the form in which the browser opens it. Undefined for all schemes except http and
+ * https, and for an address with a name and password: such an address can look like one of another host.
  */
 export const webAddress = (link: string): URL | undefined => {
   if (link.length > 2048) return undefined

@@ -1,22 +1,22 @@
 // xterm.js adds style elements and sets `style` attributes. The content security policy allows style elements with the
-// page's nonce only, and no `style` attributes. So xterm.js gets a document whose elements do the same in allowed ways.
+// page's nonce only, and no `style` attributes. So xterm.js gets a changed document that does both in ways that are allowed.
 import { cspNonce } from '../../../csp-nonce.ts'
 
-/** Gives style elements their nonce before they come into the page. */
+/** Replaces `appendChild`: gives a style element the page's nonce before it is added. */
 function appendChildAllowed<T extends Node>(this: Node, child: T): T {
   if (child instanceof HTMLStyleElement && cspNonce !== undefined) child.nonce = cspNonce
   return Node.prototype.appendChild.call(this, child) as T
 }
 
-/** Sets the attribute `style` as a property, which the policy allows. */
+/** Replaces `setAttribute`: sets `style` through the property `style.cssText`, which the policy allows. */
 function setAttributeAllowed(this: HTMLElement, name: string, value: string): void {
   if (name === 'style') this.style.cssText = value
   else Element.prototype.setAttribute.call(this, name, value)
 }
 
-/** For the option `documentOverride` of xterm.js. */
+/** Returns the changed document for the option `documentOverride` of xterm.js. */
 export const allowedDocument = (): Document => {
-  // The cells of xterm.js come from the page's own document, whatever the option says.
+  // xterm.js makes its cells (`span`) with the page's own document in any case, so spans are changed there too.
   HTMLSpanElement.prototype.setAttribute = setAttributeAllowed
   return new Proxy(document, {
     get: (target, key) => {
