@@ -84,7 +84,7 @@ export const goToIssuer = async (
   return await new Promise<never>(() => {})
 }
 
-/** The sign-in that this tab has begun. It serves once. */
+/** Returns the sign-in that this tab has begun, and forgets it, so that it is used only once. */
 const takeStarted = (): Started | undefined => {
   const stored = sessionStorage.getItem(startedKey)
   sessionStorage.removeItem(startedKey)
@@ -92,8 +92,8 @@ const takeStarted = (): Started | undefined => {
 }
 
 /**
- * The issuer's sentence why it refuses, in the address. Undefined if this tab did not begin the sign-in: then the sentence
- * may be that of a stranger's link.
+ * The sentence in the address with which the issuer says why it refused. Undefined if this tab did not begin the sign-in: then
+ * somebody else may have made the address, and with it the sentence.
  */
 export const refusalOf = (search: URLSearchParams): string | undefined => {
   const started = takeStarted()
@@ -101,7 +101,7 @@ export const refusalOf = (search: URLSearchParams): string | undefined => {
   return search.get('error_description') ?? undefined
 }
 
-/** Trades the code in the address for tokens. Returns undefined if this tab did not begin the sign-in. */
+/** Exchanges the authorization code in the address for tokens. Returns undefined if this tab did not begin the sign-in. */
 export const finishAtIssuer = async (
   issuer: client.Configuration,
   url: URL,

@@ -1,5 +1,5 @@
-// The session of this tab. Tokens are in memory only: after a reload the issuer's own cookie signs in again, without a
-// page. A session that ends while a page is open is renewed in a second window, so that no typed text is lost.
+// The session of this tab. Tokens are kept only in memory. After a reload the issuer recognizes its cookie and signs the user in
+// without a form. A session that expires while a page is open is renewed in a second window, so that no typed text is lost.
 import { type Configuration, randomState } from 'openid-client'
 import { ApiProblem, unreachable } from '../api/problem.ts'
 import {
@@ -215,7 +215,10 @@ class Session {
     await this.signIn(fragment.get('link') ?? undefined)
   }
 
-  /** Throws a sentence if this is not the server's own address, to which alone its issuer sends browsers back. */
+  /**
+   * Throws an error with a sentence if the page is open at another address than the server's own. Its issuer sends browsers
+   * back only to that.
+   */
   #checkAddress(): void {
     const { issuer } = this.config.oidc
     const { origin } = new URL(issuer)
@@ -226,7 +229,7 @@ class Session {
   }
 
   #start(tokens: Tokens): void {
-    // This window was opened to renew the session of another one.
+    // This window was opened to renew the session of another window.
     const tabId = sessionStorage.getItem(renewalKey)
     if (tabId !== null) {
       sessionStorage.removeItem(renewalKey)

@@ -8,7 +8,7 @@ type SortHeaderProps = {
   className?: string | undefined
 }
 
-/** The head of a column by which rows can be ordered. A second click turns the order round. */
+/** The header of a table column. A click sorts the rows by this column; a second click reverses the order. */
 export const SortHeader = ({ name, order, onSort, className }: SortHeaderProps) => (
   <th className={className} aria-sort={order === undefined ? undefined : order === 'asc' ? 'ascending' : 'descending'}>
     <button type="button" className="sort" onClick={() => onSort(order === 'desc' ? 'asc' : 'desc')}>
