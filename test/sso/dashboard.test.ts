@@ -8,12 +8,13 @@ import { after, before, suite, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { ensureDashboard, findDashboardPlace } from '#src/up/dashboard/ensure.ts'
 import { testSettings } from '#test/control/test-settings.ts'
+import { needsRoot } from '#test/needs-root.ts'
 import { freePorts } from '#test/sandboxes/free-ports.ts'
 import { openChromium } from '#test/sandboxes/visitor.ts'
 import { type SsoControl, startSso } from './organization.ts'
 import { startProvider, type TestProvider } from './provider.ts'
 
-suite('single sign-on at the dashboard', () => {
+suite('single sign-on at the dashboard', { skip: needsRoot }, () => {
   const cache = mkdtempSync(join(tmpdir(), 'alcove-sso-pages-'))
   let provider: TestProvider
   let sso: SsoControl
