@@ -3,6 +3,7 @@ import { FitAddon } from '@xterm/addon-fit'
 import { WebLinksAddon } from '@xterm/addon-web-links'
 import { Terminal } from '@xterm/xterm'
 import '@xterm/xterm/css/xterm.css'
+import { OutputDecoder } from './output-decoder.ts'
 import { onThemeChange, themeOf } from './theme.ts'
 import { allowedDocument } from './xterm-document.ts'
 
@@ -59,6 +60,7 @@ export const openEmulator = (element: HTMLElement, label: string, events: Emulat
     // A program can make a link (OSC 8) whose text differs from its address. So the page shows the address and asks first.
     linkHandler: { ...links, activate: (_, target) => events.onLink(target), allowNonHttpProtocols: false },
   })
+  const decoder = new OutputDecoder()
   const fit = new FitAddon()
   terminal.loadAddon(fit)
   terminal.loadAddon(new WebLinksAddon((_, target) => events.onLink(target), links))
@@ -78,8 +80,11 @@ export const openEmulator = (element: HTMLElement, label: string, events: Emulat
     get size() {
       return { cols: terminal.cols, rows: terminal.rows }
     },
-    write: (data, done) => terminal.write(data, done),
-    reset: () => terminal.reset(),
+    write: (data, done) => terminal.write(decoder.decode(data), done),
+    reset: () => {
+      decoder.reset()
+      terminal.reset()
+    },
     clear: () => terminal.clear(),
     paste: (text) => terminal.paste(text),
     selection: () => terminal.getSelection(),
