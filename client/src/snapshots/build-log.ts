@@ -1,5 +1,6 @@
 // The log of a build. It shows what programs of the build print, so it is cleaned for the terminal.
 import { type Api, path } from '../api.ts'
+import { unreachable } from '../call.ts'
 import { cleanLines } from '../clean.ts'
 import { write } from '../print/print.ts'
 
@@ -17,7 +18,11 @@ export const printBuildLog = async (
   const query = follow ? { follow: 'true' } : {}
   const reply = await api.open(where, { query, patience: longestMs })
   const decoder = new TextDecoder()
-  for await (const piece of (reply.body ?? []) as AsyncIterable<Uint8Array>) {
-    await write(to, cleanLines(decoder.decode(piece, { stream: true })))
+  try {
+    for await (const piece of (reply.body ?? []) as AsyncIterable<Uint8Array>) {
+      await write(to, cleanLines(decoder.decode(piece, { stream: true })))
+    }
+  } catch (error) {
+    throw unreachable(new URL(reply.url).origin, error as Error)
   }
 }
