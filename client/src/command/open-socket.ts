@@ -1,4 +1,5 @@
 // Opens a WebSocket to the toolbox of a sandbox, and notices when it is lost.
+import { addAbortSignal } from 'node:stream'
 import { WebSocket } from 'ws'
 import { refusalOf, unreachable } from '../call.ts'
 
@@ -57,11 +58,15 @@ export const openSocket = (
     socket.on('error', () => {})
     socket.once('unexpected-response', (_request, reply) => {
       settle()
-      readRefusal(reply)
+      // A server may send its refusal slowly, or never to its end.
+      const late = AbortSignal.timeout(openMs)
+      const until = signal === undefined ? late : AbortSignal.any([signal, late])
+      readRefusal(addAbortSignal(until, reply))
         .then((text) => {
           const requestId = [reply.headers['x-request-id']].flat()[0]
           reject(refusalOf(origin, { status: reply.statusCode ?? 0, text, requestId }))
-        }, reject)
+        })
+        .catch((error) => reject(unreachable(origin, until.aborted ? until.reason : error)))
         .finally(() => socket.terminate())
     })
   })
