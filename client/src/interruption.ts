@@ -1,5 +1,6 @@
 // Ctrl-C and other signals that ask this program to end. What was begun, such as the sandbox of `alcove run`, can then
 // still be undone.
+import { setMaxListeners } from 'node:events'
 import { constants } from 'node:os'
 import { exitCodes } from './failure.ts'
 
@@ -34,6 +35,8 @@ export class Interruption implements Disposable {
   onSignal: (name: Heard) => void = () => {}
 
   constructor() {
+    // Each connection of `alcove port` listens to it, and Node 20 would warn about more than ten listeners.
+    setMaxListeners(0, this.signal)
     for (const name of heard) {
       const listener = () => this.#hear(name)
       this.#listeners.set(name, listener)
