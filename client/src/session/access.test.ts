@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
@@ -62,6 +62,15 @@ suite('the server and the credential of a command', () => {
 
   test('white space around a key, as at the end of a file, does not belong to it', async () => {
     assert.deepEqual(await found({ ALCOVE_API_KEY: ' k\r\n' }), ['http://127.0.0.1:4600/api', 'k'])
+  })
+
+  test('a session file that is damaged is reported in one sentence', () => {
+    for (const content of ['', 'null', '{}', '{"apiUrl":5}']) {
+      writeFileSync(ownSessionFile(home), content)
+      const isFailure = (error: unknown) => error instanceof Failure && error.exitCode === exitCodes.notAllowed
+      assert.throws(() => findAccess(home), isFailure, content)
+    }
+    rmSync(ownSessionFile(home))
   })
 
   test('an address that is no URL is a wrong command line', () => {

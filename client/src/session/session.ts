@@ -36,7 +36,11 @@ export const writeSession = (file: string, session: Session): void => {
 
 export const readSession = (file: string): Session | undefined => {
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Session
+    const session = JSON.parse(readFileSync(file, 'utf8')) as Session
+    for (const name of ['apiUrl', 'issuer', 'clientId', 'accessToken'] as const) {
+      if (typeof session[name] !== 'string') throw new Error(`it has no ${name}`)
+    }
+    return session
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw new Failure(`${file} cannot be read. Sign in again with "alcove login".`, exitCodes.notAllowed)
