@@ -1,5 +1,6 @@
 // The API of a server, as the commands use it.
 import { type CallOptions, callServer, openCall } from './call.ts'
+import { exitCodes, Failure } from './failure.ts'
 import type { Access } from './session/access.ts'
 
 export type Query = Record<string, string | undefined>
@@ -59,6 +60,13 @@ export class Api {
 
   async ask<Answer>(method: string, where: string, options: Options = {}): Promise<Answer> {
     return await callServer<Answer>(this.#url(where, options.query), await this.#options(method, options))
+  }
+
+  /** Asks for a page of a list. Throws a Failure for the answer of another program, which may be anything. */
+  async askPage<Page extends { items: unknown[] }>(where: string, query: Query): Promise<Page> {
+    const answer = await this.ask<Page>('GET', where, { query })
+    if (Array.isArray(answer?.items)) return answer
+    throw new Failure('The server answered something else than a list. Is it an Alcove server?', exitCodes.serverError)
   }
 
   /** Opens an answer that may take long to arrive, such as a log that is followed. */

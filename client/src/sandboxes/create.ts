@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Api } from '../api.ts'
 import { exitCodes, Failure } from '../failure.ts'
 import type { Activity } from '../print/progress.ts'
-import type { Sandbox } from './sandbox.ts'
+import { asSandbox, type Sandbox } from './sandbox.ts'
 import { settle } from './settle.ts'
 
 export type CreateOptions = {
@@ -63,8 +63,8 @@ export const bodyOf = (options: CreateOptions, variables: NodeJS.ProcessEnv): Re
 }
 
 /** Asks for a sandbox. The answer may come before it is started. */
-export const requestSandbox = (api: Api, body: Record<string, unknown>): Promise<Sandbox> =>
-  api.ask<Sandbox>('POST', '/sandbox', { body, patience: createMs })
+export const requestSandbox = async (api: Api, body: Record<string, unknown>): Promise<Sandbox> =>
+  asSandbox(await api.ask<Sandbox>('POST', '/sandbox', { body, patience: createMs }))
 
 export const untilStarted = (api: Api, sandbox: Sandbox, activity?: Activity): Promise<Sandbox> =>
   settle(api, sandbox, ['started'], activity)

@@ -6,8 +6,9 @@ import type { AddressInfo } from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { Api } from '../api.ts'
 import { exitCodes, Failure } from '../failure.ts'
+import { asTable } from '../print/table.ts'
 import { findSandboxes } from './list.ts'
-import type { Sandbox } from './sandbox.ts'
+import { getSandbox, type Sandbox, toolboxOf } from './sandbox.ts'
 import { settle } from './settle.ts'
 
 let answers: object[] = []
@@ -51,6 +52,25 @@ suite('sandboxes of a server', () => {
       `GET /api/sandbox?limit=200&${filters}`,
       `GET /api/sandbox?limit=200&cursor=a+b&${filters}`,
     ])
+  })
+
+  test('what answers and is no Alcove server is reported in one sentence', async () => {
+    const isFailure = (error: unknown) => error instanceof Failure && /Is it an Alcove server\?$/.test(error.message)
+    for (const answer of [{}, [], { items: 5 }, { id: 1, name: {}, state: [] }]) {
+      answers = [answer, answer]
+      await assert.rejects(findSandboxes(api), isFailure)
+      await assert.rejects(getSandbox(api, 'box'), isFailure)
+    }
+    for (const toolboxProxyUrl of [undefined, '', 'nonsense', 'file:///etc', 'https://'])
+      assert.throws(() => toolboxOf({ ...sandbox('started'), toolboxProxyUrl } as Sandbox), Failure)
+  })
+
+  test('a list may have more sandboxes than a call may have arguments', async () => {
+    const items = Array.from({ length: 150_000 }, () => sandbox('started'))
+    answers = [{ items, nextCursor: null }]
+    assert.equal((await findSandboxes(api)).length, items.length)
+    const rows = items.map(({ id, state }) => [id, state])
+    assert.match(asTable(['ID', 'STATE'], rows), /^ID {2}STATE\nid {2}started\n/)
   })
 
   test('`settle` asks until the sandbox is in the state, and then returns it', async () => {

@@ -38,8 +38,8 @@ export const findSandboxes = async (api: Api, options: ListOptions = {}): Promis
       states: options.state?.join(','),
       labels: options.label && JSON.stringify(readPairs(options.label)),
     }
-    const answer: Page = await api.ask<Page>('GET', '/sandbox', { query })
-    items.push(...answer.items)
+    const answer: Page = await api.askPage<Page>('/sandbox', query)
+    for (const item of answer.items) items.push(item)
     if (!answer.nextCursor) break
     cursor = answer.nextCursor
   }

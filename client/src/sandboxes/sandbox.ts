@@ -1,5 +1,6 @@
 // What the server tells about a sandbox.
 import { type Api, path } from '../api.ts'
+import { exitCodes, Failure } from '../failure.ts'
 
 export type Sandbox = {
   id: string
@@ -21,9 +22,20 @@ export type Sandbox = {
   toolboxProxyUrl: string
 }
 
-export const getSandbox = (api: Api, idOrName: string): Promise<Sandbox> =>
-  api.ask<Sandbox>('GET', path`/sandbox/${idOrName}`)
+/** Returns an answer that is a sandbox. Throws a Failure for that of another program, which may be anything. */
+export const asSandbox = (answer: Sandbox): Sandbox => {
+  const { id, name, state } = answer ?? {}
+  if (typeof id === 'string' && typeof name === 'string' && typeof state === 'string') return answer
+  const sentence = 'The server answered something else than a sandbox. Is it an Alcove server?'
+  throw new Failure(sentence, exitCodes.serverError)
+}
+
+export const getSandbox = async (api: Api, idOrName: string): Promise<Sandbox> =>
+  asSandbox(await api.ask<Sandbox>('GET', path`/sandbox/${idOrName}`))
 
 /** Returns the address of the toolbox of a sandbox. */
-export const toolboxOf = ({ toolboxProxyUrl, id }: Sandbox): string =>
-  `${toolboxProxyUrl.replace(/\/+$/, '')}/${encodeURIComponent(id)}`
+export const toolboxOf = ({ toolboxProxyUrl, id }: Sandbox): string => {
+  if (!/^https?:/i.test(toolboxProxyUrl) || !URL.canParse(toolboxProxyUrl))
+    throw new Failure('The server names no address for the toolbox of this sandbox.', exitCodes.serverError)
+  return `${toolboxProxyUrl.replace(/\/+$/, '')}/${encodeURIComponent(id)}`
+}

@@ -100,7 +100,7 @@ export const createSnapshot = async (api: Api, name: string, options: SnapshotOp
 export const listSnapshots = async (api: Api, options: Json): Promise<void> => {
   const items: Snapshot[] = []
   for (let page = 1; ; page += 1) {
-    const answer: Page = await api.ask<Page>('GET', '/snapshots', { query: { page: String(page), limit: pageSize } })
+    const answer: Page = await api.askPage<Page>('/snapshots', { page: String(page), limit: pageSize })
     items.push(...answer.items)
     if (page >= answer.totalPages || answer.items.length === 0) break
   }
