@@ -1,3 +1,8 @@
+import { shownLines } from '../ui/shown-text.ts'
+
+/** A longer sentence is cut. One of the server's own is shorter. */
+const longestSentence = 2000
+
 /** An answer of the server that is not a success. `message` is the server's own sentence. */
 export class ApiProblem extends Error {
   readonly status: number
@@ -15,12 +20,17 @@ export class ApiProblem extends Error {
   }
 }
 
-/** Turns an answer that is not a success into an error. `body` is the body of the answer, if it could be read. */
+/**
+ * Turns an answer that is not a success into an error. `body` is the body of the answer, if it could be read. Its sentence may
+ * quote what a program in a sandbox has written, such as the name of a file.
+ */
 export const problemOf = (response: Response, body: unknown): ApiProblem => {
   const { message, code } = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>
   const sentence = Array.isArray(message) ? message.join(' ') : message
   return new ApiProblem(
-    typeof sentence === 'string' && sentence !== '' ? sentence : `The server answered ${response.status}.`,
+    typeof sentence === 'string' && sentence !== ''
+      ? shownLines(sentence.slice(0, longestSentence))
+      : `The server answered ${response.status}.`,
     {
       status: response.status,
       code: typeof code === 'string' ? code : undefined,

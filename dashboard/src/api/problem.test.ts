@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { problemOf } from './problem.ts'
+
+suite('the error of an answer', () => {
+  const refused = () => new Response(null, { status: 400, headers: { 'x-request-id': 'id' } })
+
+  test("has the server's sentence, its code and the id of the request", () => {
+    const { message, code, requestId, status } = problemOf(refused(), { message: 'No such file', code: 'NOT_FOUND' })
+    assert.deepEqual([message, code, requestId, status], ['No such file', 'NOT_FOUND', 'id', 400])
+    assert.equal(problemOf(refused(), '<html>').message, 'The server answered 400.')
+  })
+
+  test('shows quoted names without escapes and directions, and does not fill the page', () => {
+    const { message } = problemOf(refused(), { message: 'No such file: \u202egnp\u001b]0;x\u0007\nsecond line' })
+    assert.equal(message, 'No such file: \ufffdgnp\nsecond line')
+    assert.equal(problemOf(refused(), { message: 'x'.repeat(1_000_000) }).message.length, 2000)
+  })
+})
