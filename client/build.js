@@ -1,7 +1,7 @@
 // Builds the program: bundles src/ and its packages into dist/alcove.js. Runs with Node 20 and newer.
 //
-// In a fresh clone there are no packages yet. Those of this workspace are then installed into .packages/, as the lock file
-// of the checkout says. Install scripts never run.
+// A fresh clone has no npm packages yet. Then the packages of this workspace are installed into .packages/, in the versions
+// of the checkout's lock file. Install scripts never run.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
@@ -36,7 +36,7 @@ const listSources = () =>
     .sort()
     .map((name) => join(client, 'src', name))
 
-/** Identifies everything that the program is built from. */
+/** Returns a hash of everything from which the program is built. */
 const digestOf = () => {
   const hash = createHash('sha256')
   for (const file of [...listSources(), join(client, 'package.json'), fileURLToPath(import.meta.url)])
@@ -54,7 +54,7 @@ const isBuiltFrom = (digest) => {
   }
 }
 
-/** Finds esbuild, seen from a directory that may have packages. */
+/** Finds esbuild as a file in this directory would import it. The directory may have packages or not. */
 const findEsbuild = (directory) => {
   try {
     return createRequire(join(directory, 'package.json')).resolve('esbuild')
@@ -63,7 +63,7 @@ const findEsbuild = (directory) => {
   }
 }
 
-/** Runs the npm that has started this program, or else the one in PATH. */
+/** Runs the npm that started this program or, if there is none, the npm in PATH. */
 const runNpm = (cwd, args) => {
   const own = process.env.npm_execpath
   const [command, first] = own?.endsWith('.js') ? [process.execPath, [own]] : ['npm', []]
@@ -72,7 +72,7 @@ const runNpm = (cwd, args) => {
   return promisify(execFile)(command, [...first, ...args], { cwd, env, shell, timeout: installMs })
 }
 
-/** Whether the packages in .packages/ are those of the lock file. */
+/** Whether .packages/ has exactly the packages of the lock file. */
 const areInstalled = () => {
   try {
     return readFileSync(join(packages, 'package-lock.json')).equals(readFileSync(lockFile))
@@ -81,7 +81,10 @@ const areInstalled = () => {
   }
 }
 
-/** Installs the packages of this workspace. They are complete or not there, also when several programs do so at once. */
+/**
+ * Installs the packages of this workspace. Afterwards all of them are there or none, even if several processes install at the
+ * same time.
+ */
 const installPackages = async () => {
   console.error('alcove: installing the packages of the command line, once')
   const scratch = mkdtempSync(`${packages}-`)
@@ -107,7 +110,7 @@ const installPackages = async () => {
     renameSync(scratch, packages)
   } catch (error) {
     rmSync(scratch, { recursive: true, force: true })
-    // Another program may have installed them meanwhile.
+    // Another process may have installed the packages in the meantime.
     if (!areInstalled())
       throw new Error(`the packages could not be installed: ${error.stderr || error.message}`, { cause: error })
   }
@@ -131,7 +134,7 @@ const licensesOf = (files) => {
   return `${[`${manifest.name} ${manifest.version}: ${manifest.license}\n\n${own}`, ...texts].join(`\n${'-'.repeat(80)}\n`)}\n`
 }
 
-/** Builds the program unless it is built already. */
+/** Builds the program, unless it was already built from the present source. */
 export const build = async () => {
   const digest = digestOf()
   if (isBuiltFrom(digest)) return
@@ -155,7 +158,7 @@ export const build = async () => {
     absWorkingDir: client,
     define: { ALCOVE_VERSION: JSON.stringify(manifest.version) },
     nodePaths: directory === client ? [] : [join(packages, 'node_modules')],
-    // Packages in the older module format call `require` for modules of Node.
+    // CommonJS packages in the bundle call `require` for modules of Node, and an ES module has no `require` of its own.
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     footer: { js: markOf(digest) },
   })

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Starts the program. In the published package it is built. In a checkout it is built here when its source has changed,
-// so that `npx --package ./client alcove` works in a fresh clone: npm only links a directory, and npm 12 runs no scripts.
+// Starts the program. The published package contains the built program. In a checkout, this file builds it if its source
+// has changed, so that `npx --package ./client alcove` works in a fresh clone: npm only links a directory, and npm 12 runs
+// no scripts.
 import { existsSync } from 'node:fs'
 import module from 'node:module'
 

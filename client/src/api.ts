@@ -1,4 +1,4 @@
-// The API of a server, as the commands use it.
+// The calls to a server's API that the commands make.
 import { type CallOptions, callServer, openCall } from './call.ts'
 import { exitCodes, Failure } from './failure.ts'
 import type { Access } from './session/access.ts'
@@ -7,11 +7,11 @@ export type Query = Record<string, string | undefined>
 
 type Options = { query?: Query | undefined; body?: object | undefined; patience?: number }
 
-/** Returns a path whose names cannot change its meaning. */
+/** Returns a URL path. The names in it are encoded, so that a name such as `../x` cannot lead to another path. */
 export const path = (strings: TemplateStringsArray, ...names: string[]): string =>
   String.raw({ raw: strings }, ...names.map(segment))
 
-// `.` and `..` would be taken for steps in the path. No sandbox, snapshot or key can be found by such a name.
+// A URL parser would resolve `.` and `..` even if they are encoded. With `%00` the server finds nothing by such a name.
 const segment = (name: string): string => (/^\.{1,2}$/.test(name) ? `%00${name}` : encodeURIComponent(name))
 
 export class Api {
@@ -25,7 +25,7 @@ export class Api {
     this.#signal = parts.signal
   }
 
-  /** Returns the same API for calls that go on although the user has interrupted the program. */
+  /** Returns this API without the interruption: its calls continue even if the user interrupts the program. */
   uninterrupted(): Api {
     return new Api(this.#access, { organization: this.#organization })
   }
@@ -62,14 +62,14 @@ export class Api {
     return await callServer<Answer>(this.#url(where, options.query), await this.#options(method, options))
   }
 
-  /** Asks for a page of a list. Throws a Failure for the answer of another program, which may be anything. */
+  /** Fetches one page of a list. Throws a Failure if the answer is no list, because it comes from another program than Alcove. */
   async askPage<Page extends { items: unknown[] }>(where: string, query: Query): Promise<Page> {
     const answer = await this.ask<Page>('GET', where, { query })
     if (Array.isArray(answer?.items)) return answer
     throw new Failure('The server answered something else than a list. Is it an Alcove server?', exitCodes.serverError)
   }
 
-  /** Opens an answer that may take long to arrive, such as a log that is followed. */
+  /** Returns an answer as soon as it begins. Its body may take long to arrive, such as a log that is followed. */
   async open(where: string, options: Options = {}): Promise<Response> {
     return await openCall(this.#url(where, options.query), await this.#options('GET', options))
   }

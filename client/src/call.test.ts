@@ -29,24 +29,24 @@ suite('a call of the command line to a server', () => {
     assert.deepEqual(await call(204, ''), {})
   })
 
-  test('`callServer` throws the message of a refusal with the id of the request, or else the status', async () => {
+  test('`callServer` throws the server’s message and request id or, without a message, the HTTP status', async () => {
     await assert.rejects(call(409, '{"message":"There is one."}'), failure(/^There is one\. \(request r1\)$/, 65))
     await assert.rejects(call(502, '<html>Bad Gateway</html>'), failure(/ answered 502\. \(request r1\)$/, 70))
     await assert.rejects(call(200, '<html>Welcome</html>'), failure(/ is no Alcove server\.$/, 70))
   })
 
-  test('each kind of refusal has its own exit code', async () => {
+  test('`callServer` gives each kind of refusal its own exit code', async () => {
     const codes = { 400: 65, 401: 77, 403: 77, 404: 66, 408: 75, 422: 65, 429: 75, 500: 70, 503: 75 }
     for (const [status, code] of Object.entries(codes)) {
       await assert.rejects(call(Number(status), '{"message":"No."}'), failure(/^No\. /, code), status)
     }
   })
 
-  test('a refusal is shown without characters that a terminal would interpret', async () => {
+  test('the error for a refused call contains no characters that a terminal would interpret', async () => {
     await assert.rejects(call(400, JSON.stringify({ message: 'a\u001b[2Jb' })), failure(/^a\\u\{1b\}\[2Jb /, 65))
   })
 
-  test('a redirect is not followed, so that no credential goes to another address', async () => {
+  test('`callServer` does not follow a redirect, so no credential goes to another address', async () => {
     let heard = 0
     const other = createServer((_request, response) => {
       heard += 1
@@ -71,7 +71,7 @@ suite('a call of the command line to a server', () => {
     await assert.rejects(callServer('http://127.0.0.1:9/api/x'), away)
   })
 
-  test('an interrupted call ends with the interruption and not with a failure', async () => {
+  test('a call that the user interrupts throws `Interrupted` and not a failure', async () => {
     const interrupted = new AbortController()
     interrupted.abort(new Interrupted(130))
     await assert.rejects(callServer(`${await urlOf()}/api/x`, { signal: interrupted.signal }), Interrupted)

@@ -21,7 +21,10 @@ const readAnswer = (text: string): unknown => {
   }
 }
 
-/** Returns the error for a refusal: the server's sentence, and the id by which the operator finds the request. */
+/**
+ * Returns the error for a refused call. It has the server's sentence, and the request id with which the operator finds the
+ * call in the log.
+ */
 export const refusalOf = (
   origin: string,
   { status, text, requestId }: { status: number; text: string; requestId: string | undefined },
@@ -47,7 +50,7 @@ const reasonOf = (error: Error): string => {
   return cleanLines(cause?.message || cause?.code || error.message)
 }
 
-/** Returns the error for a server that cannot be reached. An interruption by the user stays what it is. */
+/** Returns the error for a server that cannot be reached. If `error` is an interruption by the user, returns it unchanged. */
 export const unreachable = (origin: string, error: Error): Error => {
   if (error instanceof Interrupted) return error
   if (error.name === 'TimeoutError') return new Failure(`The server at ${origin} took too long.`, exitCodes.tryAgain)
@@ -55,17 +58,17 @@ export const unreachable = (origin: string, error: Error): Error => {
   return new Failure(sentence, exitCodes.unreachable, { cause: error })
 }
 
-/** Returns the error for a server that names another address. Only the user may choose who gets the credential. */
+/** Returns the error for a redirect to another address. It is not followed: only the user may choose who gets the credential. */
 const movedTo = (origin: string, address: string): Failure =>
   new Failure(
     `The server at ${origin} redirects to ${cleanLine(address)}. If you trust that address, use it instead.`,
     exitCodes.refused,
   )
 
-/** Errors of a connection that was never there. */
+/** Error codes that mean that no connection was made. */
 const noConnection = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
-/** Whether a call certainly did not reach a server. */
+/** Whether it is certain that a failed call did not reach a server. */
 export const wasNotSent = ({ cause }: Failure): boolean => {
   const { code } = ((cause as Error | undefined)?.cause ?? {}) as { code?: string }
   return code !== undefined && noConnection.has(code)
@@ -75,13 +78,16 @@ export type CallOptions = {
   method?: string
   headers?: Record<string, string>
   body?: string
-  /** The user's interruption. */
+  /** Aborted when the user interrupts the program. */
   signal?: AbortSignal | undefined
   /** How long the call may take, in ms. Default: 30 s. */
   patience?: number
 }
 
-/** Calls a server and returns its answer unread. Throws a Failure if the server cannot be reached, or if it refuses. */
+/**
+ * Calls a server and returns the answer before its body is read. Throws a Failure if the server cannot be reached or refuses
+ * the call.
+ */
 export const openCall = async (url: string, { signal, patience, ...init }: CallOptions = {}): Promise<Response> => {
   const { origin } = new URL(url)
   const late = AbortSignal.timeout(patience ?? patienceMs)

@@ -3,33 +3,33 @@ import { suite, test } from 'node:test'
 import { asJson, cleanLine, cleanLines } from './clean.ts'
 import { asTable } from './print/table.ts'
 
-/** Sequences of a hostile name: colors, a new title, C1 control, deleted line, reversed text, hidden character. */
+/** A hostile name. It sets colors and a title, and has a C1 control, a line break, reversed text and a hidden character. */
 const hostile = 'a\u001b[31m\u001b]0;t\u0007\u009b2J\r\n\u202eb\u200b\u2028\ud800'
 
 /** Characters that a terminal interprets, apart from the line feed. */
 const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 
 suite('text of a server on a terminal', () => {
-  test('`cleanLine` leaves no character that a terminal interprets, and shows each of them', () => {
+  test('`cleanLine` replaces each character that a terminal interprets by a visible escape', () => {
     assert.doesNotMatch(cleanLine(hostile), unsafe)
     assert.match(cleanLine(hostile), /^a\\u\{1b\}\[31m\\u\{1b\}\]0;t\\u\{7\}\\u\{9b\}2J\\u\{d\}\\u\{a\}\\u\{202e\}b/)
   })
 
-  test('`cleanLine` leaves letters of all languages and emoji as they are', () => {
+  test('`cleanLine` does not change letters of any language, nor emoji', () => {
     assert.equal(cleanLine('Grüße 你好 🙂 a-b_c'), 'Grüße 你好 🙂 a-b_c')
   })
 
-  test('`cleanLines` keeps line breaks and tabs, and nothing else that a terminal interprets', () => {
+  test('`cleanLines` keeps line breaks and tabs, and replaces all other characters that a terminal interprets', () => {
     assert.equal(cleanLines('a\r\nb\tc\rd\u001b'), 'a\nb\tc\\u{d}d\\u{1b}')
   })
 
-  test('`asJson` escapes what a terminal interprets, and is still read as the same value', () => {
+  test('`asJson` escapes characters that a terminal interprets; `JSON.parse` still reads the same value from it', () => {
     const value = { [hostile]: [hostile] }
     assert.doesNotMatch(asJson(value).replaceAll('\n', ''), unsafe)
     assert.deepEqual(JSON.parse(asJson(value)), value)
   })
 
-  test('a table has one line for each row, whatever is in its cells', () => {
+  test('`asTable` prints exactly one line for each row, whatever characters its cells contain', () => {
     const table = asTable(
       ['ID', 'NAME'],
       [

@@ -1,4 +1,4 @@
-// Makes text of servers and sandboxes safe for a terminal. A name or an error could otherwise contain sequences that
+// Makes text that comes from servers and sandboxes safe for a terminal. A name or an error could otherwise contain sequences that
 // change what the user sees, or that make the terminal act.
 
 /**
@@ -12,14 +12,14 @@ const escaped = (character: string): string => `\\u{${character.codePointAt(0)?.
 /** Returns the text in one line. Unsafe characters are shown as escapes such as `\u{1b}`. */
 export const cleanLine = (text: string): string => text.replace(unsafe, escaped)
 
-/** Returns the text with its line breaks and tabs. All other unsafe characters are shown as escapes. */
+/** Returns the text with all its lines. Line breaks and tabs stay; all other unsafe characters are shown as escapes. */
 export const cleanLines = (text: string): string =>
   text.replaceAll('\r\n', '\n').replace(unsafe, (found) => (found === '\n' || found === '\t' ? found : escaped(found)))
 
-/** Matches what JSON.stringify leaves unescaped although a terminal may interpret it. */
+/** Matches characters that JSON.stringify does not escape, although a terminal may interpret them. */
 const unsafeInJson = /[\u007f-\u009f]|[\p{Cf}\p{Zl}\p{Zp}]/gu
 
-/** Returns the value as JSON that is safe for a terminal. Unsafe characters are escaped by the rules of JSON. */
+/** Returns the value as JSON that is safe for a terminal. Unsafe characters become JSON escapes such as `\u009b`. */
 export const asJson = (value: unknown): string =>
   JSON.stringify(value, null, 2).replace(unsafeInJson, (found) =>
     Array.from({ length: found.length }, (_, at) => `\\u${found.charCodeAt(at).toString(16).padStart(4, '0')}`).join(

@@ -1,4 +1,4 @@
-// Defines the commands of a user. The program of this package has them, and so has the server's own command line. The code
+// Defines the commands for users. Both the program of this package and the server's command line (src/cli) have them. The code
 // of each command is loaded only when it runs.
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { Api } from './api.ts'
@@ -11,7 +11,7 @@ import type { ListOptions } from './sandboxes/list.ts'
 import { type Access, defaultServer } from './session/access.ts'
 import type { SnapshotOptions } from './snapshots/snapshots.ts'
 
-/** What a running command works with. */
+/** What a command gets when it runs. */
 export type Work = {
   api: Api
   interruption: Interruption
@@ -19,16 +19,16 @@ export type Work = {
   env: NodeJS.ProcessEnv
 }
 
-/** The options that all commands have. Only the server's own command line has `data`. */
+/** The options that all commands have. Only the server's command line has `data`. */
 type Options = { organization?: string; data?: string }
 type Json = { json?: boolean }
 
 export type Host = {
   /** Finds the server and the credential. Throws a Failure if the user has to sign in first. */
   connect: (options: Options) => Promise<Access>
-  /** Further options by which a command finds its server. */
+  /** Further options that choose the server of a command. */
   options?: () => Option[]
-  /** Returns the address of the server that these further options name. */
+  /** Returns the address of the server that these options choose. */
   serverUrl?: (options: Options) => Promise<string | undefined>
   env: NodeJS.ProcessEnv
 }
@@ -45,7 +45,7 @@ const several = (text: string, before: string[] | undefined): string[] => [...(b
 
 const jsonOption = () => new Option('--json', 'as JSON')
 
-/** Exits with our code for a wrong command line, and with 0 after help. */
+/** Exits with code 64 after a wrong command line, and with 0 after help was shown. */
 const exitOnUsage = (command: Command): Command =>
   command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : exitCodes.usage))
 
@@ -59,7 +59,7 @@ export const addCommands = (program: Command, host: Host): void => {
     ...(host.options?.() ?? []),
   ]
 
-  /** Adds a command. `work` is what it does; its answer is the exit code. */
+  /** Adds a command. `work` is the function that runs; it returns the exit code. */
   const add = (
     parent: Command,
     name: string,
@@ -172,7 +172,7 @@ export const addCommands = (program: Command, host: Host): void => {
           (await verbs()).moveSandboxes(api, verb, names, options),
         ),
       )
-    // A paused sandbox is started, which its owner may call so.
+    // `start` also resumes a paused sandbox, so `resume` is another name for it.
     if (verb === 'start') moving.alias('resume')
   }
   add(sandbox, 'fork', 'make another sandbox with the disk of this one, and print its id', [

@@ -4,7 +4,7 @@ import { Failure } from './failure.ts'
 import { note, printJson } from './print/print.ts'
 
 /**
- * Deletes everything that is named, also when some of it cannot be deleted. Throws the first error at the end. With
+ * Deletes all things that are named. Continues if one cannot be deleted, and throws the first error at the end. With
  * `json`, prints the names of what was deleted.
  */
 export const deleteAll = async (

@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 
 const end = new URL('./end.ts', import.meta.url).href
 
-/** Runs a program that prints, with its standard output on a device that is always full. */
+/** Runs a program whose standard output is `/dev/full`, a device that refuses all output as a full disk does. */
 const printsToFullDisk = (more = '') => {
   const program = `const { endWith } = await import('${end}')
     await endWith(async () => { process.stdout.write('answer'); ${more} })`
@@ -14,7 +14,7 @@ const printsToFullDisk = (more = '') => {
 }
 
 suite('the end of the program', () => {
-  test('output that could not be written is said, and is no success', () => {
+  test('if its output cannot be written, the program says so and does not exit with code 0', () => {
     const said = 'alcove: The output could not be written: ENOSPC.\n'
     assert.deepEqual(printsToFullDisk(), { status: 74, said })
     assert.deepEqual(printsToFullDisk('process.exitCode = 3'), { status: 3, said })

@@ -3,7 +3,7 @@ import { exitCodes, Failure } from './failure.ts'
 import { Interrupted, lostOutputCode } from './interruption.ts'
 import { note } from './print/print.ts'
 
-/** Returns the exit code for an error after it was shown. A Failure is shown as its sentence. Undefined for any other error. */
+/** Shows the sentence of a Failure and returns its exit code. Returns undefined for any other error, without showing it. */
 export const showFailure = (error: unknown): number | undefined => {
   if (error instanceof Interrupted) return error.exitCode
   if (!(error instanceof Failure)) return undefined
@@ -18,8 +18,8 @@ const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
   })
 
 /**
- * Notices output that cannot be written, as on a full disk. Returns a function for the end of the program: it waits
- * until everything was written, and otherwise says so and sets the exit code.
+ * Watches for output that cannot be written, for example to a full disk. Returns a function for the end of the program. It waits
+ * until all output is written. If that fails, it says so and sets the exit code.
  */
 export const watchOutput = (): (() => Promise<void>) => {
   let lost: NodeJS.ErrnoException | undefined
@@ -31,13 +31,16 @@ export const watchOutput = (): (() => Promise<void>) => {
     await Promise.all([flushed(process.stdout), flushed(process.stderr)])
     await errorsOfStreams()
     if (lost === undefined) return
-    // If only nobody reads the output any more, nothing needs to be said.
+    // EPIPE means that nobody reads the output any more, as with `| head`. That needs no message.
     if (lost.code !== 'EPIPE') note(`The output could not be written: ${lost.code ?? lost.message}.`)
     process.exitCode ||= lostOutputCode(lost)
   }
 }
 
-/** Runs the program and ends the process. An error that is no Failure is a mistake of Alcove, and is shown with its stack trace. */
+/**
+ * Runs the program and ends the process. An error that is not a Failure is a bug of Alcove, and is shown with its stack
+ * trace.
+ */
 export const endWith = async (run: () => Promise<unknown>): Promise<never> => {
   const noticeLoss = watchOutput()
   try {

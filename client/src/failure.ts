@@ -1,10 +1,13 @@
-// Errors for the user: a sentence, and the exit code of the program.
+// Errors that are shown to the user as a sentence, with the program's exit code for each.
 
-/** Exit codes of this program, besides those of commands in a sandbox. They follow sysexits.h. client/README.md lists them. */
+/**
+ * Exit codes of this program for its own errors. They follow sysexits.h. client/README.md lists them. A command in a sandbox
+ * passes on its own code.
+ */
 export const exitCodes = {
   /** The command line is wrong. */
   usage: 64,
-  /** The server refused the request: it is invalid, or not possible now. */
+  /** The server refused the request because it is invalid or not possible in the present state. */
   refused: 65,
   notFound: 66,
   /** The server or the sandbox cannot be reached, or the connection was lost. */
@@ -14,14 +17,14 @@ export const exitCodes = {
   localFile: 74,
   /** Something took too long, or the server has too much to do. */
   tryAgain: 75,
-  /** The user is not signed in, or may not do that. */
+  /** The user is not signed in, or does not have the permission. */
   notAllowed: 77,
 } as const
 
 /** An error that is shown as its sentence, without a stack trace. */
 export class Failure extends Error {
   readonly exitCode: number
-  /** HTTP status with which a server has refused. Undefined if no server has refused. */
+  /** The HTTP status with which the server refused the call. Undefined for all other errors. */
   readonly status: number | undefined
 
   constructor(sentence: string, exitCode: number, options?: ErrorOptions & { status?: number }) {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-/** Gives options before the name of a subcommand to that subcommand. Refuses options that the subcommand does not have. */
+/** Passes options that stand before the name of a subcommand on to the subcommand. Refuses options that it does not have. */
 export const handOn = (command: Command, subcommand: Command): void => {
   for (const option of command.options) {
     const name = option.attributeName()

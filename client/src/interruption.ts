@@ -1,10 +1,10 @@
-// Ctrl-C and other signals that ask this program to end. What was begun, such as the sandbox of `alcove run`, can then
-// still be undone.
+// Handles Ctrl-C and other signals that ask this program to end. Before it ends, it can still undo what it began, such as
+// delete the sandbox of `alcove run`.
 import { setMaxListeners } from 'node:events'
 import { constants } from 'node:os'
 import { exitCodes } from './failure.ts'
 
-/** Thrown where work stops because the user has interrupted the program. */
+/** Thrown when work stops because the user has interrupted the program. */
 export class Interrupted extends Error {
   readonly exitCode: number
 
@@ -18,10 +18,13 @@ const heard = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** `SIGPIPE` means that the output cannot be written any more. Node reports this as an error of the stream. */
 type Heard = (typeof heard)[number] | 'SIGPIPE'
 
-/** How often the program may be interrupted before it ends at once, whatever it still has to undo. */
+/** After this number of interruptions the program ends immediately, even if it still has something to undo. */
 const patience = 3
 
-/** Returns the exit code of a program whose output could not be written: that of SIGPIPE if only nobody reads it. */
+/**
+ * Returns the exit code for output that could not be written. If nobody reads the output any more (EPIPE), it is that of
+ * SIGPIPE.
+ */
 export const lostOutputCode = (error: NodeJS.ErrnoException): number =>
   error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : exitCodes.localFile
 
@@ -64,7 +67,7 @@ export class Interruption implements Disposable {
     this.onSignal(name)
   }
 
-  /** The output has nowhere to go any more, as in `alcove sandbox list | head -1` or on a full disk. */
+  /** Called when output cannot be written any more, as in `alcove sandbox list | head -1` or on a full disk. */
   readonly #onOutputError = (error: Error): void => this.#hear('SIGPIPE', lostOutputCode(error));
 
   [Symbol.dispose](): void {

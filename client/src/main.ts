@@ -1,4 +1,4 @@
-// The program `alcove` of this package. It is bundled into one file that needs Node 20 or newer and nothing else.
+// The program `alcove` of this package. It is bundled into one file, which needs only Node 20 or newer.
 import { Command } from 'commander'
 import { addCommands } from './commands.ts'
 import { endWith } from './end.ts'

@@ -1,13 +1,16 @@
-// Runs a command of a sandbox in place of this program: with its input and outputs, its signals and its exit code.
+// Runs a command in a sandbox as if it ran here. It gets this program's input, outputs and signals, and gives it its exit code.
 import type { Api } from '../api.ts'
 import { Interrupted, type Interruption } from '../interruption.ts'
 import type { Sandbox } from '../sandboxes/sandbox.ts'
 import { type CommandParts, runCommand } from './remote-command.ts'
 
-/** How long an interrupted command may take to end, in ms. A second signal ends the waiting. */
+/** How long this program waits for an interrupted command to end, in ms. A second signal ends the waiting. */
 const graceMs = 3000
 
-/** Returns the exit code of the command. After a signal, throws `Interrupted` once the command has ended or was hung up. */
+/**
+ * Returns the exit code of the command. After a signal, waits until the command has ended or was hung up, and throws
+ * `Interrupted`.
+ */
 export const runForwarding = async (
   { api, interruption }: { api: Api; interruption: Interruption },
   sandbox: Sandbox,

@@ -1,4 +1,4 @@
-// The command `alcove logs`: what the entrypoint of a sandbox has written, or the log of its image's build.
+// The command `alcove logs`: shows the output of a sandbox's entrypoint, or the log of the build of its image.
 import { callServer } from '../call.ts'
 import { cleanLines } from '../clean.ts'
 import type { Work } from '../commands.ts'
@@ -9,13 +9,16 @@ import { printBuildLog } from '../snapshots/build-log.ts'
 import { keepAlive, openSocket } from './open-socket.ts'
 import { lastingHeaders } from './preview-token.ts'
 
-/** Each message of a log that is followed begins with three bytes of this value for standard error, else of 1. */
+/**
+ * A message of a followed log begins with three equal bytes: of this value for standard error, of value 1 for standard
+ * output.
+ */
 const errorMark = 2
 const markLength = 3
 
 type Logs = { stdout: string; stderr: string }
 
-/** Follows the log until the entrypoint ends, or until the user interrupts. */
+/** Shows the log until the entrypoint ends or the user interrupts. */
 const follow = async (work: Work, url: string, headers: Record<string, string>): Promise<void> => {
   const { signal } = work.interruption
   const socket = await openSocket(`${url}?follow=true`, { headers, signal })

@@ -1,4 +1,4 @@
-// Opens a WebSocket to the toolbox of a sandbox, and notices when it is lost.
+// Opens a WebSocket to the toolbox of a sandbox, and finds out when the connection is lost.
 import { addAbortSignal } from 'node:stream'
 import { WebSocket } from 'ws'
 import { refusalOf, unreachable } from '../call.ts'
@@ -19,8 +19,8 @@ const readRefusal = async (reply: AsyncIterable<Buffer>): Promise<string> => {
 }
 
 /**
- * Opens a WebSocket, and returns it paused: a message that came with the answer would be lost before its reader listens.
- * Throws a Failure with the server's sentence if it refuses.
+ * Opens a WebSocket and returns it paused. Otherwise a message that comes immediately would be lost before the caller listens.
+ * Throws a Failure with the server's sentence if the server refuses.
  */
 export const openSocket = (
   url: string,
@@ -54,7 +54,7 @@ export const openSocket = (
       reject(signal?.aborted ? signal.reason : unreachable(origin, error))
     }
     socket.once('error', onError)
-    // An error after a refusal, or after the end, says nothing more.
+    // A later error, after the server refused or the connection ended, adds nothing and must not end the program.
     socket.on('error', () => {})
     socket.once('unexpected-response', (_request, reply) => {
       settle()
@@ -72,8 +72,8 @@ export const openSocket = (
   })
 
 /**
- * Asks the server for a sign of life at intervals, and ends the connection if none comes. While this side does not read,
- * it hears no answer, and waits.
+ * Sends a ping at intervals, and ends the connection if the server does not answer. While this side has paused the socket,
+ * it cannot see an answer, so it does not count the missing ones.
  */
 export const keepAlive = (socket: WebSocket): void => {
   let isAlive = true

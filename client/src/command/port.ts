@@ -1,8 +1,8 @@
 // The command `alcove port`: forwards a port of this machine to a port inside a sandbox. It carries any protocol over TCP,
 // such as HTTP, WebSockets and those of databases.
 //
-// Each connection is a WebSocket, `{toolbox}/ssh/port`: binary messages carry its bytes, and the text `eof` says that
-// its sender sends no more.
+// Each connection uses a WebSocket at `{toolbox}/ssh/port`. Binary messages carry its bytes. The text `eof` says that
+// its sender will send no more bytes.
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { WebSocket } from 'ws'
@@ -21,7 +21,7 @@ const aliveMs = 15_000
 
 type Forward = { remote: number; local: number }
 
-/** Reads `PORT` or `PORT:LOCAL`. A local port of 0 means any that is free. */
+/** Reads `PORT` or `PORT:LOCAL`. The local port 0 stands for any free port. */
 export const readForward = (text: string): Forward => {
   const [, first, second] = /^(\d{1,5})(?::(\d{1,5}))?$/.exec(text) ?? []
   const remote = Number(first)
@@ -31,7 +31,7 @@ export const readForward = (text: string): Forward => {
   return { remote, local }
 }
 
-/** A token that is made again once it has ended. */
+/** Holds an SSH token, and makes a new one when the old token no longer works. */
 class Tokens {
   readonly #work: Work
   readonly #sandbox: Sandbox
@@ -67,7 +67,7 @@ class Tokens {
   }
 }
 
-/** Copies bytes in both directions. Each may end before the other. Neither is read while the other side is slow. */
+/** Copies bytes in both directions. One direction may end before the other. A side is not read while the other side is slow. */
 const join = (local: Socket, socket: WebSocket): void => {
   local.on('data', (data: Buffer) => {
     local.pause()
@@ -121,7 +121,7 @@ export const port = async (
       lastNote = ''
     } catch (error) {
       local.destroy()
-      // A page that is not there yet is asked for many times, which is said once.
+      // A browser may ask many times for a page whose server does not run yet. The equal error is shown only once.
       if (!signal.aborted && (error as Error).message !== lastNote) note((error as Error).message)
       lastNote = (error as Error).message
     }

@@ -1,8 +1,8 @@
-// A command in a sandbox: its input and its two outputs are streams of this machine.
+// Runs a command in a sandbox. Its input and its two outputs are connected to streams of this program.
 //
-// The wire is that of the SSH gateway, `{toolbox}/ssh/command`: the first message starts the command, binary messages
-// carry bytes, and those from the sandbox begin with the number of their stream. The client may send `windowBytes` of
-// input; each `credit` of the server allows more.
+// It uses the SSH gateway's protocol, `{toolbox}/ssh/command`. The first message starts the command. Binary messages
+// carry bytes; from the sandbox, each begins with the number of its stream. The client may send `windowBytes` bytes of
+// input. Each message `credit` of the server allows more.
 import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
 import type { WebSocket } from 'ws'
@@ -20,11 +20,11 @@ const pieceBytes = 64 * 1024
 export type CommandParts = {
   argv: readonly string[]
   env?: Record<string, string>
-  /** Undefined: the command has an empty input. */
+  /** The input of the command. If undefined, the input is empty. */
   input?: Readable | undefined
   stdout: NodeJS.WritableStream
   stderr: NodeJS.WritableStream
-  /** Called once the command runs, with the function that sends it a signal, such as `INT`. */
+  /** Called when the command has started. `signal` sends the command a signal, such as `INT`. */
   onStart?: (signal: (name: string) => void) => void
 }
 
@@ -34,7 +34,7 @@ type Told =
   | { type: 'exit'; code: number; signal?: string }
   | { type: 'failed'; message: string }
 
-/** Returns a word that a POSIX shell reads as exactly this text. */
+/** Quotes a text, so that a POSIX shell reads it as exactly this one word. */
 export const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 
 const parsed = (data: Buffer): Told | undefined => {
@@ -45,7 +45,7 @@ const parsed = (data: Buffer): Told | undefined => {
   }
 }
 
-/** Returns the exit code as a shell would: 128 and the number of the signal for a command that a signal has ended. */
+/** Returns the exit code. For a command that a signal has ended it is 128 plus the signal's number, as in a shell. */
 const codeOf = ({ code, signal }: { code: number; signal?: string }): number => {
   const number = signal === undefined ? undefined : (constants.signals as Record<string, number>)[`SIG${signal}`]
   return number === undefined ? code : 128 + number
@@ -71,7 +71,7 @@ class Conversation {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(message))
   }
 
-  /** Writes output in its order. The server is not read while the reader of the output is slow. */
+  /** Writes output in its order. While the reader of the output is slow, no messages are read from the server. */
   #show(data: Buffer): void {
     const stream = this.#outputs[(data[0] ?? 0) - 1]
     if (stream === undefined) return
@@ -105,7 +105,7 @@ class Conversation {
     this.#tell({ type: 'eof' })
   }
 
-  /** Starts the command, and returns its exit code after all its output was written. */
+  /** Starts the command, waits until all its output is written, and returns its exit code. */
   async run(): Promise<number> {
     const { argv, env, onStart, input } = this.#parts
     keepAlive(this.#socket)
@@ -145,7 +145,10 @@ class Conversation {
   }
 }
 
-/** Runs a command in a sandbox, and returns its exit code. An interruption ends the connection, which hangs up the command. */
+/**
+ * Runs a command in a sandbox, and returns its exit code. An interruption closes the connection; the command then gets
+ * SIGHUP.
+ */
 export const runCommand = async (
   api: Api,
   sandbox: Sandbox,

@@ -18,7 +18,7 @@ export const exec = async (
   options: { env?: string[] },
 ): Promise<number> => {
   const env = readPairs(options.env, work.env)
-  // Where options end at the name of the sandbox, `--` is still among the words.
+  // The parser leaves `--` among the words after the name of the sandbox, so it is removed here.
   const words = argv[0] === '--' ? argv.slice(1) : argv
   if (words.length === 0) throw new Failure('There is no command.', exitCodes.usage)
   return await runForwarding(work, await getSandbox(work.api, idOrName), { argv: words, env })

@@ -1,5 +1,5 @@
-// The command `alcove shell`: a terminal in a sandbox. Its shell goes on when the connection is lost, and can be found
-// again.
+// The command `alcove shell`: a terminal in a sandbox. If the connection is lost, the shell runs on, and `--attach`
+// connects to it again.
 import { randomBytes } from 'node:crypto'
 import type { WebSocket } from 'ws'
 import { callServer } from '../call.ts'
@@ -11,11 +11,11 @@ import { getSandbox, type Sandbox, toolboxOf } from '../sandboxes/sandbox.ts'
 import { keepAlive, openSocket } from './open-socket.ts'
 import { lastingHeaders } from './preview-token.ts'
 
-/** Largest side of a terminal that the server accepts. */
+/** Maximum number of rows, and of columns, that the server accepts for a terminal. */
 const mostSide = 1000
 
 /**
- * Undoes what programs in the terminal may have switched on: the second screen, hidden cursor, reports of the mouse,
+ * Switches off what programs may have switched on in the terminal: the alternate screen, a hidden cursor, mouse reports,
  * bracketed paste and colors.
  */
 const restoring = '\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[0m\r\n'
@@ -35,7 +35,7 @@ const ask = async ({ work, headers }: Terminal, method: string, url: string, bod
     ...(method === 'DELETE' ? { patience: 3000 } : { signal: work.api.signal }),
   })
 
-/** Tells the sandbox each new size of the terminal: one call at a time, and at the end the last size. */
+/** Sends each new size of the terminal to the sandbox. Only one call runs at a time, and the last size is always sent. */
 const followSize = (terminal: Terminal): Disposable => {
   let told = JSON.stringify(size())
   let isTelling = false
@@ -53,7 +53,7 @@ const followSize = (terminal: Terminal): Disposable => {
   return { [Symbol.dispose]: () => void process.stdout.off('resize', tell) }
 }
 
-/** Passes what is typed to the sandbox. A paste waits here while the connection is slow. */
+/** Sends typed text to the sandbox. While the connection is slow, no more text is read from the terminal. */
 const passInput = (socket: WebSocket): Disposable => {
   const onData = (data: Buffer) => {
     process.stdin.pause()
@@ -83,11 +83,11 @@ const readEnd = (reason: string): End => {
   }
 }
 
-/** Shows the terminal until its shell or the connection ends. */
+/** Shows the output of the terminal until its shell or the connection ends. */
 const show = (socket: WebSocket): Promise<End> =>
   new Promise((resolve) => {
     socket.on('message', (data: Buffer, isBinary) => {
-      // Text messages tell about the terminal, such as its end, which the reason of the close repeats.
+      // Text messages are about the terminal itself. They are ignored: the reason with which the socket closes says the same.
       if (!isBinary || process.stdout.write(data)) return
       socket.pause()
       process.stdout.once('drain', () => socket.resume())
@@ -110,7 +110,7 @@ const openTerminal = async (work: Work, idOrName: string, attach: string | undef
   return terminal
 }
 
-/** Returns the exit code of the shell. */
+/** Opens a terminal, or one that exists already with `attach`, and returns the exit code of its shell. */
 export const shell = async (work: Work, idOrName: string, { attach }: { attach?: string }): Promise<number> => {
   if (!process.stdin.isTTY || !process.stdout.isTTY)
     throw new Failure(
@@ -135,7 +135,7 @@ export const shell = async (work: Work, idOrName: string, { attach }: { attach?:
   if ('exitCode' in end) return end.exitCode
   process.stdout.write(restoring)
   if (signal.aborted) {
-    // The window was closed, or this program was told to end, so nobody will come back to the shell.
+    // The window was closed, or a signal told this program to end. The shell is ended too, because nobody will come back to it.
     await ask(terminal, 'DELETE', ptyUrl(terminal, `/${encodeURIComponent(id)}`)).catch(() => {})
     throw signal.reason
   }

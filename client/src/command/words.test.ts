@@ -9,8 +9,8 @@ import { readForward } from './port.ts'
 
 const isUsage = (error: unknown) => error instanceof Failure && error.exitCode === exitCodes.usage
 
-suite('words of the command line', () => {
-  test('PORT and PORT:LOCAL are read, and all else is a wrong command line', () => {
+suite('arguments of the command line', () => {
+  test('`readForward` reads PORT and PORT:LOCAL, and rejects any other text as a wrong command line', () => {
     assert.deepEqual(readForward('80'), { remote: 80, local: 80 })
     assert.deepEqual(readForward('80:8080'), { remote: 80, local: 8080 })
     assert.deepEqual(readForward('65535:0'), { remote: 65_535, local: 0 })
@@ -18,12 +18,12 @@ suite('words of the command line', () => {
       assert.throws(() => readForward(text), isUsage, text)
   })
 
-  test('NAME=VALUE keeps further signs, and NAME alone takes the variable of the user', () => {
+  test('`readPairs` splits NAME=VALUE at the first `=`, and takes NAME alone from the user’s environment', () => {
     assert.deepEqual(readPairs(['A=b=c', 'E=', 'MINE'], { MINE: 'x' }), { A: 'b=c', E: '', MINE: 'x' })
     for (const pair of ['=x', '', 'OTHER']) assert.throws(() => readPairs([pair], {}), isUsage, pair)
   })
 
-  test('the completion of each shell names every command and every option', () => {
+  test('the completion script for each shell contains every command and every option', () => {
     const program = new Command('alcove')
     addCommands(program, { env: {}, connect: () => Promise.reject(new Error('not asked')) })
     const names = program.commands.flatMap((command) => [

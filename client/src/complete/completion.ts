@@ -1,5 +1,5 @@
-// The command `alcove completion`: scripts by which shells complete commands and options. They are made from the commands
-// themselves, and start no program when the user presses Tab.
+// The command `alcove completion`: prints a script with which a shell completes commands and options. The script is made from the
+// definitions of the commands. When the user presses Tab, it starts no program.
 import type { Command } from 'commander'
 import type { shells } from './shells.ts'
 
@@ -9,7 +9,7 @@ const isShown = (command: Command): boolean => !(command as unknown as { _hidden
 
 const namesOf = (command: Command): string[] => [command.name(), ...command.aliases()]
 
-/** Lists each command by each of its names, with the words that may follow it. */
+/** Lists all commands, under all their names, with the words that may follow each. */
 const nodesOf = (command: Command, path: string[] = []): Node[] => {
   const subcommands = command.commands.filter(isShown)
   const options = command.options.filter(({ hidden }) => !hidden).flatMap(({ short, long }) => [short, long])
@@ -26,18 +26,21 @@ const nodesOf = (command: Command, path: string[] = []): Node[] => {
 
 const keyOf = (path: readonly string[]): string => path.join(' ')
 
-/** Branches of a `case` that put the words after each command into `$choices`. */
+/** Returns the branches of a shell's `case`. For each command, they put the words that may follow it into `$choices`. */
 const branchesOf = (nodes: readonly Node[]): string =>
   nodes.map(({ path, words }) => `    '${keyOf(path)}') choices='${words.join(' ')}' ;;`).join('\n')
 
-/** The commands as patterns of a `case`. */
+/** Returns the commands as patterns for a shell's `case`. */
 const patternsOf = (nodes: readonly Node[]): string =>
   nodes
     .filter(({ path }) => path.length > 0)
     .map(({ path }) => `'${keyOf(path)}'`)
     .join('|')
 
-/** Finds the command among the words before the cursor, for bash and zsh. `words` are these words. */
+/**
+ * Returns shell code, for bash and zsh, that finds the command in the words before the cursor. `words` is the shell's
+ * expression for them.
+ */
 const walk = (nodes: readonly Node[], words: string) => `  local at='' word choices=''
   for word in ${words}; do
     case $word in
@@ -90,6 +93,6 @@ ${lines.join('\n')}
 `
 }
 
-/** Returns the script for a shell. */
+/** Returns the completion script for a shell. */
 export const completionFor = (program: Command, shell: (typeof shells)[number]): string =>
   ({ bash, zsh, fish })[shell](nodesOf(program))

@@ -1,2 +1,2 @@
-/** The shells that `alcove completion` knows. */
+/** The shells for which `alcove completion` prints a script. */
 export const shells = ['bash', 'zsh', 'fish'] as const

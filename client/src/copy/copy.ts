@@ -36,7 +36,10 @@ const findLocal = async (path: string) =>
     throw error
   })
 
-/** Notes what could not be copied as it is: the first ones by name, and the others by their number. */
+/**
+ * Collects the files that could not be copied unchanged. The first ones are listed by name; of the others only the number is
+ * shown.
+ */
 class Troubles {
   #count = 0
 
@@ -51,7 +54,7 @@ class Troubles {
   }
 }
 
-/** Keeps the beginning of what the tar program says on standard error. */
+/** Keeps the first part of the tar program's standard error. */
 class Sayings extends Writable {
   text = ''
 
@@ -102,7 +105,10 @@ const copyUp = async (work: Work, sandbox: Sandbox, local: string, remote: strin
   troubles.end()
 }
 
-/** Returns the path to write to: below an existing directory by the name of the source, or else as it was given. */
+/**
+ * Returns the path to write to. If `local` is an existing directory, it is a file of the source's name in it, otherwise
+ * `local` itself.
+ */
 const findTarget = async (local: string, remote: string, isDir: boolean) => {
   const found = await findLocal(local)
   const name = nameOf(remote)
@@ -138,7 +144,8 @@ const copyDown = async (work: Work, sandbox: Sandbox, remote: string, local: str
       onBytes: (count) => progress.add(count),
       onTrouble: (path, why) => troubles.add(path, why),
     })
-    // An archive that cannot be unpacked ends the command, which would otherwise wait for ever.
+    // If the archive cannot be unpacked, the tar program is ended too: nobody reads its output any more, so it would wait
+    // forever.
     unpacking.catch((error) => {
       broken.abort(error)
       bytes.destroy()

@@ -1,4 +1,4 @@
-// Makes a tar archive of files of this machine. Links are sent as links; sockets and devices are left out.
+// Makes a tar archive from local files. A symbolic link stays a link in the archive; sockets and devices are left out.
 import type { Stats } from 'node:fs'
 import { lstat, open, readdir, readlink, stat } from 'node:fs/promises'
 import { blockBytes, paddingAfter, writeHeader } from './tar-header.ts'
@@ -6,19 +6,19 @@ import { blockBytes, paddingAfter, writeHeader } from './tar-header.ts'
 const readBytes = 64 * 1024
 
 export type PackParts = {
-  /** Called with the number of bytes of contents that were read. */
+  /** Called with the number of bytes that were read from a file. */
   onBytes: (count: number) => void
-  /** Called with what could not be sent as it is. */
+  /** Called with the name of each file that could not be packed unchanged, and the reason. */
   onTrouble: (name: Buffer, why: string) => void
 }
 
 const slash = Buffer.from('/')
 const below = (parent: Buffer, name: Buffer): Buffer => Buffer.concat([parent, slash, name])
 
-/** Windows has no permissions of this kind: all files may be executed there. */
+/** Returns the Unix permissions of a file. Windows has none, so each file from Windows becomes executable. */
 const modeOf = ({ mode }: Stats): number => (process.platform === 'win32' ? 0o755 : mode & 0o777)
 
-/** Returns the bytes of all files below a path, for the progress. */
+/** Returns the total size of all files below a path, in bytes, so that the progress can be shown. */
 export const sizeOf = async (path: Buffer): Promise<number> => {
   const found = await lstat(path).catch(() => undefined)
   if (!found?.isDirectory()) return found?.isFile() ? found.size : 0
@@ -27,7 +27,10 @@ export const sizeOf = async (path: Buffer): Promise<number> => {
   return sum
 }
 
-/** Packs the contents of one file. A file that changes meanwhile has the length that its header says all the same. */
+/**
+ * Packs the contents of one file. If the file's size changes meanwhile, its contents are cut or padded to the length in the
+ * header.
+ */
 async function* packFile(path: Buffer, name: Buffer, found: Stats, parts: PackParts): AsyncGenerator<Buffer> {
   await using file = await open(path, 'r')
   const header = { name, kind: 'file', size: found.size, mode: modeOf(found), mtime: found.mtimeMs / 1000 } as const
@@ -59,7 +62,7 @@ async function* packBelow(path: Buffer, name: Buffer, found: Stats, parts: PackP
       yield* packFile(path, name, found, parts)
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      // Only the opening of a file may fail: after its header, its contents must follow.
+      // Only opening a file may fail without harm. After its header is written, its contents must follow.
       if (code !== 'EACCES' && code !== 'ENOENT' && code !== 'EPERM') throw error
       parts.onTrouble(name, code)
     }
@@ -79,7 +82,7 @@ async function* packBelow(path: Buffer, name: Buffer, found: Stats, parts: PackP
   } else parts.onTrouble(name, 'is no file, directory or link')
 }
 
-/** Packs a file or a directory under a name. A link that `path` itself is, is followed. */
+/** Packs a file or a directory under a new name. If `path` itself is a symbolic link, its target is packed. */
 export async function* pack(path: string, name: string, parts: PackParts): AsyncGenerator<Buffer> {
   yield* packBelow(Buffer.from(path), Buffer.from(name), await stat(path), parts)
   yield Buffer.alloc(2 * blockBytes)

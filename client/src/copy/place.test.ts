@@ -3,20 +3,20 @@ import { suite, test } from 'node:test'
 import { exitCodes, Failure } from '../failure.ts'
 import { nameOf, readCopy, readPlace, splitTarget } from './place.ts'
 
-suite('the paths of `alcove cp`', () => {
-  test('SANDBOX:PATH is in a sandbox; a path with a slash before the colon is here', () => {
+suite('the arguments of `alcove cp`', () => {
+  test('`readPlace` reads SANDBOX:PATH as a path in a sandbox, and a path with a slash before the colon as local', () => {
     assert.deepEqual(readPlace('box:/etc/x:y'), { sandbox: 'box', path: '/etc/x:y' })
     assert.deepEqual(readPlace('box:'), { sandbox: 'box', path: '.' })
     for (const path of ['./a:b', '/a:b', 'a/b:c', 'a', '..'])
       assert.deepEqual(readPlace(path), { sandbox: undefined, path })
   })
 
-  test('a drive of Windows is no sandbox', () => {
+  test('on Windows `readPlace` takes `C:` for a drive and not for a sandbox', () => {
     assert.deepEqual(readPlace('C:\\x', 'win32'), { sandbox: undefined, path: 'C:\\x' })
     assert.deepEqual(readPlace('c:x', 'linux'), { sandbox: 'c', path: 'x' })
   })
 
-  test('one of the two paths must be in a sandbox, and the other here', () => {
+  test('`alcove cp` needs one path in a sandbox and one local path', () => {
     assert.deepEqual(readCopy('a', 'box:b'), { direction: 'up', sandbox: 'box', remote: 'b', local: 'a' })
     assert.deepEqual(readCopy('box:b', 'a'), { direction: 'down', sandbox: 'box', remote: 'b', local: 'a' })
     const isUsage = (error: unknown) => error instanceof Failure && error.exitCode === exitCodes.usage
@@ -25,7 +25,7 @@ suite('the paths of `alcove cp`', () => {
     assert.throws(() => readCopy('', 'box:b'), isUsage)
   })
 
-  test('a path that ends in a slash or has no name of its own is no name for a new file', () => {
+  test('`splitTarget` rejects a path that ends in a slash, `.` or `..`, because it names no new file', () => {
     assert.deepEqual(splitTarget('a/b'), { directory: 'a', name: 'b' })
     assert.deepEqual(splitTarget('b'), { directory: '.', name: 'b' })
     for (const path of ['a/', '/', '.', 'a/..']) assert.throws(() => splitTarget(path), /no directory/)

@@ -1,14 +1,14 @@
-// Reads what the two arguments of `alcove cp` mean.
+// Reads the two arguments of `alcove cp`.
 import { basename, dirname } from 'node:path/posix'
 import { cleanLine } from '../clean.ts'
 import { exitCodes, Failure } from '../failure.ts'
 
-/** A path of a sandbox, or of this machine where `sandbox` is undefined. */
+/** A path in a sandbox or, if `sandbox` is undefined, on this machine. */
 export type Place = { sandbox: string | undefined; path: string }
 
 /**
- * Reads `SANDBOX:PATH` or a local path. A local path with a colon begins with `./` or `/`. A drive of Windows is no
- * sandbox.
+ * Reads `SANDBOX:PATH` or a local path. A local path with a colon must begin with `./` or `/`. On Windows, one letter before the
+ * colon is a drive.
  */
 export const readPlace = (text: string, platform: NodeJS.Platform = process.platform): Place => {
   const [, sandbox, path] = /^([^/\\:]+):(.*)$/s.exec(text) ?? []
@@ -30,13 +30,13 @@ export const readCopy = (from: string, to: string): Copy => {
   throw new Failure('One of the two must be of a sandbox, as SANDBOX:PATH, and the other a path here.', exitCodes.usage)
 }
 
-/** The last name of a path of a sandbox. Undefined for `/`, `.` and paths that end in `..`, which have none. */
+/** The last name in a path of a sandbox. Undefined for paths that have none: `/`, `.` and paths that end in `..`. */
 export const nameOf = (path: string): string | undefined => {
   const name = basename(path)
   return name === '' || name === '.' || name === '..' ? undefined : name
 }
 
-/** Splits a path that is to be made into the directory and the new name. */
+/** Splits the path of a new file or directory into its parent directory and its name. */
 export const splitTarget = (path: string): { directory: string; name: string } => {
   const name = nameOf(path)
   if (name === undefined || path.endsWith('/'))

@@ -1,5 +1,5 @@
-// Headers of the tar format: 512 bytes for each entry. Written is the form of GNU tar, which the tar programs of all
-// images read. Read are also the extended headers of POSIX.
+// Writes and reads the headers of tar archives, 512 bytes for each entry. It writes the format of GNU tar, which the tar programs
+// of all images can read. It also reads the extended headers of POSIX.
 
 export const blockBytes = 512
 
@@ -34,7 +34,7 @@ const sumOf = (block: Buffer): number => {
   return sum
 }
 
-/** Reads a number: octal digits or, with the highest bit set, a number of base 256. */
+/** Reads a number. It consists of octal digits or, if the highest bit is set, of bytes (base 256). */
 const readNumber = (field: Buffer): number => {
   if (((field[0] ?? 0) & 0x80) !== 0) {
     let value = BigInt((field[0] ?? 0) & 0x7f)
@@ -54,7 +54,7 @@ const untilNul = (field: Buffer): Buffer => {
 
 export const isEmptyBlock = (block: Buffer): boolean => block.every((byte) => byte === 0)
 
-/** Reads a block. `flag` is the letter of the entry's type, by which the reader knows extended headers. */
+/** Reads a header block. `flag` is the letter of the entry's type, which also marks extended headers. */
 export const readHeader = (block: Buffer): Header & { flag: string } => {
   if (readNumber(block.subarray(148, 156)) !== sumOf(block)) throw new BadTar('a checksum is wrong')
   const flag = String.fromCharCode(block[156] ?? 0)
@@ -103,10 +103,10 @@ const blockOf = (flag: string, { name, size, mode, mtime, linkName }: Omit<Heade
 
 const withoutSum = (block: Buffer): Buffer => block.fill(' ', 148, 156)
 
-/** Returns zeros that fill up a block after so many bytes. */
+/** Returns the zero bytes that fill the last block after contents of `bytes` bytes. */
 export const paddingAfter = (bytes: number): Buffer => Buffer.alloc((blockBytes - (bytes % blockBytes)) % blockBytes)
 
-/** Returns a block for a name that is longer than the 100 bytes of a header. */
+/** Returns an extra entry with a name that is longer than the 100 bytes that a header has for it. */
 const longName = (flag: 'L' | 'K', name: Buffer): Buffer => {
   const text = Buffer.concat([name, Buffer.alloc(1)])
   const none = Buffer.alloc(0)

@@ -1,8 +1,8 @@
-// Reads a tar archive that comes from a sandbox. Nothing in it is trusted: all lengths have bounds, and the reader only
-// tells what is there.
+// Reads a tar archive that comes from a sandbox. Nothing in it is trusted: all lengths have limits. The reader only
+// returns the entries, and unpack.ts writes them.
 import { BadTar, blockBytes, type Header, isEmptyBlock, readHeader } from './tar-header.ts'
 
-/** Maximum size of an extended header, and so of a name, in bytes. */
+/** Maximum size of an extended header, in bytes. It limits the length of a name too. */
 const mostExtendedBytes = 1024 * 1024
 /** Maximum number of extended headers before an entry. */
 const mostExtended = 16
@@ -15,7 +15,7 @@ class Pieces {
     this.#source = source[Symbol.asyncIterator]()
   }
 
-  /** Returns at least one and at most `most` bytes. Undefined at the end. */
+  /** Returns at least one and at most `most` bytes. Undefined at the end of the archive. */
   async some(most: number): Promise<Buffer | undefined> {
     while (this.#rest.length === 0) {
       const { done, value } = await this.#source.next()
@@ -27,7 +27,7 @@ class Pieces {
     return taken
   }
 
-  /** Returns exactly `length` bytes. Undefined if the source ended before them. */
+  /** Returns exactly `length` bytes. Undefined if the archive has fewer bytes left. */
   async exactly(length: number): Promise<Buffer | undefined> {
     const parts: Buffer[] = []
     for (let missing = length; missing > 0; ) {
@@ -79,7 +79,7 @@ const applied = (header: Header, records: Map<string, Buffer>): Header => {
 }
 
 export type Entry = Header & {
-  /** The contents of a file. They must be read before the next entry. */
+  /** The contents of a file. The caller must read them before it asks for the next entry. */
   contents: AsyncIterable<Buffer>
 }
 
@@ -124,10 +124,10 @@ export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerato
       },
     }
     yield { ...entry, contents }
-    // What was not read is skipped.
+    // Skips the contents that the caller did not read.
     for await (const _ of contents);
     if (padding > 0 && (await pieces.exactly(padding)) === undefined) throw new BadTar('it ends too early')
   }
-  // Programs write more empty blocks at the end.
+  // Reads the rest, because tar programs write further empty blocks at the end.
   while ((await pieces.some(blockBytes)) !== undefined);
 }

@@ -1,4 +1,5 @@
-// Archives of a hostile sandbox, and of a friendly one. What is outside of the target is looked at after each.
+// Unpacks archives of hostile and of friendly sandboxes. After each archive, checks that nothing outside of the target has
+// changed.
 import assert from 'node:assert/strict'
 import {
   existsSync,
@@ -35,7 +36,7 @@ const entry = ({ name, kind = 'file', text = '', link = '', mode = 0o644 }: Want
 
 const archive = (...entries: Wanted[]): Buffer => Buffer.concat([...entries.map(entry), Buffer.alloc(2 * blockBytes)])
 
-/** The archive in pieces of a length that divides no block. */
+/** Returns the archive in pieces whose length does not divide a block, so that pieces and blocks overlap. */
 const inPieces = (data: Buffer) =>
   Readable.from(
     Array.from({ length: Math.ceil(data.length / 333) }, (_, at) => data.subarray(at * 333, at * 333 + 333)),
@@ -64,7 +65,7 @@ suite('unpacking an archive of a sandbox', () => {
     assert.equal(readFileSync(join(outside, 'precious'), 'utf8'), 'mine')
   }
 
-  test('files, directories, links and odd names are written as they were packed', async () => {
+  test('unpacking writes files, directories, links and odd names as they were packed', async () => {
     const long = 'n'.repeat(200)
     const names = ['a', 'odd\nname', '-rf', ' ü ☃ ', long]
     await unpack(
@@ -87,7 +88,7 @@ suite('unpacking an archive of a sandbox', () => {
     unharmed()
   })
 
-  test('a name that leaves the target ends the copy, and nothing is written outside', async () => {
+  test('an entry whose name leaves the target ends the copy, and nothing is written outside of the target', async () => {
     for (const name of ['../evil', 'a/../../evil', '/evil', join(outside, 'evil'), '..']) {
       for (const kind of ['file', 'directory', 'symlink'] as const)
         await assert.rejects(unpack(archive({ name, kind, link: 'x' })), /leaves the target/)
@@ -99,7 +100,7 @@ suite('unpacking an archive of a sandbox', () => {
     unharmed()
   })
 
-  test('nothing is written through a link of the archive, whether it comes before or after', async () => {
+  test('unpacking writes nothing through a link of the archive, whether the link comes before or after the file', async () => {
     const through = [
       { name: 'door', kind: 'symlink', link: '../outside' },
       { name: 'door/evil', text: 'evil' },
@@ -110,7 +111,7 @@ suite('unpacking an archive of a sandbox', () => {
     unharmed()
   })
 
-  test('nothing is written through a link that is in the target already', async () => {
+  test('unpacking writes nothing through a link that was in the target before', async () => {
     mkdirSync(root)
     symlinkSync('../outside', join(root, 'door'))
     symlinkSync('../outside/precious', join(root, 'file'))
@@ -121,7 +122,7 @@ suite('unpacking an archive of a sandbox', () => {
     unharmed()
   })
 
-  test('only links that stay in the target are made, also by way of other links', async () => {
+  test('unpacking makes only links that stay in the target, even if they lead through other links', async () => {
     const links = ['/etc/passwd', '..', '../../outside', 'a/../../outside', 'deep/../..', 'x/..']
     await unpack(archive(...links.map((link, at) => ({ name: `d/l${at}`, kind: 'symlink', link }) as const)))
     assert.deepEqual(existsSync(join(root, 'd')) ? readdirSync(join(root, 'd')) : [], ['l1'])
@@ -129,7 +130,7 @@ suite('unpacking an archive of a sandbox', () => {
     unharmed()
   })
 
-  test('permissions keep no set-user-id, and an existing directory keeps its own permissions', async () => {
+  test('unpacking removes set-user-id bits, and does not change the permissions of an existing directory', async () => {
     mkdirSync(join(root, 'kept'), { recursive: true, mode: 0o755 })
     await unpack(
       archive(
@@ -145,7 +146,7 @@ suite('unpacking an archive of a sandbox', () => {
     assert.equal(statSync(join(root, 'new')).mode & 0o7777, 0o700)
   })
 
-  test('devices and pipes are left out, and what follows is read', async () => {
+  test('unpacking leaves out devices and pipes, and continues with the entries after them', async () => {
     const pipe = entry({ name: 'pipe' })
     pipe.write('6', 156, 'latin1')
     pipe.fill(' ', 148, 156)
@@ -155,7 +156,7 @@ suite('unpacking an archive of a sandbox', () => {
     assert.deepEqual([readdirSync(root), troubles.length], [['after'], 1])
   })
 
-  test('an archive that is broken, cut off or none at all is refused, and leaves no half file', async () => {
+  test('a broken, cut or missing archive is refused, and leaves no incomplete file', async () => {
     const whole = archive({ name: 'a', text: 'x'.repeat(1000) })
     await assert.rejects(unpack(whole.subarray(0, 900)), BadTar)
     await assert.rejects(unpack(Buffer.from('no archive, but some words'.repeat(100))), BadTar)
@@ -166,7 +167,7 @@ suite('unpacking an archive of a sandbox', () => {
     assert.deepEqual(existsSync(root) ? readdirSync(root) : [], [])
   })
 
-  test('for one file, exactly one file is taken, and its name in the archive does not count', async () => {
+  test('`unpackFile` accepts exactly one file in the archive, whatever its name', async () => {
     mkdirSync(root)
     const one = (data: Buffer) => unpackFile(root, 'mine', inPieces(data), parts)
     await one(archive({ name: '/etc/shadow', text: 'x' }))
@@ -177,7 +178,7 @@ suite('unpacking an archive of a sandbox', () => {
     unharmed()
   })
 
-  test('`staysBelow` takes `..` only at the beginning, and only as often as the link is deep', () => {
+  test('`staysBelow` allows `..` only at the start of a target, and only as often as the link’s depth', () => {
     const below = (name: string, target: string) => staysBelow(partsOf(Buffer.from(name)), Buffer.from(target))
     for (const [name, target] of [
       ['l', 'a'],
@@ -197,7 +198,7 @@ suite('unpacking an archive of a sandbox', () => {
       assert.ok(!below(name, target), `${name} → ${target}`)
   })
 
-  test('what `pack` has packed is read back, with names that are no text and files of any length', async () => {
+  test('unpacking restores what `pack` has packed, even names that are not text, and files of any length', async () => {
     const source = join(scratch, String(count), 'source')
     mkdirSync(join(source, 'sub'), { recursive: true })
     const sizes = [0, 1, 511, 512, 513, 200_000]

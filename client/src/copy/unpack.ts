@@ -1,7 +1,7 @@
 // Writes the files of a tar archive from a sandbox below one directory, and never outside of it. The sandbox may be
 // hostile:
-//   - A name with `..`, an absolute name or a name that this system reads otherwise ends the copy.
-//   - Nothing is written through a link: each directory on the way is looked at, and a file replaces a link of its name.
+//   - A name with `..`, an absolute name, or a name that this operating system reads as another name ends the copy.
+//   - Nothing is written through a link: each directory in the path is checked, and a new file replaces a link of its name.
 //   - Links are made at the end, so that no entry can go through them. Only links that stay below the directory are made.
 //   - Permissions keep no set-user-id. Devices, sockets and pipes are left out.
 import { randomBytes } from 'node:crypto'
@@ -11,7 +11,7 @@ import { cleanLine } from '../clean.ts'
 import { exitCodes, Failure } from '../failure.ts'
 import { type Entry, readTar } from './tar-reader.ts'
 
-/** Maximum number of entries. The names of those that were written are held in memory. */
+/** Maximum number of entries in an archive. The paths of its directories are held in memory. */
 const mostEntries = 5_000_000
 const mostNameBytes = 4096
 
@@ -41,7 +41,7 @@ export const partsOf = (name: Buffer): string[] => {
 }
 
 /**
- * Whether a link with this target stays below the directory, wherever other such links lead. For this, `..` may only be
+ * Whether a link with this target stays below the directory, even if it leads through other such links. So `..` may only be
  * at the beginning of the target, where it is applied to the real directory of the link.
  */
 export const staysBelow = (parts: readonly string[], target: Buffer): boolean => {
@@ -70,9 +70,9 @@ const setTime = async (path: Buffer, mtime: number): Promise<void> => {
 class Unpacking {
   readonly #root: Buffer
   readonly #parts: UnpackParts
-  /** Directories that were looked at or made, by their parts. */
+  /** The paths of directories that were checked or made. */
   readonly #directories = new Set<string>()
-  /** Directories that were made. Others keep their permissions. */
+  /** The paths of directories that were made here. Directories that existed before keep their permissions. */
   readonly #made = new Set<string>()
   readonly #finishing: { path: Buffer; mode: number; mtime: number }[] = []
   readonly #links: { parts: string[]; target: Buffer }[] = []
@@ -88,7 +88,7 @@ class Unpacking {
     return Buffer.concat([this.#root, ...parts.flatMap((part) => [slash, Buffer.from(part, 'latin1')])])
   }
 
-  /** Makes sure that a directory is a directory and no link, and so are those above it. Makes what is missing. */
+  /** Makes sure that a path and all paths above it are directories and not links. Makes directories that are missing. */
   async #enter(parts: readonly string[]): Promise<void> {
     for (let depth = 0; depth <= parts.length; depth += 1) {
       const key = parts.slice(0, depth).join('/')
@@ -108,7 +108,7 @@ class Unpacking {
     }
   }
 
-  /** Writes a file under a name that nobody knows, and then gives it its name, so that it follows no link. */
+  /** Writes a file under a random name and then renames it, so that no link of the file's name is followed. */
   async #write(parts: readonly string[], entry: Entry, fill: (draft: Buffer) => Promise<void>): Promise<void> {
     const directory = parts.slice(0, -1)
     await this.#enter(directory)
@@ -175,7 +175,7 @@ class Unpacking {
         await symlink(target, path)
       }
     }
-    // A directory gets its permissions and time after its contents.
+    // Directories get their permissions and times last: writing their contents would change the times.
     for (const { path, mode, mtime } of this.#finishing.reverse()) {
       await chmod(path, (mode & 0o777 & ~umask) | 0o700)
       await setTime(path, mtime)
@@ -194,7 +194,7 @@ export const unpackInto = async (
   await unpacking.finish()
 }
 
-/** Writes the one file of an archive to a path, whatever name it has in the archive. */
+/** Writes the only file of an archive to a path, whatever name the file has in the archive. */
 export const unpackFile = async (
   directory: string,
   name: string,

@@ -3,8 +3,8 @@ import { asJson } from '../clean.ts'
 import { asTable } from './table.ts'
 
 /**
- * Writes text, and waits while the reader is slow. If nobody reads any more, the error of the stream tells it, and this
- * returns.
+ * Writes text, and waits until the stream has taken it. If nobody reads the output any more, this returns without an error: the
+ * stream's event `error` reports it.
  */
 export const write = (stream: NodeJS.WritableStream, data: string | Uint8Array): Promise<void> =>
   new Promise((resolve) => stream.write(data, () => resolve()))
@@ -24,5 +24,5 @@ export const printRows = async (
   else await write(process.stdout, asTable(headings, rows))
 }
 
-/** Says something to the user that is no answer, on standard error. */
+/** Writes a message for the user to standard error. Results of commands go to standard output instead. */
 export const note = (line: string): void => void process.stderr.write(`alcove: ${line}\n`)

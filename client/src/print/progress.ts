@@ -1,11 +1,11 @@
-// Progress on standard error, for people. Nothing is shown where standard error is no terminal.
+// Shows progress on standard error. Nothing is shown if standard error is not a terminal.
 import cliProgress from 'cli-progress'
 import { cleanLine } from '../clean.ts'
 
 const drawMs = 120
 const frames = ['|', '/', '-', '\\']
 
-/** Work without a known end, shown as one line that changes. */
+/** Shows work whose duration is not known, as one line that says how long it has taken. */
 export class Activity implements Disposable {
   readonly #began = Date.now()
   #text: string
@@ -44,7 +44,7 @@ export const asSize = (bytes: number): string => {
   return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`
 }
 
-/** Bytes that are copied. With a known total there is a bar, otherwise a line with the number of bytes. */
+/** Shows how many bytes were copied: as a bar if the total is known, otherwise as a number. */
 export class CopyProgress implements Disposable {
   readonly #bar: cliProgress.SingleBar | undefined
   readonly #activity: Activity | undefined

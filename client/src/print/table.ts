@@ -1,7 +1,7 @@
-// Tables for people: columns that are aligned by spaces, under a line of headings.
+// Prints tables: a line of headings, and columns that are aligned with spaces.
 import { cleanLine } from '../clean.ts'
 
-/** Returns the rows as lines of a table. The cells are cleaned for a terminal. */
+/** Returns the rows as the text of a table. Unsafe characters in the cells are shown as escapes. */
 export const asTable = (headings: readonly string[], rows: readonly (readonly string[])[]): string => {
   const cells = [headings, ...rows].map((row) => row.map(cleanLine))
   const widths = headings.map((_, column) =>

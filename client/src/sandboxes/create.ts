@@ -1,4 +1,4 @@
-// Makes a sandbox from what the command line says.
+// Makes a sandbox from the options of the command line.
 import { readFileSync } from 'node:fs'
 import type { Api } from '../api.ts'
 import { exitCodes, Failure } from '../failure.ts'
@@ -18,10 +18,13 @@ export type CreateOptions = {
   autoStop?: number
 }
 
-/** How long a create may take, in ms: the server answers after 30 s at most, whatever the sandbox is doing. */
+/**
+ * How long to wait for the answer to a create, in ms. The server answers after at most 30 s, even if the sandbox does not run
+ * yet.
+ */
 const createMs = 120_000
 
-/** Reads `NAME=VALUE`. `NAME` alone means the variable of this process, where `from` has it. */
+/** Reads pairs `NAME=VALUE`. For `NAME` alone, the value comes from the environment variables in `from`. */
 export const readPairs = (pairs: readonly string[] = [], from: NodeJS.ProcessEnv = {}): Record<string, string> =>
   Object.fromEntries(
     pairs.map((pair) => {
@@ -33,7 +36,7 @@ export const readPairs = (pairs: readonly string[] = [], from: NodeJS.ProcessEnv
     }),
   )
 
-/** Returns the definition of an image by its name. */
+/** Returns a Dockerfile that consists only of this image. */
 const definitionOf = (image: string): string => {
   if (/[\s\p{Cc}]/u.test(image) || image === '') throw new Failure('This is no name of an image.', exitCodes.usage)
   return `FROM ${image}\n`
@@ -62,7 +65,7 @@ export const bodyOf = (options: CreateOptions, variables: NodeJS.ProcessEnv): Re
   }
 }
 
-/** Asks for a sandbox. The answer may come before it is started. */
+/** Asks the server to make a sandbox. The answer may come before the sandbox has started. */
 export const requestSandbox = async (api: Api, body: Record<string, unknown>): Promise<Sandbox> =>
   asSandbox(await api.ask<Sandbox>('POST', '/sandbox', { body, patience: createMs }))
 

@@ -1,4 +1,4 @@
-// The list of sandboxes and the waiting for a state, against a server that answers what a test wants.
+// Tests the list of sandboxes, and waiting for a state, with a server whose answers the test chooses.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -36,7 +36,7 @@ const sandbox = (state: string, errorReason?: string): Sandbox => ({
 })
 
 suite('sandboxes of a server', () => {
-  test('a list has the sandboxes of all pages, and the filters go with each question', async () => {
+  test('`findSandboxes` returns the sandboxes of all pages, and sends the filters with each request', async () => {
     answers = [
       { items: [sandbox('started'), sandbox('stopped')], nextCursor: 'a b' },
       { items: [sandbox('paused')], nextCursor: null },
@@ -54,7 +54,7 @@ suite('sandboxes of a server', () => {
     ])
   })
 
-  test('what answers and is no Alcove server is reported in one sentence', async () => {
+  test('if another program than Alcove answers, the command says so in one sentence', async () => {
     const isFailure = (error: unknown) => error instanceof Failure && /Is it an Alcove server\?$/.test(error.message)
     for (const answer of [{}, [], { items: 5 }, { id: 1, name: {}, state: [] }]) {
       answers = [answer, answer]
@@ -65,7 +65,7 @@ suite('sandboxes of a server', () => {
       assert.throws(() => toolboxOf({ ...sandbox('started'), toolboxProxyUrl } as Sandbox), Failure)
   })
 
-  test('a list may have more sandboxes than a call may have arguments', async () => {
+  test('a list of 150,000 sandboxes is fetched and printed as a table', async () => {
     const items = Array.from({ length: 150_000 }, () => sandbox('started'))
     answers = [{ items, nextCursor: null }]
     assert.equal((await findSandboxes(api)).length, items.length)
@@ -73,14 +73,14 @@ suite('sandboxes of a server', () => {
     assert.match(asTable(['ID', 'STATE'], rows), /^ID {2}STATE\nid {2}started\n/)
   })
 
-  test('`settle` asks until the sandbox is in the state, and then returns it', async () => {
+  test('`settle` asks the server until the sandbox is in the wanted state, and then returns the sandbox', async () => {
     answers = [sandbox('creating'), sandbox('started')]
     asked = []
     assert.equal((await settle(api, sandbox('pending_build'), ['started'])).state, 'started')
     assert.deepEqual(asked, ['GET /api/sandbox/id', 'GET /api/sandbox/id'])
   })
 
-  test('`settle` reports the reason of a failure, and a state from which the sandbox does not come by itself', async () => {
+  test('`settle` fails with the server’s reason, or if the sandbox rests in another state than the wanted one', async () => {
     const isFailure = (sentence: RegExp, exitCode: number) => (error: unknown) =>
       error instanceof Failure && sentence.test(error.message) && error.exitCode === exitCode
     for (const state of ['error', 'build_failed']) {

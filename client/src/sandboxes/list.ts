@@ -8,7 +8,10 @@ type Page = { items: Sandbox[]; nextCursor: string | null }
 
 const pageSize = '200'
 
-/** Maximum number of pages that a list has: 10 million sandboxes. A server that always names a next page is not believed. */
+/**
+ * Maximum number of pages of a list, for 10 million sandboxes. Otherwise a faulty server that always names a next page would
+ * never end it.
+ */
 const mostPages = 50_000
 
 const ageOf = (time: string | undefined): string => {
@@ -26,7 +29,7 @@ export const labelsOf = ({ labels }: Sandbox): string =>
 
 export type ListOptions = { json?: boolean; state?: string[]; label?: string[]; name?: string }
 
-/** Returns all sandboxes, whatever the number of pages. */
+/** Fetches all pages of the list, and returns all sandboxes. */
 export const findSandboxes = async (api: Api, options: ListOptions = {}): Promise<Sandbox[]> => {
   const items: Sandbox[] = []
   let cursor: string | undefined

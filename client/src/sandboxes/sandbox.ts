@@ -1,4 +1,4 @@
-// What the server tells about a sandbox.
+// The fields of a sandbox that the server sends and that the commands use.
 import { type Api, path } from '../api.ts'
 import { exitCodes, Failure } from '../failure.ts'
 

@@ -22,8 +22,8 @@ const failureOf = ({ name, state, errorReason }: Sandbox, wanted: readonly strin
 }
 
 /**
- * Asks for the sandbox until it is in one of the states. Throws a Failure with the reason if it failed, or if it is in a
- * state from which it does not get there by itself.
+ * Fetches the sandbox again and again until it is in one of the wanted states. Throws a Failure if the sandbox has failed,
+ * or if it is in a state that does not change by itself.
  */
 export const settle = async (
   api: Api,

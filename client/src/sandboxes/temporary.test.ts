@@ -1,4 +1,4 @@
-// Which sandbox `alcove run` deletes when the answer to its request is lost, against a server that loses it.
+// Tests which sandbox `alcove run` deletes if the server's answer to its request is lost. The test's server loses that answer.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
@@ -11,7 +11,7 @@ import { withSandbox } from './temporary.ts'
 type Asked = { labels: Record<string, string> }
 
 let asked: string[] = []
-/** The sandbox that the server has under the name, once it was asked to make one. */
+/** Returns the sandbox that the server then has under the requested name. */
 let found: (made: Asked) => object = () => ({})
 let made: Asked = { labels: {} }
 
@@ -48,8 +48,8 @@ const runNamed = async (token: () => Promise<string>) => {
 }
 const failsWith = (exitCode: number) => (error: unknown) => error instanceof Failure && error.exitCode === exitCode
 
-suite('the sandbox of one command', () => {
-  test('it is deleted by its id when the answer about it was lost', async () => {
+suite('the sandbox of `alcove run`', () => {
+  test('if the answer to its create is lost, `alcove run` finds the sandbox and deletes it by its id', async () => {
     found = ({ labels }) => ({ id: 'made', labels })
     await assert.rejects(
       runNamed(async () => 'key'),
@@ -58,7 +58,7 @@ suite('the sandbox of one command', () => {
     assert.deepEqual(asked, ['POST /api/sandbox', 'GET /api/sandbox/box', 'DELETE /api/sandbox/made'])
   })
 
-  test('another sandbox of that name stays when the answer was lost', async () => {
+  test('if the answer to its create is lost, `alcove run` does not delete another sandbox of that name', async () => {
     for (const labels of [{}, undefined, { 'alcove-run': 'of another run' }]) {
       asked = []
       found = () => ({ id: 'precious', labels })
@@ -70,7 +70,7 @@ suite('the sandbox of one command', () => {
     }
   })
 
-  test('nothing is asked for when the user is not signed in any more', async () => {
+  test('`alcove run` asks for no sandbox if the user’s session has expired', async () => {
     const ended = async () => {
       throw new Failure('Your session has ended.', exitCodes.notAllowed)
     }

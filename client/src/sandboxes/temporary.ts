@@ -1,4 +1,4 @@
-// A sandbox for one command, which is deleted whatever happens.
+// Makes a sandbox for one command, and deletes it afterwards, whatever happens.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Api, path } from '../api.ts'
@@ -16,12 +16,15 @@ const againMs = 300
 
 const isGone = (error: unknown): boolean => error instanceof Failure && error.status === 404
 
-/** The label by which a sandbox whose id is not known yet is recognised. Another sandbox may have its name. */
+/**
+ * The label that marks the sandbox of one request. With it the sandbox is recognised before its id is known: its name could
+ * be another's.
+ */
 const markLabel = 'alcove-run'
 
 type Request = { name: string; labels: Record<string, string> }
 
-/** Returns the id of the sandbox that a request has made. Undefined if there is none. */
+/** Returns the id of the sandbox that a request has made. Undefined if the request has made none. */
 const findMade = async (api: Api, { name, labels }: Request): Promise<string | undefined> => {
   const found = await api.ask<Sandbox>('GET', path`/sandbox/${name}`, { patience: deletionMs }).catch((error) => {
     if (isGone(error)) return undefined
@@ -30,7 +33,10 @@ const findMade = async (api: Api, { name, labels }: Request): Promise<string | u
   return found?.labels?.[markLabel] === labels[markLabel] ? found?.id : undefined
 }
 
-/** Deletes the sandbox with this id, or else the one that the request has made. Returns whether there was one, as far as is known. */
+/**
+ * Deletes the sandbox with this id or, without an id, the one that the request has made. Returns false if there was certainly
+ * none.
+ */
 const remove = async (api: Api, request: Request, id?: string): Promise<boolean> => {
   try {
     const made = id ?? (await findMade(api, request))
@@ -45,9 +51,9 @@ const remove = async (api: Api, request: Request, id?: string): Promise<boolean>
 }
 
 /**
- * Makes a sandbox by a name that this program has chosen, so that it can be deleted although the answer was lost. The
- * request is not given up when the user interrupts, because the server would go on with it: the sandbox is deleted as
- * soon as there is one.
+ * Makes a sandbox under a name that this program chooses. So the sandbox can be found and deleted even if the answer is
+ * lost. The request continues when the user interrupts, because the server would make the sandbox in any case. The sandbox
+ * is then deleted as soon as it exists.
  */
 const request = async (api: Api, body: Request): Promise<Sandbox> => {
   const { signal } = api
@@ -74,7 +80,7 @@ export const withSandbox = async <Answer>(
   use: (sandbox: Sandbox) => Promise<Answer>,
 ): Promise<Answer> => {
   const name = options.name ?? `run-${randomBytes(6).toString('hex')}`
-  // If this program is killed, the server deletes the sandbox when it stops by itself for lack of use.
+  // If this program is killed, the server stops the sandbox when it is idle, and then deletes it.
   const body = {
     ...bodyOf(options, variables),
     name,
@@ -84,14 +90,14 @@ export const withSandbox = async <Answer>(
   let mayExist = false
   let id: string | undefined
   try {
-    // A session that has ended is noticed here, before anything was asked for.
+    // If the session has expired, this fails, before a sandbox is requested.
     await api.headers()
     mayExist = true
     const activity = new Activity('creating')
     let sandbox: Sandbox
     try {
       const requested = await request(api, body).catch((error) => {
-        // After a refusal there is no such sandbox, or another one has the name.
+        // The server refused the request or never got it, so it made no sandbox. A sandbox of that name is another one.
         if (error instanceof Failure && (error.status === undefined ? wasNotSent(error) : error.status < 500))
           mayExist = false
         throw error

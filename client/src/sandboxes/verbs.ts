@@ -12,7 +12,7 @@ import { settle } from './settle.ts'
 
 type Json = { json?: boolean }
 
-/** Prints a sandbox as lines of names and values. */
+/** Prints a sandbox, with one line for each field. */
 export const printSandbox = async ({ json }: Json, sandbox: Sandbox): Promise<void> => {
   if (json) return await printJson(sandbox)
   const lines: [string, string | undefined][] = [
@@ -50,7 +50,7 @@ export const createSandbox = async (
 export const showSandbox = async (api: Api, idOrName: string, options: Json): Promise<void> =>
   await printSandbox(options, await getSandbox(api, idOrName))
 
-/** Maximum time of a verb, in ms: some answers come only when the work is done. */
+/** How long to wait for the answer to a verb, in ms. Some answers come only after the sandbox has changed its state. */
 const verbMs = 120_000
 
 const verbs = {
@@ -60,7 +60,7 @@ const verbs = {
   archive: { word: 'archiving', to: ['archived'] },
 } as const
 
-/** Does the same to each of the sandboxes, one after the other. Stops at the first that fails. */
+/** Does one action with each sandbox, one after the other. Stops at the first failure. */
 export const moveSandboxes = async (
   api: Api,
   verb: keyof typeof verbs,

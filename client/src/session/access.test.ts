@@ -20,14 +20,14 @@ suite('the server and the credential of a command', () => {
     writeSession(ownSessionFile(home), { apiUrl, issuer: '', clientId: '', accessToken: 'session', endsAt })
   }
 
-  test('ALCOVE_API_KEY is for ALCOVE_API_URL, or for the server of this machine', async () => {
+  test('ALCOVE_API_KEY is sent to ALCOVE_API_URL or, without that, to the server on this machine', async () => {
     assert.equal(await found({}), undefined)
     assert.deepEqual(await found({ ALCOVE_API_KEY: 'k' }), ['http://127.0.0.1:4600/api', 'k'])
     for (const url of ['https://a.example', 'https://a.example/', 'https://a.example/api', 'https://a.example/api/'])
       assert.deepEqual(await found({ ALCOVE_API_KEY: 'k', ALCOVE_API_URL: url }), ['https://a.example/api', 'k'])
   })
 
-  test('the variables of the SDK count only together, so that its key goes to no other server', async () => {
+  test('the SDK’s variables for key and URL are used only together, so that the key goes to no other server', async () => {
     const sdk = { DAYTONA_API_URL: 'https://b.example/api', DAYTONA_API_KEY: 'd' }
     assert.deepEqual(await found(sdk), ['https://b.example/api', 'd'])
     assert.equal(await found({ DAYTONA_API_KEY: 'd' }), undefined)
@@ -35,7 +35,7 @@ suite('the server and the credential of a command', () => {
     assert.deepEqual(await found({ ...sdk, ALCOVE_API_KEY: 'k' }), ['http://127.0.0.1:4600/api', 'k'])
   })
 
-  test('the session is used where no key is set, and never for another server', async () => {
+  test('the session is used if no key is set, but never for a server other than its own', async () => {
     session('https://a.example/api')
     assert.deepEqual(await found({}), ['https://a.example/api', 'session'])
     assert.deepEqual(await found({ ALCOVE_API_URL: 'https://a.example' }), ['https://a.example/api', 'session'])
@@ -43,14 +43,14 @@ suite('the server and the credential of a command', () => {
     assert.deepEqual(await found({ ALCOVE_API_KEY: 'k' }), ['http://127.0.0.1:4600/api', 'k'])
   })
 
-  test('a session that is meanwhile one of another server gives no token', async () => {
+  test('a command gets no token if the session now belongs to another server', async () => {
     session('https://a.example/api')
     const access = findAccess(home)
     session('https://c.example/api')
     await assert.rejects(async () => access?.token(), /another server/)
   })
 
-  test('a key or an address that cannot be right is refused without showing what is secret in it', () => {
+  test('an invalid key or URL is refused, and the error does not contain the key or the password', () => {
     const isSilent = (error: unknown) =>
       error instanceof Failure && error.exitCode === exitCodes.usage && !error.message.includes('hush')
     const url = 'https://a.example'
@@ -60,11 +60,11 @@ suite('the server and the credential of a command', () => {
       assert.throws(() => findAccess({ ...home, ALCOVE_API_KEY: 'k', ALCOVE_API_URL: address }), isSilent, address)
   })
 
-  test('white space around a key, as at the end of a file, does not belong to it', async () => {
+  test('white space around a key is removed, such as a line end at the end of a file', async () => {
     assert.deepEqual(await found({ ALCOVE_API_KEY: ' k\r\n' }), ['http://127.0.0.1:4600/api', 'k'])
   })
 
-  test('a session file that is damaged is reported in one sentence', () => {
+  test('a damaged session file is reported in one sentence', () => {
     for (const content of ['', 'null', '{}', '{"apiUrl":5}']) {
       writeFileSync(ownSessionFile(home), content)
       const isFailure = (error: unknown) => error instanceof Failure && error.exitCode === exitCodes.notAllowed
@@ -73,7 +73,7 @@ suite('the server and the credential of a command', () => {
     rmSync(ownSessionFile(home))
   })
 
-  test('an address that is no URL is a wrong command line', () => {
+  test('an address that is not a URL is refused as a wrong command line', () => {
     const isUsage = (error: unknown) => error instanceof Failure && error.exitCode === exitCodes.usage
     assert.throws(() => findAccess({ ...home, ALCOVE_API_KEY: 'k', ALCOVE_API_URL: 'file:///etc' }), isUsage)
   })

@@ -5,17 +5,17 @@ import { exitCodes, Failure } from '../failure.ts'
 import { apiUrlOf } from './api-url.ts'
 import { freshSession, readSession, sessionFile } from './session.ts'
 
-/** A server and the way to be let in. */
+/** The address of a server, and the credential for it. */
 export type Access = {
   /** Base URL of the API, ending in `/api`. */
   apiUrl: string
-  /** Returns a credential that is valid now. */
+  /** Returns a valid credential. An access token that expires soon is renewed first. */
   token: () => Promise<string>
 }
 
 export const defaultServer = 'http://127.0.0.1:4600'
 
-/** Returns the path of the file in which `alcove login` keeps the session. */
+/** Returns the path of the file in which `alcove login` stores the session. */
 export const ownSessionFile = (env: NodeJS.ProcessEnv): string => {
   // The XDG Base Directory Specification says that a relative path must be ignored.
   const configured = env['XDG_CONFIG_HOME']
@@ -24,15 +24,15 @@ export const ownSessionFile = (env: NodeJS.ProcessEnv): string => {
 
 const withKey = (url: string, given: string): Access => {
   const key = given.trim()
-  // The error of `fetch` for such a key would show the key.
+  // Such a key is refused here, because the error of `fetch` would show the key.
   if (!/^[\x21-\x7e]+$/.test(key))
     throw new Failure('The API key contains characters that no key has. Copy it again.', exitCodes.usage)
   return { apiUrl: apiUrlOf(url), token: async () => key }
 }
 
 /**
- * Returns the access that environment variables give. The variables of the SDKs are only used together, so that no key
- * is sent to a server that it is not for.
+ * Returns the access from environment variables. The SDK's variables for key and URL are used only together, so that no key
+ * is sent to another server.
  */
 const accessByVariables = (env: NodeJS.ProcessEnv): Access | undefined => {
   const key = env['ALCOVE_API_KEY']
@@ -41,7 +41,7 @@ const accessByVariables = (env: NodeJS.ProcessEnv): Access | undefined => {
   return sdkUrl && sdkKey && !env['ALCOVE_API_URL'] ? withKey(sdkUrl, sdkKey) : undefined
 }
 
-/** Returns the access token of the session, unless it is meanwhile one of another server. */
+/** Returns the access token of the session. Throws if the session has been replaced by one of another server. */
 const freshToken = async (file: string, apiUrl: string): Promise<string> => {
   const session = await freshSession(file)
   if (session.apiUrl === apiUrl) return session.accessToken
@@ -57,7 +57,10 @@ const accessBySession = (env: NodeJS.ProcessEnv): Access | undefined => {
   return { apiUrl: session.apiUrl, token: () => freshToken(file, session.apiUrl) }
 }
 
-/** Returns the access of the user: by variables, or by the session of `alcove login`. Undefined if there is none. */
+/**
+ * Returns the user's access from environment variables or, without them, from the session of `alcove login`. Undefined if
+ * there is none.
+ */
 export const findAccess = (env: NodeJS.ProcessEnv): Access | undefined => accessByVariables(env) ?? accessBySession(env)
 
 export const notSignedIn = (more = ''): Failure => {

@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
 import { waitForLock } from './lock.ts'
 
-/** A number that no process has: Linux and macOS stop below it. */
+/** A process id that no process has: Linux and macOS use smaller numbers only. */
 const noPid = 2 ** 30
 
 suite('the lock of a session', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-lock-'))
   after(() => rmSync(scratch, { recursive: true, force: true }))
 
-  test('only one of several holders has the lock at a time, and all get it', async () => {
+  test('if several processes wait for the lock, only one has it at a time, and in the end each has had it', async () => {
     const path = join(scratch, 'shared')
     let holders = 0
     let most = 0
@@ -27,14 +27,14 @@ suite('the lock of a session', () => {
     assert.deepEqual([most, holders, existsSync(path)], [1, 0, false])
   })
 
-  test('the lock of a process that has ended is taken over at once', async () => {
+  test('the lock of a process that has ended is taken over immediately', async () => {
     const path = join(scratch, 'ended')
     writeFileSync(path, `${noPid} ${hostname()} x`)
     using _lock = await waitForLock(path, 1000)
     assert.ok(existsSync(path))
   })
 
-  test('the lock of a process on another machine is waited for, and taken over when it is old', async () => {
+  test('a process waits for a lock that another machine holds, and takes it over when it is old', async () => {
     const path = join(scratch, 'elsewhere')
     writeFileSync(path, `${noPid} another-host x`)
     await assert.rejects(waitForLock(path, 200), /waited 0\.2 s/)
@@ -44,7 +44,7 @@ suite('the lock of a session', () => {
     assert.ok(existsSync(path))
   })
 
-  test('a holder that lost its lock does not remove the lock of the next holder', async () => {
+  test('a process that has lost its lock does not remove the lock of the next process', async () => {
     const path = join(scratch, 'lost')
     const lock = await waitForLock(path, 1000)
     writeFileSync(path, 'the next holder')
@@ -52,7 +52,7 @@ suite('the lock of a session', () => {
     assert.ok(existsSync(path))
   })
 
-  test('a directory that is not there is reported, and not waited for', async () => {
+  test('`waitForLock` fails without waiting if the directory does not exist', async () => {
     await assert.rejects(waitForLock(join(scratch, 'none/lock'), 60_000), /ENOENT/)
   })
 })

@@ -1,14 +1,14 @@
-// A lock between processes of one user, on any operating system: a file that only one process can create. It names its
-// process. A lock whose process has ended, or that is older than any holder needs it, is removed by the next process.
+// A lock between processes of one user, on any operating system: a file that only one process can create. The file names its
+// process. If that process has ended, or if the lock is too old, the next process removes the lock.
 import { randomUUID } from 'node:crypto'
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 
 const lookEveryMs = 50
-/** Age after which a lock is abandoned. Longer than a renewal of the session ever takes. */
+/** A lock that is older than this counts as abandoned. A renewal of the session never takes so long. */
 const longestHoldMs = 60_000
-/** Age after which the lock for removing a lock is abandoned. It is only held while this process runs without a pause. */
+/** A lock for removing locks that is older than this counts as abandoned. A process holds it only for a few synchronous calls. */
 const longestRemovalMs = 10_000
 
 const create = (path: string): Disposable | undefined => {
@@ -21,7 +21,7 @@ const create = (path: string): Disposable | undefined => {
   }
   return {
     [Symbol.dispose]: () => {
-      // A holder that was suspended for too long has lost the lock, and must not remove that of another process.
+      // A process that was suspended for too long has lost its lock. It must not remove the lock of another process.
       if (contentOf(path) === content) rmSync(path, { force: true })
     },
   }
@@ -54,12 +54,15 @@ const isRunning = (pid: number): boolean => {
 
 const isAbandoned = (path: string): boolean => {
   const [, pid, host] = /^(\d+) (\S+) /.exec(contentOf(path) ?? '') ?? []
-  // A process of another machine or container, which shares the directory, cannot be looked for.
+  // The process may be on another machine or in another container that shares the directory. Then its id says nothing here.
   const hasEnded = pid !== undefined && host === hostname() && !isRunning(Number(pid))
   return hasEnded || ageOf(path) > longestHoldMs
 }
 
-/** Removes an abandoned lock. A second lock makes sure that no process removes a lock that another has just created. */
+/**
+ * Removes an abandoned lock. Holds a second lock meanwhile, so that it cannot remove a lock that another process has just
+ * created.
+ */
 const removeAbandoned = (path: string): void => {
   if (!isAbandoned(path)) return
   const removal = `${path}.removal`
@@ -73,7 +76,7 @@ const removeAbandoned = (path: string): void => {
   }
 }
 
-/** Waits until this process gets the lock. Throws if it does not get it in time, or if the file cannot be created. */
+/** Waits until this process has the lock. Throws if that takes too long, or if the file cannot be created. */
 export const waitForLock = async (path: string, timeoutMs: number): Promise<Disposable> => {
   const end = Date.now() + timeoutMs
   for (;;) {

@@ -36,7 +36,7 @@ export const login = async ({ url, file, say, signal }: LoginParts): Promise<voi
   say('You are signed in.')
 }
 
-/** Signs the user out. Always removes the session file. If the issuer can be reached, its token is revoked too. */
+/** Signs the user out. Always removes the session file. Revokes the refresh token too, if the issuer can be reached. */
 export const logout = async ({ file, say }: Omit<LoginParts, 'url'>): Promise<void> => {
   const session = await takeSession(file)
   if (session?.refreshToken !== undefined) {

@@ -1,13 +1,13 @@
-// The log of a build. It shows what programs of the build print, so it is cleaned for the terminal.
+// Prints the log of a build. The log contains output of untrusted programs, so unsafe characters are shown as escapes.
 import { type Api, path } from '../api.ts'
 import { unreachable } from '../call.ts'
 import { cleanLines } from '../clean.ts'
 import { write } from '../print/print.ts'
 
-/** Maximum time of a build that is followed, in ms. */
+/** How long the log of a build is followed at most, in ms. */
 const longestMs = 2 * 60 * 60_000
 
-/** Writes the log of a build, as far as it is there, or with `follow` until the build ends. */
+/** Prints the present log of a build. With `follow`, also prints what is added, until the build ends. */
 export const printBuildLog = async (
   api: Api,
   kind: 'sandbox' | 'snapshots',

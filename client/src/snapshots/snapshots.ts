@@ -28,13 +28,13 @@ type Page = { items: Snapshot[]; page: number; totalPages: number }
 
 const pageSize = '200'
 const lookMs = 1000
-/** How long a snapshot may take, in ms. */
+/** How long the command waits for a snapshot at most, in ms. */
 const longestMs = 2 * 60 * 60_000
 const makingStates = new Set(['building', 'pending', 'pulling', 'snapshotting'])
 
 const getSnapshot = (api: Api, idOrName: string) => api.ask<Snapshot>('GET', path`/snapshots/${idOrName}`)
 
-/** Waits until the snapshot can be used. Throws a Failure with the reason if it cannot be made. */
+/** Waits until the snapshot can be used. Throws a Failure with the server's reason if the snapshot could not be made. */
 const untilActive = async (api: Api, idOrName: string): Promise<Snapshot> => {
   using activity = new Activity('waiting for the snapshot')
   const end = Date.now() + longestMs
@@ -52,7 +52,10 @@ const untilActive = async (api: Api, idOrName: string): Promise<Snapshot> => {
   throw new Failure(`The snapshot could not be made${reason === '' ? '.' : `: ${reason}`}`, exitCodes.serverError)
 }
 
-/** Shows the log while the snapshot is made. The log is only for people: without it, the snapshot is made all the same. */
+/**
+ * Shows the log while the snapshot is made. If the log cannot be shown, the snapshot is still made, so an error here is
+ * ignored.
+ */
 const showLog = async (api: Api, id: string): Promise<void> => {
   try {
     await printBuildLog(api, 'snapshots', id, { follow: true, to: process.stderr })
@@ -70,7 +73,7 @@ export type SnapshotOptions = Json & {
   disk?: number
 }
 
-/** Makes a snapshot of an image, a Dockerfile or a sandbox, and waits until it can be used. */
+/** Makes a snapshot from an image, a Dockerfile or a sandbox, and waits until it can be used. */
 export const createSnapshot = async (api: Api, name: string, options: SnapshotOptions): Promise<void> => {
   const { image, dockerfile, sandbox, cpu, memory, disk, json } = options
   if ([image, dockerfile, sandbox].filter((from) => from !== undefined).length !== 1)
