@@ -30,8 +30,7 @@ export const toolboxOf = (owner: ToolboxOwner): Client<paths> => {
 
 /**
  * Opens a WebSocket of the toolbox. Browsers send no headers with it, so a token is put into the address. The token changes
- * at each
- * start of the sandbox, so it is fetched for each socket. `path` begins with a slash and may have a query.
+ * at each start of the sandbox, so it is fetched for each socket. `path` begins with a slash and may have a query.
  */
 export const openToolboxSocket = async (
   owner: ToolboxOwner,

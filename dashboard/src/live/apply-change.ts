@@ -4,10 +4,9 @@ import type { AnswerTo, SandboxRow } from '../api/client.ts'
 export type ListPages = { pages: AnswerTo<'/sandbox', 'get'>[]; pageParams: unknown[] }
 
 /**
- * Updates a list with changed sandboxes. Rows of deleted sandboxes are removed. A sandbox that is not in the list
- * is put first if `takesAll`, which means that the list has no filter and begins with the newest. Pages without a change stay
- * the same
- * objects, so that they are not drawn again.
+ * Updates a list with changed sandboxes. Rows of deleted sandboxes are removed. A sandbox that is not in the list is put
+ * first if `takesAll`, which means that the list has no filter and begins with the newest. Pages without a change stay the
+ * same objects, so that they are not drawn again.
  */
 export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesAll: boolean): ListPages => {
   const changed = new Map(rows.map((row) => [row.id, row]))

@@ -22,8 +22,7 @@ const readLog = async (url: string, signal: AbortSignal, onPiece: (text: string)
 
 /**
  * Follows a build log. `isMoving` says whether the build still runs. If the connection breaks during the build, the log is
- * read again
- * from its beginning after a pause. Each further pause is longer.
+ * read again from its beginning after a pause. Each further pause is longer.
  */
 export const useBuildLog = (path: string, isMoving: boolean) => {
   const [log, setLog] = useState<{ text: string; dropped: number }>({ text: '', dropped: 0 })
