@@ -1,11 +1,6 @@
 import { hmac } from '@noble/hashes/hmac.js'
 import { sha256 } from '@noble/hashes/sha2.js'
-
-const base64url = (bytes: Uint8Array): string =>
-  btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '')
+import { base64url } from '../../../session/base64url.ts'
 
 /**
  * An address with which the browser itself downloads one file. The browser sends no credential then, so the address is signed for
