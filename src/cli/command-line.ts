@@ -1,5 +1,5 @@
-// Defines all commands of `alcove`. The code of each command is in the file with its name. It is loaded only when the
-// command runs, so that others start fast.
+// Defines all commands of `alcove`. The code of each command is in the file with its name. The file is loaded only when the
+// command runs, so that all other commands start fast.
 import { readFileSync } from 'node:fs'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { addCommands } from '#client/src/commands.ts'
@@ -47,8 +47,8 @@ const upSettings = async () => {
 }
 
 /**
- * Returns the access of a user's command: to the server of `--data`, or as in the client package. Without any of these,
- * it is the server of the default data directory, for whoever may read its key.
+ * Returns the server and the credential of a user's command: those of `--data` or, without it, those that the client
+ * package finds. If it finds none, the server of the default data directory is used, if this user may read its key.
  */
 const connect = async ({ data }: { data?: string }): Promise<Access> => {
   const local = async (directory: string): Promise<Access> => {

@@ -10,7 +10,7 @@ const namesIn = (setting: string | undefined) => (setting ?? '').split(/[\s,]+/)
 
 const hostOf = (url: string) => /^https?:\/\/([^/]+)/.exec(url)?.[1]
 
-/** Reads which mirrors this host uses: apt's, and those of the settings. A setting of the wrong form counts as none. */
+/** Returns the mirrors that this host uses: those of apt, and those in the settings. A malformed setting is ignored. */
 const mirrorsOf = (env: NodeJS.ProcessEnv): Mirrors => ({
   packages: sourcesOfThisHost().lines.flatMap((line) => hostOf(line.split(' ')[1] ?? '') ?? []),
   images: (readMirrors(namesIn(env['ALCOVE_REGISTRY_MIRRORS'])) ?? []).flatMap(

@@ -11,7 +11,7 @@ export const addUser = async (directory: string, email: string, name: string | u
   await givePassword(directory, email)
 }
 
-/** Prints a link. Without an address, it is for the first administrator. */
+/** Prints a one-time sign-in link. Without an e-mail address, the link is for the first administrator. */
 export const giveLink = async (directory: string, email = 'admin@localhost'): Promise<void> => {
   const { url } = await askServer<{ url: string }>(directory, 'POST', '/admin/users/link', { email })
   process.stdout.write(`${url}\n`)

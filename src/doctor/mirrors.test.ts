@@ -16,7 +16,7 @@ const packages = (mirrors: Partial<Mirrors>) => packageMirrors({ ...none, ...mir
 const images = (mirrors: Partial<Mirrors>) => registryMirrors({ ...none, ...mirrors }, resolve).run(context)
 
 suite('the mirrors that `alcove doctor` looks up', () => {
-  test('a package mirror at a private address is named, with its address as the setting’s value', async () => {
+  test('`alcove doctor` reports a package mirror at a private address, with the setting that opens it', async () => {
     const { status, found, costs, remedy } = await packages({ packages: ['deb.debian.org', 'apt.corp', 'apt.corp'] })
     assert.equal(status, 'warn')
     assert.equal(found, 'deb.debian.org at 151.101.2.132; apt.corp at 10.1.2.3, 151.101.2.132')
@@ -25,13 +25,13 @@ suite('the mirrors that `alcove doctor` looks up', () => {
     assert.match((await packages({ packages: ['localhost:3142'] })).remedy ?? '', /on another machine/)
   })
 
-  test('a package mirror at a public address, or at one that the operator has opened, needs nothing', async () => {
+  test('`alcove doctor` accepts a package mirror at a public address or in a network that a setting opens', async () => {
     const openNetworks = readNetworks('10.1.0.0/16')
     assert.equal((await packages({ packages: ['deb.debian.org'] })).status, 'ok')
     assert.equal((await packages({ packages: ['apt.corp'], openNetworks: openNetworks! })).status, 'ok')
   })
 
-  test('a registry’s mirror at a private address is named, beside the registries that are allowed already', async () => {
+  test('`alcove doctor` reports a registry mirror at a private address, with the setting that allows it', async () => {
     const mirrors = { images: ['images.corp:5000'], privateRegistries: ['old.corp'] }
     const { status, found, remedy } = await images(mirrors)
     assert.deepEqual([status, found], ['warn', 'images.corp:5000 at 192.168.4.5'])
@@ -39,7 +39,7 @@ suite('the mirrors that `alcove doctor` looks up', () => {
     assert.equal((await images({ ...mirrors, privateRegistries: ['images.corp:5000'] })).status, 'ok')
   })
 
-  test('a mirror without an address is named, and no mirrors are no trouble', async () => {
+  test('`alcove doctor` reports a mirror whose name has no address, and accepts a host without mirrors', async () => {
     const { status, found } = await packages({ packages: ['gone.test'] })
     assert.deepEqual([status, found], ['ok', 'gone.test has no address'])
     assert.deepEqual(await images({}), { name: 'registry mirrors', status: 'ok', found: 'none' })

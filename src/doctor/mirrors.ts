@@ -1,10 +1,13 @@
-// Looks where the mirrors of packages and images are. Sandboxes and pulls reach only public addresses, so a mirror in a private
-// network works for the host and for nobody else, until a setting opens it.
+// Finds out whether mirrors of packages and images are at private addresses. Sandboxes and pulls reach only public
+// addresses, so a mirror in a private network works only for the host itself, until a setting opens the network.
 import { lookup } from 'node:dns/promises'
 import { isPublicAddress, isWithin, type Networks } from '#src/kit/networks.ts'
 import type { Finding, Probe } from './finding.ts'
 
-/** `packages`: hosts from which apt of this host installs. `images`: hosts of mirrors of registries. Both may have a port. */
+/**
+ * `packages` are the hosts from which this host's apt installs. `images` are the hosts of registry mirrors. Both may have a
+ * port.
+ */
 export type Mirrors = {
   packages: readonly string[]
   images: readonly string[]
@@ -27,7 +30,10 @@ const lookUp: Resolve = async (host) => {
 
 const nameOf = (host: string) => host.replace(/:\d+$/, '')
 
-/** Looks up each host once. The result has the hosts with a closed address, and how the others were found. */
+/**
+ * Looks up the address of each host once. Returns the hosts whose addresses are closed to sandboxes, and the result for all
+ * others.
+ */
 const placesOf = async (hosts: readonly string[], isOpen: (address: string) => boolean, resolve: Resolve) => {
   const places = await Promise.all(
     [...new Set(hosts)].map(async (host) => {
@@ -41,7 +47,10 @@ const placesOf = async (hosts: readonly string[], isOpen: (address: string) => b
   return { places, closed: places.filter(({ closed }) => closed.length > 0), text: text === '' ? 'none' : text }
 }
 
-/** No setting opens the host itself to sandboxes. A proxy of apt on the host is therefore closed to them in any case. */
+/**
+ * Says what the operator can do. No setting opens the host itself to sandboxes, so they can never use an apt proxy on the
+ * host.
+ */
 const remedyFor = (closed: readonly string[]): string => {
   const openable = closed.filter((address) => !address.startsWith('127.'))
   return openable.length === 0
@@ -49,7 +58,7 @@ const remedyFor = (closed: readonly string[]): string => {
     : `ALCOVE_OPEN_NETWORKS=${openable.join(',')}`
 }
 
-/** Returns the probe of the mirrors from which this host's apt, and therefore apt in sandboxes, installs packages. */
+/** Returns the probe of the mirrors from which this host's apt installs packages. apt in sandboxes uses them too. */
 export const packageMirrors = ({ packages, openNetworks }: Mirrors, resolve: Resolve = lookUp): Probe => ({
   name: 'package mirrors',
   run: async (): Promise<Finding> => {
@@ -66,7 +75,7 @@ export const packageMirrors = ({ packages, openNetworks }: Mirrors, resolve: Res
   },
 })
 
-/** Returns the probe of the mirrors that the operator has set for registries. */
+/** Returns the probe of the registry mirrors in the operator's settings. */
 export const registryMirrors = ({ images, privateRegistries }: Mirrors, resolve: Resolve = lookUp): Probe => ({
   name: 'registry mirrors',
   run: async (): Promise<Finding> => {

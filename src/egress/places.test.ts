@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { Places } from './places.ts'
 
-/** Takes places for one sandbox of an owner until none is left, and returns them. */
+/** Opens connections of one sandbox until one is refused. Returns the functions that end them. */
 const takeAll = (places: Places, sandbox: string, owner: string) => {
   const taken: (() => void)[] = []
   for (let place = places.take(sandbox, owner); place !== undefined; place = places.take(sandbox, owner)) {
@@ -13,7 +13,7 @@ const takeAll = (places: Places, sandbox: string, owner: string) => {
 const sandboxesOf = (owner: string, count: number) => Array.from({ length: count }, (_, n) => `${owner}-${n}`)
 
 suite('connections to the proxy for secrets', () => {
-  test('one sandbox gets at most 512 connections, and as many again when they have ended', () => {
+  test('one sandbox gets at most 512 connections at a time, and 512 again after these have ended', () => {
     const places = new Places()
     const taken = takeAll(places, 'a-0', 'a')
     assert.equal(taken.length, 512)
@@ -22,14 +22,14 @@ suite('connections to the proxy for secrets', () => {
     assert.equal(takeAll(places, 'a-0', 'a').length, 512)
   })
 
-  test('an organization with many sandboxes gets half, and another organization’s sandbox all its own', () => {
+  test('an organization with many sandboxes gets half of all connections; others keep their 512 per sandbox', () => {
     const places = new Places()
     const taken = sandboxesOf('many', 40).flatMap((sandbox) => takeAll(places, sandbox, 'many'))
     assert.equal(taken.length, 4096)
     assert.equal(takeAll(places, 'b-0', 'b').length, 512)
   })
 
-  test('an organization gets 32 connections even if many organizations have taken all', () => {
+  test('an organization gets 32 connections even if other organizations use all connections of the proxy', () => {
     const places = new Places()
     for (const owner of sandboxesOf('owner', 50)) {
       for (const sandbox of sandboxesOf(owner, 20)) takeAll(places, sandbox, owner)
@@ -37,7 +37,7 @@ suite('connections to the proxy for secrets', () => {
     assert.equal(takeAll(places, 'late-0', 'late').length, 32)
   })
 
-  test('a refused connection takes no place, so its sandbox gets all when its organization has some', () => {
+  test('a refused connection does not count for its sandbox, which later gets all of its 512 connections', () => {
     const places = new Places()
     const [first] = sandboxesOf('many', 8).map((sandbox) => takeAll(places, sandbox, 'many'))
     assert.deepEqual(takeAll(places, 'many-8', 'many'), [])

@@ -1,5 +1,5 @@
-// Shares the proxy's connections: at most so many of one sandbox, and of what all have together, at most as many of one
-// organization as it leaves free. Each organization always gets a few, whatever the others hold.
+// Shares the proxy's connections between sandboxes. One sandbox has a fixed maximum. One organization may have at most as many as
+// are still free for all others. Each organization always gets a few, even if other organizations use all.
 import { Budget } from '#src/kit/budget.ts'
 
 const mostOfSandbox = 512
@@ -10,8 +10,8 @@ export class Places {
   readonly #ofOwners = new Budget(mostOfAll)
 
   /**
-   * Takes a place for a connection of a sandbox, which is named by its address. Returns the function that gives the place
-   * back, or undefined if there is no place.
+   * Counts a new connection of the sandbox with this network address. Returns the function to call when the connection has ended,
+   * or undefined if the connection must be refused.
    */
   take(address: string, owner: string): (() => void) | undefined {
     if (!this.#ofSandboxes.take(address)) return undefined

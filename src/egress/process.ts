@@ -7,9 +7,9 @@ import { serveConnection } from './connection.ts'
 import { originalDestinationOf } from './original-destination.ts'
 import { Places } from './places.ts'
 
-/** Milliseconds that a connection waits until the secrets of its sandbox arrive. */
+/** How long a connection waits for the secrets of its sandbox to arrive, in ms. */
 const awaitedMs = 10_000
-/** Maximum number of sentences for the timeline of one sandbox in ten minutes. */
+/** How many sentences the timeline of one sandbox gets at most in ten minutes. */
 const mostTroubles = 20
 const troublesMs = 10 * 60_000
 

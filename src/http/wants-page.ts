@@ -1,8 +1,8 @@
-// Tells browsers, which want a page, from programs, which want JSON.
+// Finds out from the `Accept` header whether a caller is a browser that wants a page, or a program that wants JSON.
 
 const mediaRange = /^\s*([\w*+.-]+\/[\w*+.-]+)\s*(?:;\s*q=([\d.]+))?/i
 
-/** Whether the caller prefers a page. A caller that wants JSON at least as much gets JSON. */
+/** Whether the caller prefers an HTML page to JSON. A caller that wants both equally gets JSON. */
 export const wantsPage = (accept: string | undefined): boolean => {
   const wishes = new Map<string, number>()
   for (const part of (accept ?? '').split(',')) {

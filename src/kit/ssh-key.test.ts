@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { newPrivateKey, parsePrivateKey } from './ssh-key.ts'
 
-/** A key that ssh2 has made, and cannot read: its public key began with a zero byte, which is missing. */
+/** A key that ssh2 has made but cannot read: its public key should begin with a zero byte, which ssh2 left out. */
 const unreadable = `-----BEGIN OPENSSH PRIVATE KEY-----
 b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMgAAAAtz
 c2gtZWQyNTUxOQAAAB/7iKNONPzQPEvNjejzTlWzn209NZw0OEGL6e25BnQ0AAAA
@@ -13,7 +13,7 @@ iKNONPzQPEvNjejzTlWzn209NZw0OEGL6e25BnQ0AAAAAAECAwQFBgc=
 `
 
 suite('a new key for SSH', () => {
-  test('a new key that cannot be read is dropped, and another one is made', () => {
+  test('if a new SSH key cannot be read, `newPrivateKey` makes another one', () => {
     assert.ok(parsePrivateKey(unreadable) instanceof Error)
     const made = [unreadable, unreadable, newPrivateKey()]
     const expected = made.at(-1)

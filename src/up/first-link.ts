@@ -1,10 +1,10 @@
-// The link that the first `up` prints. It signs the first administrator in to the dashboard once, without a password.
+// Gets the link that `alcove up` prints at its first start. With it the first administrator can sign in once, without a password.
 
 const answerMs = 10_000
 
 /**
- * Asks control for a link. Returns undefined if there is none, such as where another issuer signs people in. The server
- * works without it.
+ * Asks control for the link. Returns undefined if control gives none, for example because another issuer is configured. The
+ * server works without the link.
  */
 export const askFirstLink = async (controlUrl: string, key: string): Promise<string | undefined> => {
   try {

@@ -3,7 +3,7 @@
 import { newPrivateKey, parsePrivateKey } from '#src/kit/ssh-key.ts'
 import { type DataDirectory, readSecret } from './data-directory.ts'
 
-/** Returns the private key in the format of OpenSSH, and the public key in the format of `known_hosts`. */
+/** Returns the private key in OpenSSH format, and the public key in the format of `known_hosts`. */
 export const readSshHostKey = (data: Pick<DataDirectory, 'secrets'>): { privateKey: string; publicKey: string } => {
   const privateKey = readSecret(data, 'ssh-host.key', newPrivateKey).value
   const key = parsePrivateKey(privateKey)

@@ -1,7 +1,7 @@
-// The files of the built dashboard: `up` builds them, and control serves them.
+// What `up`, which builds the dashboard, and control, which serves it, must both know about its files.
 import { extname } from 'node:path'
 
-/** The content type of each kind of file that the build may have. Other files are not served. */
+/** The content type for each file extension that a build may contain. Files with other extensions are not served. */
 export const contentTypes: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
@@ -15,10 +15,10 @@ export const contentTypes: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 }
 
-/** Whether the build stores compressed copies beside this file: `name.br` and `name.gz`. */
+/** Whether the build puts compressed copies beside this file, as `name.br` and `name.gz`. */
 export const isCompressible = (name: string): boolean => /[;+]|json/.test(contentTypes[extname(name)] ?? '')
 
-/** The encodings of these copies, best first, and the ends of their names. */
+/** The encodings of the compressed copies, with their file extensions. The best encoding comes first. */
 export const encodings = [
   ['br', '.br'],
   ['gzip', '.gz'],

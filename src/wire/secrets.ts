@@ -2,23 +2,23 @@
 // sandbox never gets the value of a secret, only a placeholder. Control sends the value through the runner to the
 // proxy. None of these programs writes it to a disk.
 
-/** What the proxy must know of a secret, to replace the placeholder in a sandbox's request by the value. */
+/** The fields of a secret that the proxy needs to replace the placeholder in a sandbox's request by the value. */
 export type KnownSecret = {
   placeholder: string
   value: string
-  /** Names such as `api.example.com`. `*.` at the beginning stands for exactly one label. */
+  /** The hosts that may get the value, such as `api.example.com`. `*.` at the start stands for exactly one label. */
   hosts: readonly string[]
   /** A certificate for these hosts, which sandboxes of the organization trust, and its private key. Both fields are PEM. */
   certificate: string
   privateKey: string
 }
 
-/** All secrets that sandboxes of one runner use. `version` grows with every change of a secret. */
+/** All secrets that the sandboxes of one runner use. `version` of a secret grows with each of its changes. */
 export type SecretsOfRunner = {
   secrets: readonly (KnownSecret & { id: string; version: number })[]
   /**
-   * `generation` is the sandbox's. The runner ignores a list of secrets that has an older generation than the list that
-   * it has.
+   * `generation` is that of the sandbox. The runner ignores a list of secrets whose generation is older than that of the list
+   * that it already has.
    */
   sandboxes: readonly { sandboxId: string; generation: number; secretIds: readonly string[] }[]
 }

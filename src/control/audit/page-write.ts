@@ -91,7 +91,7 @@ export const tellOfSsoJoining = async (
 
 type LinkSignIn = { at: Date; user: PageWrite['user']; from: Origin }
 
-/** Records that somebody signed in by a one-time link. The row is inserted in the transaction that uses up the link. */
+/** Records that a user signed in with a one-time link. The row is inserted in the transaction that marks the link as used. */
 export const tellOfLinkSignIn = async (sql: Transaction, { at, user, from }: LinkSignIn): Promise<void> => {
   await insertEntry(sql, {
     at,

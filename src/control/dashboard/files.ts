@@ -1,5 +1,5 @@
-// The built dashboard, which is read into memory when the first browser asks for it. A request is looked up among the
-// names that the build has, so no path of a request ever reaches the file system.
+// Holds the built dashboard, which is read into memory when the first browser requests it. A request is looked up in the list of
+// the build's files, so the path of a request is never used in the file system.
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join, relative } from 'node:path'
@@ -17,12 +17,12 @@ export type DashboardFile = {
 
 export type Dashboard = { index: string; files: ReadonlyMap<string, DashboardFile> }
 
-/** Directory of the files with a hash in their names. */
+/** The directory whose files have a hash in their names. */
 export const immutablePrefix = 'assets/'
 
 const readFiles = async (directory: string): Promise<Map<string, Buffer>> => {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })
-  // Only files: a link could lead out of the build.
+  // Symbolic links are left out, because a link could lead out of the build.
   const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
   const contents = await Promise.all(
     paths.map(async (path) => [relative(directory, path), await readFile(path)] as const),
@@ -38,7 +38,7 @@ const copiesOf = (contents: ReadonlyMap<string, Buffer>, name: string): Map<stri
     }),
   )
 
-/** Reads a build. Throws if there is none. */
+/** Reads all files of a build. Throws if there is no build. */
 const readDashboard = async (directory: string): Promise<Dashboard> => {
   const index = await readFile(join(directory, 'index.html'), 'utf8')
   const contents = await readFiles(directory)
@@ -53,7 +53,7 @@ const readDashboard = async (directory: string): Promise<Dashboard> => {
   return { index, files }
 }
 
-/** Why there is no dashboard: a sentence for the person who looks at the page. */
+/** `why` says in a sentence, for the person who opens the page, why there is no dashboard. `isComing`: it is being built. */
 export type NoDashboard = { why: string; isComing: boolean }
 
 export type DashboardFiles = () => Promise<Dashboard | NoDashboard>
@@ -64,7 +64,10 @@ const findReason = async (directory: string): Promise<NoDashboard> => {
   return { why: `The pages could not be built: ${why.trim()}`, isComing: false }
 }
 
-/** Returns a function that reads the build at the first call that finds it. `up` may still be building it. */
+/**
+ * Returns a function that reads the build when it is first called and finds one. At an earlier call `up` may still be
+ * building.
+ */
 export const openFiles = (directory: string | undefined): DashboardFiles => {
   let reading: Promise<Dashboard> | undefined
   return async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isOtherLoopback } from './other-loopback.ts'
 
-test('only another name of the same machine, at the same port, is another loopback address', () => {
+test('`isOtherLoopback` is true only for another loopback name than the public URL’s, at the same port', () => {
   const local = 'http://127.0.0.1:4600'
   for (const host of ['localhost:4600', '[::1]:4600', 'LOCALHOST:4600'])
     assert.equal(isOtherLoopback(host, local), true)
@@ -18,7 +18,7 @@ test('only another name of the same machine, at the same port, is another loopba
     undefined,
   ])
     assert.equal(isOtherLoopback(host, local), false, String(host))
-  // A reverse proxy with TLS may call control by a name of this machine.
+  // The public URL has https: a reverse proxy with TLS may have called control under a loopback name.
   assert.equal(isOtherLoopback('127.0.0.1:4600', 'https://localhost:4600'), false)
   assert.equal(isOtherLoopback('127.0.0.1:4600', 'https://alcove.example'), false)
   assert.equal(isOtherLoopback('127.0.0.1', 'http://localhost'), true)

@@ -1,11 +1,11 @@
-// People open a server on their own machine as `localhost` or as `127.0.0.1`. Signing in works at one of them only: at the
-// one that the public URL names.
+// Users open a server on their own machine as `localhost` or as `127.0.0.1`. Signing in works only under one of these names: the
+// one in the public URL.
 
 const loopbackNames: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * Whether the caller used another name of this machine than the public URL has, at the same port. Then the public URL is
- * right for the caller too. For any other name this is not known: a reverse proxy may have replaced the name.
+ * Whether the caller used another loopback name than the public URL has, at the same port. Then the browser can be redirected to
+ * the public URL. Other names are not compared, because a reverse proxy may have replaced the name that the browser used.
  */
 export const isOtherLoopback = (host: string | undefined, publicUrl: string): boolean => {
   const ours = new URL(publicUrl)

@@ -1,4 +1,4 @@
-// What the pages of the dashboard may load, and where they may connect to.
+// Makes the content security policy of the dashboard's pages: what they may load, and where they may connect to.
 import { readDiscovery } from '../auth/fetch-keys.ts'
 import type { Parts } from '../parts.ts'
 
@@ -9,14 +9,17 @@ const discoveryPauseMs = 30_000
 const originOf = (url: unknown): string[] =>
   typeof url === 'string' && URL.canParse(url) && /^https?:/.test(url) ? [new URL(url).origin] : []
 
-/** The origin of a gate, for calls and for WebSockets. */
+/** The origins of a gate: one for calls and one for WebSockets. */
 const gateOrigins = (url: string): string[] =>
   originOf(url).flatMap((origin) => [origin, origin.replace(/^http/, 'ws')])
 
-/** Endpoints of an issuer that a page calls. To the others it navigates, which needs no permission. */
+/** The issuer's endpoints that a page calls itself. The browser navigates to all others, which the policy does not restrict. */
 const calledEndpoints = ['token_endpoint', 'revocation_endpoint', 'userinfo_endpoint'] as const
 
-/** Reads an issuer's origins at most once in `discoveryKeptMs`, or in `discoveryPauseMs` if that failed. */
+/**
+ * Returns a function that finds an issuer's origins. It reads them again after `discoveryKeptMs`, or after `discoveryPauseMs`
+ * if that failed.
+ */
 const openIssuer = (issuer: string): (() => Promise<string[]>) => {
   let known = originOf(issuer)
   let freshUntil = Number.NEGATIVE_INFINITY
@@ -40,14 +43,14 @@ const openIssuer = (issuer: string): (() => Promise<string[]>) => {
   }
 }
 
-/** Returns a function that finds the origins that the pages may connect to, besides their own. */
+/** Returns a function that lists the origins, in addition to their own, to which the pages may connect. */
 export const openConnections = ({ settings }: Pick<Parts, 'settings'>) => {
-  // People sign in at the first issuer. If there is none, they sign in at this server.
+  // Users sign in at the first issuer of the settings. If there is none, they sign in at this server.
   const [issuer] = settings.identity.issuers
   const listIssuerOrigins = issuer === undefined ? async () => [] : openIssuer(issuer)
   return async (): Promise<string[]> => {
-    // Sandboxes of every region are reached by the gate of this server. Regions of organizations are not in the list: their
-    // owners could make the header so long that reverse proxies refuse it.
+    // The gate of this server reaches the sandboxes of every region. Gates of organizations' own regions are not in the
+    // list: their owners could make the header so long that reverse proxies refuse it.
     return [...new Set([...gateOrigins(settings.proxyUrl), ...(await listIssuerOrigins())])]
   }
 }
@@ -66,5 +69,5 @@ export const contentSecurityPolicy = (nonce: string, connections: readonly strin
     "object-src 'none'",
   ].join('; ')
 
-/** The content security policy of everything that is no page. */
+/** The content security policy of all answers that are not pages. */
 export const closedPolicy = "default-src 'none'; frame-ancestors 'none'"

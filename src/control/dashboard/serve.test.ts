@@ -15,7 +15,7 @@ const farGate = 'https://gate.elsewhere.example'
 const html = 'text/html,application/xhtml+xml,*/*;q=0.8'
 const script = 'console.log("the dashboard")\n'.repeat(100)
 
-/** Writes a build as `up` makes it. */
+/** Writes files like those of a build that `up` has made. */
 const writeBuild = (directory: string) => {
   mkdirSync(join(directory, 'assets'), { recursive: true })
   const page = '<!doctype html><meta nonce="__CSP_NONCE__"><script nonce="__CSP_NONCE__"></script>'
@@ -50,7 +50,7 @@ suite('the dashboard', () => {
     directory = join(scratch, 'build')
     writeBuild(directory)
     app = await startControl({ settings: { dashboardDirectory: directory } })
-    // The owner of a region decides its proxy, and must not decide what the pages of others connect to.
+    // An organization chooses the proxy of its region. It must not choose where the pages of other users may connect to.
     const url = `${farGate}/a;script-src 'unsafe-inline'`
     await app.database.sql`
       insert into regions (id, name, region_type, proxy_url) values ('far', 'far', 'shared', ${url})`
@@ -60,7 +60,7 @@ suite('the dashboard', () => {
     rmSync(scratch, { recursive: true, force: true })
   })
 
-  test('GET / sends browsers to the dashboard with their query; programs get the 404 of before', async () => {
+  test('GET / redirects browsers to the dashboard and keeps their query; programs get 404', async () => {
     const browser = await ask('/?error=link_pending&x=//evil.example', { accept: html })
     assert.deepEqual(
       [browser.status, browser.headers.location],
@@ -74,7 +74,7 @@ suite('the dashboard', () => {
     assert.equal((await ask('/', { accept: html }, 'POST')).status, 404)
   })
 
-  test('every address of the dashboard that is no file shows the page, and never from a cache', async () => {
+  test('every address below /dashboard/ that is not a file answers with the page, which is never cached', async () => {
     for (const path of [
       '',
       'sandboxes',
@@ -100,7 +100,7 @@ suite('the dashboard', () => {
     assert.deepEqual([head.status, head.text], [200, ''])
   })
 
-  test('each answer has a nonce of its own, and the page may connect only to this server and its gate', async () => {
+  test('each page has a new nonce, and its policy allows connections only to this server and its gate', async () => {
     const [one, other] = [await ask('/dashboard/'), await ask('/dashboard/x')]
     const policy = policyOf(one.headers['content-security-policy'])
     const [, nonce = ''] = /'nonce-([^']+)'/.exec(policy['style-src'] ?? '') ?? []
@@ -129,7 +129,7 @@ suite('the dashboard', () => {
       assert.equal(one.headers[name], value)
   })
 
-  test('a file has its type, the encoding that the browser accepts, and may be kept forever', async () => {
+  test('a file is sent with its type, in an encoding that the browser accepts, and may be cached forever', async () => {
     const path = '/dashboard/assets/index-abc.js'
     const plain = await ask(path)
     assert.deepEqual([plain.status, plain.text], [200, script])
@@ -152,7 +152,7 @@ suite('the dashboard', () => {
     }
     const head = await ask(path, {}, 'HEAD')
     assert.deepEqual([head.text, head.headers['content-length']], ['', String(script.length)])
-    // A range is not honoured, and the whole file is a valid answer.
+    // The server ignores `Range` and answers with the whole file, which HTTP allows.
     assert.equal((await ask(path, { range: 'bytes=0-3' })).status, 200)
     const icon = await ask('/dashboard/icon.svg')
     assert.deepEqual(
@@ -161,7 +161,7 @@ suite('the dashboard', () => {
     )
   })
 
-  test('nothing but the files of the build is served: no link, no other kind, no path out of it', async () => {
+  test('only files of the build are served: no symbolic links, no other file types, no paths out of it', async () => {
     for (const path of [
       'assets/unknown.js',
       'assets/passwd.txt',
@@ -174,7 +174,7 @@ suite('the dashboard', () => {
       assert.match((await ask(`/dashboard/${path}`)).text, /^<!doctype html>/, path)
   })
 
-  test('requests as only a program writes them get an answer, and none leads to another site', async () => {
+  test('malformed requests, which no browser sends, get an answer, and none redirects to another site', async () => {
     const { port } = new URL(await app.listen())
     const send = async (line: string, host = 'control.test:3000') => {
       const socket = connect(Number(port), '127.0.0.1')
@@ -205,7 +205,7 @@ suite('the dashboard', () => {
       assert.doesNotMatch(await send('/dashboard/', host), /^location/im)
   })
 
-  test('pages count for the limit of anonymous calls, and the files that they load do not', async () => {
+  test('pages count towards the rate limit for anonymous calls; the files that they load do not', async () => {
     const rateLimits = { anonymous: { limit: 2, ttlSeconds: 60 } }
     await using limited = await startControl({ settings: { dashboardDirectory: directory, rateLimits } })
     const get = async (url: string) => (await limited.app.server.inject({ url })).statusCode
@@ -214,7 +214,7 @@ suite('the dashboard', () => {
     assert.equal(await get('/dashboard/'), 429)
   })
 
-  test('without pages the dashboard says why; a build that comes later is served', async () => {
+  test('without a build the dashboard says why; a build that is finished later is served', async () => {
     const coming = join(scratch, 'coming')
     const settings = { dashboardDirectory: coming, publicUrl: 'http://127.0.0.1:3000' }
     await using other = await startControl({ settings })
@@ -232,7 +232,7 @@ suite('the dashboard', () => {
     assert.equal((await get('/dashboard/assets/index-abc.js')).statusCode, 503)
     writeBuild(coming)
     assert.equal((await get('/dashboard/')).statusCode, 200)
-    // The public URL names this machine, so its other names lead there: signing in works nowhere else.
+    // The public URL has a loopback name, so the other loopback names redirect to it: signing in works only there.
     const local = await get('/dashboard/sandboxes?x=1', 'localhost:3000')
     assert.deepEqual([local.statusCode, local.headers.location], [302, 'http://127.0.0.1:3000/dashboard/sandboxes?x=1'])
     assert.equal((await get('/dashboard/', 'evil.example')).statusCode, 200)

@@ -1,5 +1,5 @@
-// Serves the dashboard below /dashboard/. Every address there that is no file shows the one page, which finds out itself
-// what to show. The pages hold no credential: whoever opens them signs in by our own API.
+// Serves the dashboard below /dashboard/. Every address there that is not a file answers with the same HTML page, whose script
+// decides what to show. The files contain no credential: whoever opens them must sign in, and then uses the public API.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { wantsPage } from '#src/http/wants-page.ts'
@@ -13,7 +13,7 @@ import { closedPolicy, contentSecurityPolicy, openConnections } from './policy.t
 
 const noncePlace = '__CSP_NONCE__'
 const foreverSeconds = 365 * 24 * 60 * 60
-/** A page without a dashboard asks again after this many seconds, if the pages are being built. */
+/** While the dashboard is being built, the page that says so reloads itself after this number of seconds. */
 const askAgainSeconds = 2
 
 const common = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' }

@@ -71,7 +71,7 @@ export const givePassword = async (parts: AccountParts, body: { email: string; p
   return { email: user.email, password }
 }
 
-/** Makes a link that signs in a user once. The user's former link ends. */
+/** Makes a link with which a user can sign in once. An earlier link of the user stops working. */
 export const giveLink = async (parts: AccountParts, body: { email: string }) => {
   checkSignsInHere(parts)
   const user = await findOwner(parts, body.email)

@@ -109,7 +109,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(await statusWith(body['id_token']!), 401)
   })
 
-  test('a sign-in may return to the dashboard, and so may a sign-out', async () => {
+  test('the embedded issuer may redirect to the dashboard after a sign-in and after a sign-out', async () => {
     const { verifier, challenge } = startPkce()
     const dashboard = `${publicUrl}/dashboard/`
     const browser = openBrowser(base)
@@ -122,7 +122,7 @@ suite('signing in at the embedded issuer', () => {
     const fields = { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: dashboard }
     const { status, body } = await tokens(fields)
     assert.equal(status, 200, JSON.stringify(body))
-    // While the session lasts, another sign-in of this browser shows no page, even if it must not show one.
+    // While the session lasts, another sign-in of this browser needs no page, so `prompt=none` succeeds too.
     const silent = authorizeUrl(challenge, { redirect_uri: dashboard, prompt: 'none' })
     assert.match((await browser.get(silent)).location ?? '', /\/dashboard\/\?code=/)
     const leave = new URLSearchParams({ id_token_hint: body['id_token']!, post_logout_redirect_uri: dashboard })

@@ -1,4 +1,4 @@
-// Our own OpenID Connect issuer, which is used if the operator names no other. This file keeps its signing keys up to
+// Our own OpenID Connect issuer, which is used if the operator configures no other issuer. This file keeps its signing keys up to
 // date and serves its pages below /oidc.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'

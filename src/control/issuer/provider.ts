@@ -1,5 +1,5 @@
-// Our own issuer, built with oidc-provider: one client, which is ours; codes with PKCE, devices, and refresh tokens that change
-// with each use.
+// Configures our own issuer, which uses oidc-provider. It has one client, our own, and supports codes with PKCE, device
+// codes, and refresh tokens that are replaced at each use.
 import type { EventEmitter } from 'node:events'
 import { interactionPolicy, Provider } from 'oidc-provider'
 import type { Logger } from '#src/kit/log.ts'
@@ -29,7 +29,10 @@ const begun = 15 * minute
 /** The scopes that clients may request. Scopes do not limit what a token may do: its holder acts as the user. */
 const scope = 'openid profile email offline_access'
 
-/** When a sign-in needs the user: as OpenID Connect says, and for each link, even in a browser that is signed in. */
+/**
+ * Says when a sign-in needs a form: in the cases of OpenID Connect, and for each one-time link, even if the browser is signed
+ * in.
+ */
 const signInPolicy = () => {
   const policy = interactionPolicy.base()
   const { Check } = interactionPolicy

@@ -1,5 +1,5 @@
-// Shows the sign-in form and reads it, or signs in by a one-time link. Every answer (words, status, time) is equal, whether or not the account exists.
-// sign-in-attempts.ts limits wrong passwords.
+// Shows the sign-in form and reads it, or signs a user in with a one-time link. Text, status and duration of every answer
+// are equal, whether the account exists or not. sign-in-attempts.ts limits wrong passwords.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Interaction, Provider } from 'oidc-provider'
 import { tellOfLinkSignIn } from '../audit/page-write.ts'
@@ -96,7 +96,7 @@ export const createSignInForm = ({ provider, database, clock, origin, browsers }
     const refuse = (status: number, complaint: string, email?: string) =>
       send(response, status, signInPage(action, { complaint, ...(email === undefined ? {} : { email }) }))
 
-    /** Signs in by `attempt`, or shows the form again. */
+    /** Signs in the user that `attempt` returns. If it returns none, shows the form again with `complaint`. */
     const answer = async (attempt: () => Promise<string | undefined>, complaint: string, email?: string) => {
       try {
         const accountId = await attempt()

@@ -47,12 +47,12 @@ suite('one-time links', () => {
       ...changes,
     })}`
   const isBack = (url: string) => url.startsWith(dashboard)
-  /** Opens a link, as the page of the dashboard does. */
+  /** Opens a link as the dashboard's page does: it sends the browser to the issuer with the link's token. */
   const open = async (browser: Browser, link: string, changes: Record<string, string> = {}): Promise<Page> =>
     await browser.follow(await browser.get(authorizeUrl({ link, ...changes })), isBack)
   const isSignedIn = ({ location }: Page) => location?.startsWith(`${dashboard}?code=`) ?? false
 
-  /** The user whom the code of this page signs in. */
+  /** Returns the id of the user to whom the authorization code in the page's address belongs. */
   const userOf = async ({ location = '' }: Page): Promise<string | undefined> => {
     const code = new URL(location).searchParams.get('code') ?? ''
     const fields = { grant_type: 'authorization_code', client_id: 'alcove', redirect_uri: dashboard }
@@ -61,13 +61,13 @@ suite('one-time links', () => {
     return decodeJwt(((await reply.json()) as { access_token: string }).access_token).sub
   }
 
-  test('a link signs in its user once, without a page; afterwards it shows the form, which takes a password', async () => {
+  test('a link signs in its user once, without a page; the second time it shows the form for a password', async () => {
     const link = await make()
     const browser = openBrowser(base)
     const page = await open(browser, link)
     assert.ok(isSignedIn(page), page.html)
     assert.equal(await userOf(page), userId('owner'))
-    // The session of the browser goes on, and the browser is known.
+    // The browser keeps its session, and counts as a known browser.
     assert.ok(isSignedIn(await browser.follow(await browser.get(authorizeUrl({ prompt: 'none' })), isBack)))
     assert.ok(browser.cookies.has('alcove_browser'))
     const other = openBrowser(base)
@@ -80,7 +80,7 @@ suite('one-time links', () => {
 
   test('if 20 browsers open one link at the same time, exactly one is signed in', async () => {
     const link = await make()
-    // Each comes from an address of its own, so that no limit decides.
+    // Each browser has its own IP address, so that no rate limit influences the result.
     const browsers = Array.from({ length: 20 }, (_, n) => openBrowser(base, `127.7.${n}.1`))
     const forms = await Promise.all(browsers.map((browser) => browser.get(authorizeUrl({ link }))))
     const pages = await Promise.all(
@@ -90,7 +90,7 @@ suite('one-time links', () => {
     assert.equal(pages.filter(({ status }) => status === 401).length, 19)
   })
 
-  test('a link ends after 24 hours, with its user, and when a new one is made', async () => {
+  test('a link stops working after 24 hours, when its user is deleted, and when the user gets a new link', async () => {
     const refused = async (link: string) => (await open(openBrowser(base), link)).status === 401
     const first = await make()
     const second = await make()
@@ -103,20 +103,20 @@ suite('one-time links', () => {
     assert.ok(isSignedIn(await open(openBrowser(base), await make())))
   })
 
-  test('a link signs in its user also where another user is signed in, who is signed out', async () => {
+  test('a link signs in its user even if another user is signed in in the browser, and signs that user out', async () => {
     const browser = openBrowser(base)
     assert.equal(await userOf(await open(browser, await make('stranger@example.com'))), userId('stranger'))
     assert.equal(await userOf(await open(browser, await make())), userId('owner'))
     const now = await browser.follow(await browser.get(authorizeUrl({ prompt: 'none' })), isBack)
     assert.equal(await userOf(now), userId('owner'))
-    // A password does so, too.
+    // Signing in with a password signs the other user out, too.
     assert.equal(await userOf(await open(browser, await make('stranger@example.com'))), userId('stranger'))
     const form = await browser.follow(await browser.get(authorizeUrl({ prompt: 'login' })))
     const filled = await browser.follow(await browser.post(formOf(form).action, { email: owner, password }), isBack)
     assert.equal(await userOf(filled), userId('owner'))
   })
 
-  test('a sign-in that must show no page, and a HEAD of the form, do not use up a link', async () => {
+  test('neither a sign-in with `prompt=none` nor a HEAD request for the form uses up a link', async () => {
     const link = await make()
     const silent = await open(openBrowser(base), link, { prompt: 'none' })
     assert.match(silent.location ?? '', /error=login_required/)
@@ -128,7 +128,7 @@ suite('one-time links', () => {
     assert.ok(isSignedIn(await browser.follow(await browser.get(location), isBack)))
   })
 
-  test('unknown links count as wrong passwords of their network, whatever they look like', async () => {
+  test('an unknown link counts as a wrong password of the caller’s IP address, whatever the link looks like', async () => {
     const address = '127.8.0.1'
     const random = () => randomBytes(32).toString('base64url')
     for (const link of [
@@ -143,7 +143,7 @@ suite('one-time links', () => {
       assert.ok(status === 401 || (link === '' && status === 200), `${JSON.stringify(link)}: ${status}`)
     }
     const last = await open(openBrowser(base, address), random())
-    // An empty parameter is none, so it is not counted.
+    // An empty `link` parameter counts as no link, so it is no failed attempt.
     assert.equal(last.status, 401)
     const over = await open(openBrowser(base, address), await make())
     assert.equal(over.status, 429)
@@ -151,7 +151,7 @@ suite('one-time links', () => {
     assert.match(over.html, /Too many attempts/)
   })
 
-  test('the audit log tells who made a link and who signed in by one; only a hash of the link is stored', async () => {
+  test('the audit log names who made a link and who signed in with it; only a hash of the link is stored', async () => {
     const link = await make()
     assert.ok(isSignedIn(await open(openBrowser(base), link)))
     const rows = await app.database.sql`
@@ -170,7 +170,7 @@ suite('one-time links', () => {
     assert.ok(stored.length > 0 && stored.every(({ hash }) => hash !== unused && /^[0-9a-f]{64}$/.test(hash)))
   })
 
-  test('POST /admin/users/link answers 404 for an unknown address, and 409 where another issuer signs people in', async () => {
+  test('POST /admin/users/link answers 404 for an unknown address, and 409 if another issuer is configured', async () => {
     const post = (other: TestControl, email: string) => other.as('admin').post('/admin/users/link', { email })
     assert.equal((await post(app, 'nobody@example.com')).status, 404)
     assert.equal((await app.as('owner').post('/admin/users/link', { email: owner })).status, 403)

@@ -1,5 +1,5 @@
-// Links that each sign in one user once, without a password. `alcove up` prints one at the first start, and an
-// operator makes further ones. Only the hash of a link is stored.
+// Links with which one user can sign in once, without a password. `alcove up` prints one at the first start, and an
+// operator can make more. Only a hash of each link is stored.
 import { randomBytes } from 'node:crypto'
 import { hashKey } from '../auth/secret.ts'
 import type { Parts } from '../parts.ts'
@@ -11,7 +11,7 @@ export const linkParameter = 'link'
 
 const hours = 24
 
-/** Makes a link, and ends the user's former one. */
+/** Makes a link for a user. An earlier link of the user stops working. */
 export const makeSignInLink = async (
   { database, clock, settings }: Pick<Parts, 'database' | 'clock' | 'settings'>,
   userId: string,
@@ -21,11 +21,14 @@ export const makeSignInLink = async (
   await database.sql`
     insert into sign_in_links (user_id, hash, expires_at) values (${userId}, ${hashKey(token)}, ${expiresAt})
     on conflict (user_id) do update set hash = excluded.hash, expires_at = excluded.expires_at`
-  // Browsers do not send what follows `#`, so the token reaches no server, log or referrer before the page uses it.
+  // Browsers do not send the part after `#`, so the token reaches no server, log or referrer before the page uses it.
   return { url: `${dashboardUrl(settings)}#link=${token}`, expiresAt: expiresAt.toISOString() }
 }
 
-/** Uses up a link. Returns its user, or undefined if there is no such link. Of two calls at the same time, one gets it. */
+/**
+ * Marks a link as used and returns its user. Returns undefined for an unknown link. Of two calls at the same time, only one
+ * gets the user.
+ */
 export const consumeSignInLink = async (
   sql: Sql,
   token: string,

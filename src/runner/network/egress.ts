@@ -1,5 +1,5 @@
-// Runs the proxy that puts secrets into requests of sandboxes (src/egress), from the start of the first sandbox with secrets.
-// Tells it which secrets each sandbox address may use, and to whom its connections count.
+// Runs the proxy that puts secrets into requests of sandboxes (src/egress). It starts with the first sandbox that has secrets.
+// Tells the proxy for each sandbox's address which secrets it may use, and for which organization its connections count.
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
@@ -18,14 +18,14 @@ type EgressParts = {
   log: Logger
 }
 
-/** A sandbox with secrets. `owner`: the organization to which its connections count. */
+/** A sandbox with secrets. `owner` is the organization for which its connections count. */
 type SandboxWithSecrets = { sandboxId: string; owner: string }
 
 const heapMiB = 512
 /**
- * Limit of the process's writable memory, the heap included. Beyond it the process ends and is started again, as at the limit
- * of its heap. 2 GiB are enough for all connections that the proxy takes: TLS keeps about 100 KB for each of their two sides.
- * Node reserves another 512 MiB for machine code, of which it uses a small part.
+ * Limit of the process's writable memory, including its heap. A process that exceeds it ends and is started again, as one
+ * that exceeds the limit of its heap. 2 GiB are enough for all connections that the proxy accepts: TLS needs about 100 KB
+ * for each side. Node reserves another 512 MiB for machine code, of which it uses a small part.
  */
 const dataBytes = 2.5 * 1024 ** 3
 
@@ -49,8 +49,8 @@ export class Egress {
   /** The sandboxes with secrets, by the sandbox's network address. */
   readonly #sandboxes = new Map<string, SandboxWithSecrets>()
   /**
-   * The last message about each sandbox to the proxy's process, by the sandbox's network address. An equal message is not sent
-   * again.
+   * The last message about each sandbox that was sent to the proxy, by the sandbox's network address. An equal message is
+   * not sent again.
    */
   readonly #told = new Map<string, string>()
 
@@ -60,7 +60,7 @@ export class Egress {
     this.#program = new LastingProgram({
       name: 'the proxy for secrets',
       command: commandOfProxy,
-      // The certificate authorities that this host trusts. Node reads them as the system's certificates.
+      // The files with the certificate authorities that this host trusts. Node takes its system certificates from them.
       env: { SSL_CERT_FILE: '/etc/ssl/certs/ca-certificates.crt', SSL_CERT_DIR: '/etc/ssl/certs' },
       prepare: () => addHostAddress(address),
       begin: () => this.#firstWords(),
@@ -75,7 +75,7 @@ export class Egress {
     return this.#program.serve()
   }
 
-  /** Sets which sandbox with secrets has the network address `address`. `undefined`: no sandbox with secrets has it any more. */
+  /** Sets which sandbox with secrets has this network address. `undefined` means that no sandbox with secrets has it any more. */
   know(address: string, sandbox: SandboxWithSecrets | undefined): void {
     if (sandbox === undefined && !this.#sandboxes.has(address)) return
     if (sandbox === undefined) this.#sandboxes.delete(address)
@@ -112,7 +112,10 @@ export class Egress {
     if (news !== undefined) this.#program.say(news)
   }
 
-  /** Returns the message about a sandbox, and notes it as sent. Undefined if the process has an equal message already. */
+  /**
+   * Returns the message about a sandbox, and stores it as sent. Undefined if an equal message was sent to the process
+   * already.
+   */
   #newsAbout(address: string): ToEgress | undefined {
     const sandbox = this.#sandboxes.get(address)
     const word: ToEgress =

@@ -1,4 +1,5 @@
-// Adds an address of the pool's range to the host, for a program that listens on it, and removes it.
+// Adds an address to the host, on which one of our programs can listen, and removes it. It belongs to the sandboxes' address
+// range.
 import { runCommand } from '#src/kit/run-command.ts'
 
 export const addHostAddress = (address: string) => runCommand(['ip', 'addr', 'replace', `${address}/32`, 'dev', 'lo'])

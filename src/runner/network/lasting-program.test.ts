@@ -12,10 +12,10 @@ type Heard = { type: 'heard'; text: string; pid: number }
 
 const MiB = 1024 ** 2
 
-/** Writable memory that a process of Node has at its start. Most of it is reserved for machine code and not used. */
+/** Writable memory that a Node process has when it starts, in MiB. Most of it is reserved for machine code and not used. */
 const nodeMiB = 600
 
-/** Starts the program of testing/lasting-child.ts, whose processes may take about `limitMiB` of memory. */
+/** Runs testing/lasting-child.ts as a `LastingProgram`. Its processes may use about `limitMiB` of memory. */
 const startProgram = async (limitMiB = 1024) => {
   const told = new EventEmitter()
   const program = new LastingProgram<To, { type: 'serving' } | Heard>({
@@ -41,7 +41,7 @@ const startProgram = async (limitMiB = 1024) => {
 }
 
 suite('a program that serves sandboxes beside the runner', { skip: needsRoot }, () => {
-  test('a program that ends is started again, and its next process gets the first messages too', async () => {
+  test('if a program ends, it is started again, and the new process gets the messages of `begin` again', async () => {
     await using started = await startProgram()
     const { program, hear, pid } = started
     const again = hear('first')
@@ -53,7 +53,7 @@ suite('a program that serves sandboxes beside the runner', { skip: needsRoot }, 
     assert.equal(await answer, await again)
   })
 
-  test('a program that exceeds its memory limit outside its heap ends and is started again', async () => {
+  test('a program that exceeds its memory limit, even outside of its heap, ends and is started again', async () => {
     await using started = await startProgram(256)
     const { program, hear, pid } = started
     program.say({ type: 'take', bytes: 64 * MiB })
@@ -65,7 +65,7 @@ suite('a program that serves sandboxes beside the runner', { skip: needsRoot }, 
     assert.notEqual(await again, pid)
   })
 
-  test('a closed program ends, and cannot be started again', async () => {
+  test('`close` ends a program, which then cannot be started again', async () => {
     const { program, pid } = await startProgram()
     await program.close()
     assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })

@@ -1,22 +1,22 @@
-// A program that serves sandboxes beside the runner: the resolver and the proxy for secrets. It has no privileges. The runner
-// starts it when it is needed first, and starts it again when it ends.
+// Runs a program that serves sandboxes in a process of its own: the resolver, or the proxy for secrets. It has no
+// privileges. The runner starts it when a sandbox first needs it, and starts it again if it ends.
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Logger } from '#src/kit/log.ts'
 
 type Serving = { type: 'serving' }
 
 type LastingProgramParts<To, From extends { type: string }> = {
-  /** What logs and errors call the program, such as `the proxy for secrets`. */
+  /** The name of the program in logs and errors, such as `the proxy for secrets`. */
   name: string
   command: () => readonly string[]
   env?: Record<string, string>
-  /** Done before each start, such as giving the host the address on which the program listens. */
+  /** Called before each start. For example, adds the address on which the program listens to the host. */
   prepare: () => Promise<unknown>
-  /** Returns the messages that each new process gets first. */
+  /** Returns the first messages for each new process. */
   begin: () => Iterable<To>
-  /** Called when the process listens. It serves when this resolves. */
+  /** Called when the process listens. The program counts as serving when the returned promise resolves. */
   onServing: (word: Extract<From, Serving>) => Promise<void>
-  /** Called for every other message of the process. */
+  /** Called for every message of the process, except the message `serving`. */
   onWord: (word: Exclude<From, Serving>) => void
   log: Logger
 }
@@ -37,14 +37,17 @@ export class LastingProgram<To extends object, From extends { type: string }> {
     this.#parts = parts
   }
 
-  /** Starts the program if it does not run. Resolves when it serves. */
+  /** Starts the program if it does not run. Resolves when the program serves sandboxes. */
   serve(): Promise<void> {
     clearTimeout(this.#again)
     this.#serving ??= this.#start()
     return this.#serving
   }
 
-  /** Sends a message. If the process has just ended, the message is lost: its next process gets those of `begin`. */
+  /**
+   * Sends a message to the process. If the process has just ended, the message is lost, but the next process gets the
+   * messages of `begin`.
+   */
   say(word: To): void {
     if (this.#child?.connected) this.#child.send(word, () => {})
   }

@@ -1,4 +1,4 @@
-// How much a browser fetches for the dashboard: gzip sizes of the bundle of these sources.
+// Tests how much a browser downloads for the dashboard. It bundles the present sources and adds up gzip sizes.
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ suite('the sizes of the dashboard', { skip: needsRoot }, () => {
   })
   after(() => rmSync(scratch, { recursive: true, force: true }))
 
-  /** Lists the files that a chunk needs before it runs, itself included. */
+  /** Lists the files that a browser must load before a chunk can run, including the chunk itself. */
   const filesOf = (name: string, found = new Set<string>()): Set<string> => {
     const chunk = chunks[name]
     assert.ok(chunk, `no chunk ${name}`)
@@ -38,7 +38,7 @@ suite('the sizes of the dashboard', { skip: needsRoot }, () => {
 
   const listOfSandboxes = () => new Set([...filesOf('index.html'), ...filesOf('src/pages/sandboxes/page.tsx')])
 
-  test('the first page, with the list of sandboxes, takes at most 230 kB', () => {
+  test('to show the first page, with the list of sandboxes, a browser downloads at most 230 kB', () => {
     const size = kilobytesOf(listOfSandboxes())
     assert.ok(size <= 230, `${size} kB`)
   })

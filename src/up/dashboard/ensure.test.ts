@@ -37,7 +37,7 @@ suite('the build of the dashboard', { skip: needsRoot }, () => {
   const ensure = () => ensureDashboard(place(), (line) => void said.push(line))
   const left = () => readdirSync(join(scratch, 'cache', 'dashboard')).filter((name) => name !== '.lock')
 
-  test('the first start builds; later starts build only what has changed', async () => {
+  test('the first start builds the dashboard; a later start builds it again only if its sources have changed', async () => {
     assert.equal(await ensure(), undefined)
     const { directory } = place()
     const page = readFileSync(join(directory, 'index.html'), 'utf8')
@@ -56,7 +56,7 @@ suite('the build of the dashboard', { skip: needsRoot }, () => {
     assert.ok(existsSync(directory))
   })
 
-  test('only root can change a build, and every program can read it', async () => {
+  test('only root can change the files of a build, but every program can read them', async () => {
     assert.equal(await ensure(), undefined)
     const { all, directory } = place()
     const entries = readdirSync(directory, { recursive: true, encoding: 'utf8' }).map((name) => join(directory, name))
@@ -66,20 +66,20 @@ suite('the build of the dashboard', { skip: needsRoot }, () => {
     }
   })
 
-  test('the program that builds has no rights: it cannot read what only root may read', async () => {
+  test('the build program runs without privileges: it cannot read a file that only root may read', async () => {
     const secret = join(source, 'secret.ts')
     writeFileSync(secret, 'export const secret = 1', { mode: 0o600 })
     writeFileSync(join(source, 'main.ts'), "import { secret } from './secret.ts'\nconsole.log(secret)")
     assert.match((await ensure()) ?? '', /secret/)
   })
 
-  test('two servers that start at the same time build once', async () => {
+  test('if two servers start at the same time, only one of them builds the dashboard', async () => {
     assert.deepEqual(await Promise.all([ensure(), ensure(), ensure()]), [undefined, undefined, undefined])
     assert.equal(said.length, 1)
     assert.equal(left().length, 1)
   })
 
-  test('a failed build says why in one sentence, for control too, and the next start tries again', async () => {
+  test('a failed build leaves a sentence that says why, for control too, and the next start tries again', async () => {
     const good = readFileSync(join(source, 'main.ts'))
     writeFileSync(join(source, 'main.ts'), "import './missing.ts'\n")
     const why = (await ensure()) ?? ''
@@ -95,7 +95,7 @@ suite('the build of the dashboard', { skip: needsRoot }, () => {
     assert.match((await ensure()) ?? '', /has no pages/)
   })
 
-  test('what a killed build has left is removed, and builds that nobody has used for a month', async () => {
+  test('files of a killed build, and builds that no server has used for a month, are removed', async () => {
     const { all } = place()
     mkdirSync(join(all, '.coming-1', 'assets'), { recursive: true })
     const old = join(all, 'old')

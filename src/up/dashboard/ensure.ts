@@ -1,5 +1,5 @@
-// Builds the pages of the dashboard at the first start of a version. Each version of the pages has a directory in the
-// cache, which later starts only look for. A server starts without pages if they cannot be built.
+// Builds the pages of the dashboard when a version of Alcove first starts. Each version of the pages has a directory in the
+// cache. If it exists, a later start does not build again. If the pages cannot be built, the server starts without them.
 import { hash } from 'node:crypto'
 import {
   chmodSync,
@@ -23,11 +23,11 @@ import { reasonBeside } from '#src/wire/dashboard-files.ts'
 
 const code = resolve(import.meta.dirname, '../../..')
 
-/** A build takes a few seconds. One that takes this long, in ms, is stuck. */
+/** A build takes a few seconds. After this time, in ms, it counts as hanging and is ended. */
 const longestBuildMs = 120_000
 /** Builds of other versions are removed if no server has started with them for this long, in ms. */
 const keptMs = 30 * 24 * 60 * 60 * 1000
-/** Begins the name of a build that is not finished. */
+/** The start of the directory name of an unfinished build. */
 const unfinished = '.coming-'
 const lockName = '.lock'
 
@@ -65,7 +65,7 @@ export type DashboardPlace = {
 
 const hasPages = (source: string): boolean => existsSync(join(source, 'index.html'))
 
-/** Finds where the build is, or will be. `source`: the sources of the pages, by default those of this checkout. */
+/** Returns the directory in which the build is, or will be. `source` is the directory of the pages' sources. */
 export const findDashboardPlace = (cacheDirectory: string, source = join(code, 'dashboard')): DashboardPlace => {
   const all = join(cacheDirectory, 'dashboard')
   mkdirSync(all, { recursive: true, mode: 0o755 })
@@ -78,7 +78,7 @@ const runBuild = async (source: string, out: string): Promise<void> => {
   const command = confined({
     command: [...nodeCommand('src/up/dashboard/process.ts'), source, out],
     uid: users.builder,
-    // The configuration of the pages' TypeScript extends that of the checkout.
+    // The checkout's tsconfig.json is needed too, because that of the pages extends it.
     shown: [...ownCode(), { from: join(code, 'tsconfig.json') }, { from: source }, { from: out, isWritable: true }],
     sockets: 'none',
     limits: { cpu: longestBuildMs / 1000 },
@@ -87,7 +87,7 @@ const runBuild = async (source: string, out: string): Promise<void> => {
 }
 
 /**
- * Gives the files of a build to root, so that no other program can change what browsers will run. Whatever is neither a
+ * Makes root the owner of a build's files, so that no other program can change what browsers will run. Anything that is neither a
  * file nor a directory is removed: a link could name any file of this host.
  */
 const takeOver = (directory: string): void => {
@@ -104,7 +104,7 @@ const takeOver = (directory: string): void => {
   }
 }
 
-/** Removes what killed builds have left, and builds that no server has used for a long time. */
+/** Removes unfinished builds that were killed, and builds that no server has used for a long time. */
 const tidy = ({ all, directory }: DashboardPlace): void => {
   for (const name of readdirSync(all)) {
     const path = join(all, name)
@@ -116,7 +116,7 @@ const tidy = ({ all, directory }: DashboardPlace): void => {
 const build = async (place: DashboardPlace, say: (line: string) => void): Promise<void> => {
   if (!hasPages(place.source)) throw new Error(`${place.source} has no pages`)
   using _lock = await waitForLock(join(place.all, lockName), { timeoutMs: longestBuildMs })
-  // Another server may have built the same pages meanwhile.
+  // Another server may have built these pages while this one waited for the lock.
   if (existsSync(place.directory)) return
   tidy(place)
   say('Building dashboard/ …')
@@ -135,20 +135,23 @@ const sentenceOf = (error: Error): string => {
     .join(' ')
 }
 
-/** Leaves the reason where control finds it. Without a reason, control shows that the pages are being built. */
+/**
+ * Writes the reason for a failed build into the file that control reads. If there is no such file and no build, control
+ * says that the pages are being built.
+ */
 const leaveReason = (directory: string, sentence: string | undefined): void => {
   const path = reasonBeside(directory)
   try {
     if (sentence === undefined) rmSync(path, { force: true })
     else writeFileSync(path, `${sentence}\n`, { mode: 0o644 })
   } catch {
-    // The disk is full, or read-only. The server runs without pages in either case.
+    // The disk may be full or read-only. The server then runs without pages, and control cannot show the reason.
   }
 }
 
 /**
- * Builds the pages, unless this has been done. Two servers may call this at the same time. Returns undefined, or a
- * sentence that says why there are no pages.
+ * Builds the pages, unless they are built already. Two servers may call this at the same time. If it fails, returns a
+ * sentence that says why there are no pages, otherwise undefined.
  */
 export const ensureDashboard = async (
   place: DashboardPlace,
@@ -157,7 +160,7 @@ export const ensureDashboard = async (
   const { directory } = place
   try {
     const now = new Date()
-    // Shows that this version is in use.
+    // The time of the directory shows when a server last used this build.
     if (existsSync(directory)) utimesSync(directory, now, now)
     else await build(place, say)
     leaveReason(directory, undefined)

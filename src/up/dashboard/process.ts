@@ -1,5 +1,5 @@
-// Bundles the pages of the dashboard, and compresses what was bundled. `up` runs this once for each version of the
-// pages, as a process of its own: it needs much memory, and it runs the code of many packages.
+// Bundles the pages of the dashboard and compresses the bundled files. `up` runs this once for each version of the
+// pages, in a separate process, because it needs much memory and runs the code of many packages.
 //
 //   node process.ts SOURCE OUT
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { build } from 'vite'
 import { isCompressible } from '#src/wire/dashboard-files.ts'
 
-/** Smaller files gain nothing from compression. */
+/** Files with fewer bytes are not compressed, because compression would not make them smaller. */
 const leastBytes = 1024
 
 const compress = (path: string): void => {
@@ -22,7 +22,7 @@ const compress = (path: string): void => {
 
 const [source = '', out = ''] = process.argv.slice(2)
 
-/** The first lines of an error: they name the file, and what is wrong with it. */
+/** Prints the first lines of an error, which name the file and what is wrong in it, and ends the process. */
 const complain = (error: Error & { errors?: readonly Error[] }): never => {
   const { message } = error.errors?.[0] ?? error
   const boxes = /[\u2500-\u257f]+/g
@@ -31,7 +31,7 @@ const complain = (error: Error & { errors?: readonly Error[] }): never => {
   process.exit(1)
 }
 
-// `native`: Vite would otherwise bundle its configuration into a file beside it, and the checkout may be read-only.
+// With `native`, Node loads Vite's configuration. Vite itself would write a file beside it, but the checkout may be read-only.
 await build({
   root: source,
   configLoader: 'native',

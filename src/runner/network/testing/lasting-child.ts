@@ -1,4 +1,4 @@
-// The program of lasting-program.test.ts. Says what it hears, ends when it is told to, and takes memory outside its heap.
+// The program that lasting-program.test.ts runs. By message it sends a text back, ends, or takes memory outside of its heap.
 type Word = { type: 'echo'; text: string } | { type: 'end' } | { type: 'take'; bytes: number }
 
 const taken: Buffer[] = []
