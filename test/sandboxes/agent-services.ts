@@ -1,6 +1,6 @@
-// Two services that coding agents call, as a program that runs in the network namespace of a simulated Internet: the
-// model APIs of Anthropic and OpenAI over HTTPS, and a registry of npm over HTTP. Its input is an object `Services`. Its
-// output is a line of JSON for each call of a model: the headers with the caller's key.
+// Runs two services that coding agents call, as a program in the network namespace of a simulated Internet: the model APIs
+// of Anthropic and OpenAI over HTTPS, and a registry of npm over HTTP. Its input is an object `Services`. Its output is one
+// line of JSON for each call to a model, with the headers that carry the caller's key.
 import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -42,7 +42,7 @@ const openAiEvents: Event[] = [
 
 const answerModel = async (request: IncomingMessage, answer: ServerResponse) => {
   await text(request)
-  // Codex asks for a WebSocket first, and uses HTTPS after this status.
+  // Codex first tries to open a WebSocket. After status 426 it uses HTTPS instead.
   if (request.headers.upgrade !== undefined) return answer.writeHead(426).end()
   const path = request.url?.replace(/\?.*/, '')
   const events = path === '/v1/messages' ? anthropicEvents : path === '/v1/responses' ? openAiEvents : undefined
@@ -53,7 +53,7 @@ const answerModel = async (request: IncomingMessage, answer: ServerResponse) => 
   answer.end(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
 }
 
-/** Returns the directories of the packages in `node_modules`, which may have scopes. */
+/** Returns the directories of the packages in `node_modules`, including those in scopes such as `@openai`. */
 const packagesIn = (nodeModules: string): string[] =>
   readdirSync(nodeModules)
     .filter((name) => !name.startsWith('.') && statSync(join(nodeModules, name)).isDirectory())

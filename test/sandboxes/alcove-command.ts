@@ -1,4 +1,4 @@
-// Runs the command line of people, as it is bundled, in a process of its own.
+// Runs the bundled program of the npm package `client` in a child process.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join, resolve } from 'node:path'
@@ -12,9 +12,9 @@ const patienceMs = 120_000
 
 export type Started = {
   child: ChildProcessWithoutNullStreams
-  /** What it has written until now. */
+  /** Returns what the program has written until now. */
   said: () => Ran
-  /** Waits until standard output or standard error has the text. */
+  /** Waits until standard output or standard error contains the text. */
   until: (text: string) => Promise<void>
   ended: Promise<Ran>
 }
@@ -55,7 +55,7 @@ export const startProgram = (
   return { child, said, until, ended }
 }
 
-/** The environment of a user who has nothing but a server and a key. */
+/** The environment of a user who has only set the variables for a server and a key. */
 export const userEnvironment = (home: string, server?: { url: string; key: string }): NodeJS.ProcessEnv => ({
   PATH: process.env['PATH'],
   HOME: home,

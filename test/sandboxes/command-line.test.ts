@@ -1,5 +1,5 @@
-// The command line of people, as it is bundled, against a real server. It runs as a child process, without a terminal
-// except where one is made by script(1).
+// Tests the bundled program of the npm package `client` with a real server. It runs as a child process, without a terminal
+// except in the tests that make a terminal with script(1).
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -33,7 +33,7 @@ let env: NodeJS.ProcessEnv
 const start = (args: readonly string[], input?: string | Buffer, more: NodeJS.ProcessEnv = {}) =>
   startProgram(process.execPath, [program, ...args], { env: { ...env, ...more }, cwd: desk, ...(input && { input }) })
 
-/** Runs a command to its end, with an empty input unless one is given. */
+/** Runs `alcove` with these arguments until it ends. Without `input`, its standard input is empty. */
 const alcove = async (args: readonly string[], input: string | Buffer = '', more: NodeJS.ProcessEnv = {}) => {
   const { child, ended } = start(args, undefined, more)
   child.stdin.end(input)
@@ -61,13 +61,13 @@ after(async () => {
 })
 
 suite('alcove run', () => {
-  test('run gives the command its input, keeps its outputs apart, ends with its code and deletes the sandbox', async () => {
+  test('`alcove run` passes on input, both outputs and the exit code of its command, and deletes the sandbox', async () => {
     const args = ['run', '--name', 'run-one', '-e', 'WORD=three', '--', 'sh', '-c', 'cat; echo $WORD >&2; exit 7']
     assert.deepEqual(await alcove(args, 'one\ntwo'), { code: 7, out: 'one\ntwo', err: 'three\n' })
     assert.equal(await isThere('run-one'), false)
   })
 
-  test('Ctrl-C ends the command, deletes the sandbox and exits with 130', async () => {
+  test('after Ctrl-C `alcove run` ends its command, deletes the sandbox and exits with 130', async () => {
     const { child, until, ended } = start(['run', '--name', 'run-int', '--', 'sh', '-c', 'echo up; sleep 300'])
     await until('up')
     assert.equal(await isThere('run-int'), true)
@@ -76,7 +76,7 @@ suite('alcove run', () => {
     assert.equal(await isThere('run-int'), false)
   })
 
-  test('a command that ignores signals is hung up, and the sandbox is deleted', async () => {
+  test('after Ctrl-C `alcove run` hangs up a command that ignores signals, and deletes the sandbox', async () => {
     const script = 'trap "" INT TERM; echo up; sleep 300'
     const { child, until, ended } = start(['run', '--name', 'run-deaf', '--', 'sh', '-c', script])
     await until('up')
@@ -85,7 +85,7 @@ suite('alcove run', () => {
     assert.equal(await isThere('run-deaf'), false)
   })
 
-  test('an interrupt while the sandbox is being made leaves no sandbox', async () => {
+  test('if the user interrupts `alcove run` while its sandbox is being made, no sandbox is left', async () => {
     const { child, ended } = start(['run', '--name', 'run-early', '--', 'sleep', '300'])
     while (child.exitCode === null && !(await isThere('run-early')));
     child.kill('SIGINT')
@@ -93,7 +93,7 @@ suite('alcove run', () => {
     assert.equal(await isThere('run-early'), false)
   })
 
-  test('a reader that goes away ends the command, and the sandbox is deleted', async () => {
+  test('if nobody reads the output of `alcove run` any more, it ends its command and deletes the sandbox', async () => {
     const { child, until, ended } = start(['run', '--name', 'run-pipe', '--', 'yes'])
     await until('y\n')
     child.stdout.destroy()
@@ -101,7 +101,7 @@ suite('alcove run', () => {
     assert.equal(await isThere('run-pipe'), false)
   })
 
-  test('a sandbox is deleted when its command cannot be run, and kept with --keep', async () => {
+  test('`alcove run` deletes its sandbox even if the command cannot be run; with --keep it stays', async () => {
     const none = await alcove(['run', '--name', 'run-none', '--', '/no/such/program'])
     assert.equal(none.code, 127)
     assert.equal(await isThere('run-none'), false)
@@ -109,13 +109,13 @@ suite('alcove run', () => {
     assert.equal(await isThere('kept-box'), true)
   })
 
-  test('a name that another sandbox has is refused, and the other sandbox stays', async () => {
+  test('`alcove run` refuses the name of an existing sandbox, and does not delete that sandbox', async () => {
     const { code, err } = await alcove(['run', '--name', 'desk-box', '--', 'true'])
     assert.equal(code, 65, err)
     assert.equal(await isThere('desk-box'), true)
   })
 
-  test('on the server’s machine `./alcove run` needs only --data', async () => {
+  test('on the server’s machine `./alcove run` needs no login or key, but only --data', async () => {
     const args = ['run', '--data', server.data, '--', 'uname', '-s']
     const { ended, child } = startProgram(join(root, 'alcove'), args, { env: userEnvironment(desk), cwd: desk })
     child.stdin.end()
@@ -124,7 +124,7 @@ suite('alcove run', () => {
 })
 
 suite('alcove exec', () => {
-  test('each argument arrives as it was given, and large inputs and outputs arrive whole', async () => {
+  test('`alcove exec` passes on arguments unchanged, and large inputs and outputs complete', async () => {
     const words = ["it's", '$HOME', '', 'a b', '*', '-n', '\\']
     const printed = succeeds(await alcove(['exec', 'desk-box', '--', 'printf', '%s|', ...words]))
     assert.equal(printed, words.map((word) => `${word}|`).join(''))
@@ -136,12 +136,12 @@ suite('alcove exec', () => {
     assert.ok(Buffer.from(out, 'latin1').equals(bytes))
   })
 
-  test('the exit code is that of the command, or 128 and the signal that ended it', async () => {
+  test('`alcove exec` exits with the code of its command, or with 128 plus the signal that ended the command', async () => {
     const code = async (script: string) => (await alcove(['exec', 'desk-box', '--', 'sh', '-c', script])).code
     assert.deepEqual([await code('exit 3'), await code('kill -9 $$')], [3, 137])
   })
 
-  test('each kind of failure has its exit code, and one sentence with the id of the request', async () => {
+  test('each kind of failure has its own exit code, and one sentence with the request id', async () => {
     const cases: [args: string[], env: NodeJS.ProcessEnv, code: number, sentence: RegExp][] = [
       [['exec', 'no-such-box', '--', 'true'], {}, 66, /^alcove: .*no-such-box not found.* \(request \S+\)\n$/],
       [['exec', 'desk-box', '--'], {}, 64, /There is no command/],
@@ -162,7 +162,7 @@ suite('alcove exec', () => {
 })
 
 suite('alcove sandbox, snapshot and key', () => {
-  test('sandboxes are listed, shown, stopped, started, paused, forked and deleted, each by name', async () => {
+  test('`alcove sandbox` lists, shows, stops, starts, pauses, forks and deletes sandboxes by name', async () => {
     const id = succeeds(await alcove(['sandbox', 'create', '--name', 'second-box'])).trim()
     const list = JSON.parse(succeeds(await alcove(['sandbox', 'list', '--json', '--label', 'made=by hand'])))
     assert.deepEqual(
@@ -185,7 +185,7 @@ suite('alcove sandbox, snapshot and key', () => {
     assert.equal(await isThere('second-box'), false)
   })
 
-  test('labels with control characters reach the terminal as escapes', async () => {
+  test('`alcove sandbox` prints control characters in labels as escapes', async () => {
     const { status } = await server.api('POST', '/sandbox', {
       name: 'red-box',
       labels: { color: 'a\u001b[31m\u009bb' },
@@ -198,7 +198,7 @@ suite('alcove sandbox, snapshot and key', () => {
     }
   })
 
-  test('a snapshot of a sandbox is made, used and deleted', async () => {
+  test('`alcove snapshot` makes a snapshot of a sandbox, which can be used, and deletes it', async () => {
     succeeds(await alcove(['exec', 'desk-box', '--', 'sh', '-c', 'echo kept > ~/in-snapshot']))
     assert.equal(succeeds(await alcove(['snapshot', 'create', 'cl-shot', '--sandbox', 'desk-box'])), 'cl-shot\n')
     const ran = await alcove(['run', '--snapshot', 'cl-shot', '--', 'sh', '-c', 'cat ~/in-snapshot'])
@@ -207,7 +207,7 @@ suite('alcove sandbox, snapshot and key', () => {
     assert.deepEqual(JSON.parse(succeeds(await alcove(['snapshot', 'rm', 'cl-shot', '--json']))), ['cl-shot'])
   })
 
-  test('a key is made with few permissions, works, and ends when it is deleted', async () => {
+  test('`alcove key` makes a key with few permissions, which works until it is deleted', async () => {
     const made = JSON.parse(succeeds(await alcove(['key', 'create', 'cl-key', '--expires', '1d', '--json'])))
     assert.deepEqual(made.permissions.sort(), ['delete:sandboxes', 'write:sandboxes'])
     const asKey = { ALCOVE_API_KEY: made.value as string }
@@ -219,7 +219,7 @@ suite('alcove sandbox, snapshot and key', () => {
 })
 
 suite('alcove cp', () => {
-  test('a directory goes to the sandbox and back with odd names, links and permissions', async () => {
+  test('`alcove cp` copies a directory to a sandbox and back, with odd names, links and permissions', async () => {
     const source = join(desk, 'tree')
     mkdirSync(join(source, 'sub/empty'), { recursive: true })
     const names = ['plain', 'odd\nname', '-rf', ' ü ☃ ', 'n'.repeat(180), '\u001b[31m']
@@ -234,13 +234,13 @@ suite('alcove cp', () => {
     for (const name of names) assert.equal(readFileSync(join(desk, 'back/sub', name), 'utf8'), name)
     assert.ok(readFileSync(join(desk, 'back/large')).equals(readFileSync(join(source, 'large'))))
     assert.equal(readlinkSync(join(desk, 'back/link')), 'run')
-    // Into a directory that is there, the copy goes by its own name.
+    // If the target is an existing directory, the copy is put into it under its own name.
     succeeds(await alcove(['cp', 'desk-box:copied/run', '.']))
     succeeds(await alcove(['cp', 'desk-box:copied', 'back']))
     assert.ok(existsSync(join(desk, 'run')) && existsSync(join(desk, 'back/copied/run')))
   })
 
-  test('a hostile tar program in the sandbox writes nothing outside of the target', async () => {
+  test('`alcove cp` writes nothing outside of its target, even if the tar program in the sandbox is hostile', async () => {
     const text = Buffer.alloc(blockBytes, 'evil')
     const header = { kind: 'file', size: text.length, mode: 0o644, mtime: 0, linkName: Buffer.alloc(0) } as const
     const evil = ['../evil', join(desk, 'evil')].map((name) =>
@@ -261,7 +261,7 @@ suite('alcove cp', () => {
   })
 })
 
-/** A program for the sandbox that answers HTTP, and echoes one short message of a WebSocket. */
+/** A Python program for the sandbox. It answers HTTP calls, and sends one short WebSocket message back. */
 const echoServer = `
 import base64, hashlib, http.server
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -280,7 +280,7 @@ server.serve_forever()
 `
 
 suite('alcove port', () => {
-  test('a forwarded port carries HTTP and WebSockets, and ends with Ctrl-C', async () => {
+  test('`alcove port` forwards HTTP and WebSockets, and ends with Ctrl-C', async () => {
     const serving = start(['exec', 'desk-box', '--', 'python3', '-c', echoServer], '')
     await serving.until('listening')
     const forwarding = start(['port', 'desk-box', '3000:0', '3999:0', '--json'])
@@ -307,7 +307,7 @@ suite('alcove port', () => {
   })
 })
 
-/** A server that stands before the real one and moves toolboxes to a place where their connections can be cut. */
+/** Starts a proxy in front of the real server. Connections to toolboxes go through it, so that the test can cut them. */
 const startCutter = async () => {
   const gate = new Set<Socket>()
   const place = createServer((socket) => {
@@ -340,14 +340,14 @@ const startCutter = async () => {
 }
 
 suite('alcove shell', () => {
-  /** Starts the shell in a terminal of 33 lines and 111 columns, whose name it prints. */
+  /** Starts `alcove shell` in a terminal of 33 lines and 111 columns, and prints the terminal's name. */
   const startShell = (words: string, more: NodeJS.ProcessEnv = {}) => {
     const inside = `tty; stty rows 33 cols 111; '${process.execPath}' '${program}' shell ${words}; code=$?; stty -a; exit $code`
     const command = ['-qec', inside, '/dev/null']
     return startProgram('script', command, { env: { ...env, TERM: 'xterm', SHELL: '/bin/sh', ...more }, cwd: desk })
   }
 
-  test('a shell has a real terminal of this size, follows its changes, and ends with its exit code', async () => {
+  test('`alcove shell` opens a terminal of the user’s size, follows its changes, and passes on the exit code', async () => {
     const shell = startShell('desk-box')
     await shell.until('daytona@')
     shell.child.stdin.write('stty size; echo term-$TERM\n')
@@ -366,12 +366,12 @@ suite('alcove shell', () => {
     shell.child.stdin.write('exit 9\n')
     const { code, out } = await shell.ended
     assert.equal(code, 9, out)
-    // The terminal is as it was: the kernel echoes and joins lines again.
+    // The user's terminal is restored: it echoes typed text and passes on whole lines again.
     assert.match(out, / icanon/)
     assert.doesNotMatch(out, / -icanon/)
   })
 
-  test('a lost connection is said, the terminal is restored, and the shell is found again', async () => {
+  test('if its connection is lost, `alcove shell` says so, restores the terminal, and can attach again', async () => {
     using cutter = await startCutter()
     const shell = startShell('desk-box', { ALCOVE_API_URL: cutter.url })
     await shell.until('daytona@')
@@ -390,20 +390,20 @@ suite('alcove shell', () => {
     assert.equal((await again.ended).code, 4)
   })
 
-  test('without a terminal, shell refuses and names exec', async () => {
+  test('without a terminal `alcove shell` refuses, and suggests `alcove exec`', async () => {
     const { code, err } = await alcove(['shell', 'desk-box'])
     assert.deepEqual([code, /alcove exec/.test(err)], [64, true])
   })
 })
 
 suite('alcove logs and completion', () => {
-  test('the log of a sandbox without an entrypoint is empty, also when it is followed', async () => {
+  test('`alcove logs` prints nothing for a sandbox without an entrypoint, and ends even with --follow', async () => {
     assert.equal(succeeds(await alcove(['logs', 'desk-box'])), '')
     assert.equal(succeeds(await alcove(['logs', '-f', 'desk-box'])), '')
     assert.deepEqual(JSON.parse(succeeds(await alcove(['logs', '--json', 'desk-box']))), { stdout: '', stderr: '' })
   })
 
-  test('bash completes commands and options by the script of `alcove completion bash`', async () => {
+  test('with the script of `alcove completion bash`, bash completes commands and options', async () => {
     writeFileSync(join(desk, 'completion'), succeeds(await alcove(['completion', 'bash'])))
     const complete = async (...words: string[]) => {
       const given = words.map((word) => `'${word}'`).join(' ')
@@ -436,10 +436,10 @@ suite('the package of the command line', () => {
     }).ended
   }
   const isRecent = (path: string) => existsSync(path) && /^v[2-9]\d/.test(execFileSync(path, ['--version']).toString())
-  /** A Node of the system, which may be as old as 20, or else the pinned one. */
+  /** A Node that is installed on this machine, if it is at least version 20, otherwise the pinned Node. */
   const otherNode = ['/usr/bin/node', '/usr/local/bin/node'].find(isRecent) ?? process.execPath
 
-  test('the tarball installs by itself in an empty directory, and runs with the Node of the system', async () => {
+  test('the npm package installs from its tarball without other packages, and runs with the machine’s Node', async () => {
     const empty = mkdtempSync(join(desk, 'empty-'))
     const packed = await npm('npm', ['pack', '--silent', '--pack-destination', empty], clientDirectory)
     const tarball = succeeds(packed).trim()
@@ -454,14 +454,14 @@ suite('the package of the command line', () => {
     assert.equal(succeeds(await ran.ended), '42\n')
   })
 
-  test('`npx --package` of the checkout’s directory runs it from another directory', async () => {
+  test('`npx --package` with the checkout’s client directory runs the program from any directory', async () => {
     const args = ['--yes', '--package', clientDirectory, 'alcove', 'run', '--', 'python3', '-c', 'print(6*7)']
     assert.equal(succeeds(await npm('npx', args, desk, '\n')), '42\n')
   })
 })
 
 suite('the guide of the command line', () => {
-  test('its commands run as they stand', async () => {
+  test('all commands in the guide on the command line run unchanged', async () => {
     const page = readFileSync(join(root, 'docs/guides/command-line.md'), 'utf8')
     const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text]) => text ?? '')
     assert.ok(blocks.length > 4)

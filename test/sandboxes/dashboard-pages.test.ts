@@ -1,5 +1,5 @@
-// Every page of the dashboard in Chromium, light and dark, on a wide and a narrow screen: nothing that axe finds against
-// WCAG AA, nothing that is wider than the screen, and no complaint of the browser. Pictures of all pages are kept in
+// Opens every page of the dashboard in Chromium, light and dark, on a wide and a narrow screen. axe must find nothing against
+// WCAG AA, nothing may be wider than the screen, and the browser must report no errors. Pictures of all pages are stored in
 // `.alcove/pictures`, for people to look at.
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ const pages = [
   ...['sandboxes', 'snapshots', 'warm-pools', 'volumes', 'secrets', 'registries', 'keys', 'members', 'usage'],
   ...['webhooks', 'audit', 'identity-providers', 'organization', 'regions', 'account', 'api'],
 ]
-/** How often a page is looked at before what axe finds counts. */
+/** How often axe checks a page at most. Only what it finds the last time counts. */
 const mostLooks = 6
 const tabs = ['overview', 'terminal', 'files', 'logs', 'ports', 'forks', 'settings']
 
@@ -34,7 +34,7 @@ suite('the pages of the dashboard', () => {
     mkdirSync(pictures, { recursive: true })
     alcove = await platform()
     browser = await openChromium()
-    // axe is put into the page past its content security policy, which other tests hold.
+    // The content security policy is switched off here, so that axe can be loaded. Other tests check the policy.
     visitor = await Visitor.open(alcove, browser, { bypassCSP: true, reducedMotion: 'reduce' })
     await visitor.signIn(await makeAccount(alcove, 'reader'))
     const { body } = await visitor.api('POST', '/sandbox', { name: 'pictured', labels: { team: 'blue' } })
@@ -46,7 +46,7 @@ suite('the pages of the dashboard', () => {
     await browser.close()
   })
 
-  /** Returns what axe finds on the page that is open, a line for each element. */
+  /** Returns what axe finds on the open page, with one line for each element. */
   const listBarriers = async (): Promise<string[]> => {
     if (!(await visitor.page.evaluate(() => 'axe' in globalThis))) await visitor.page.evaluate(axe)
     const { violations } = (await visitor.page.evaluate(
@@ -57,7 +57,10 @@ suite('the pages of the dashboard', () => {
     )
   }
 
-  /** Returns what axe still finds when the page has taken on the colours, which terminal and viewer do a little later. */
+  /**
+   * Returns what axe finds after all parts of the page have the new colours. The terminal and Swagger UI change theirs a
+   * little later.
+   */
   const listLastingBarriers = async (): Promise<string[]> => {
     for (let look = 1; ; look += 1) {
       const found = await listBarriers()
@@ -88,10 +91,10 @@ suite('the pages of the dashboard', () => {
   }
 
   for (const name of pages)
-    test(`the page ${name} is readable in both themes and at 375 px`, () => look(name, `/${name}`))
+    test(`the page ${name} passes axe in both themes and is not wider than 375 px`, () => look(name, `/${name}`))
   for (const tab of tabs)
-    test(`the part ${tab} of a sandbox’s page is readable in both themes and at 375 px`, () =>
+    test(`the tab ${tab} of a sandbox’s page passes axe in both themes and is not wider than 375 px`, () =>
       look(`sandbox-${tab}`, `/sandboxes/${sandboxId}/${tab}`))
 
-  test('no page made the browser complain', () => assert.deepEqual(visitor.complaints, []))
+  test('the browser reported no errors on any page of the dashboard', () => assert.deepEqual(visitor.complaints, []))
 })

@@ -1,5 +1,5 @@
-// People at the dashboard: how they sign in and stay signed in, invite each other and make keys. In Chromium, against a
-// real server.
+// Tests in Chromium, with a real server, how users of the dashboard sign in, stay signed in, invite each other and make
+// keys.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Browser } from 'playwright-core'
@@ -23,7 +23,7 @@ suite('people at the dashboard', () => {
     await browser.close()
   })
 
-  test('a link signs a person in once, without a password, and is in neither the address nor the history', async () => {
+  test('a one-time link signs a user in once, without a password, and stays in neither address nor history', async () => {
     const { body } = await alcove.api('POST', '/admin/users/link', { email: ann.email })
     const { page } = visitor
     await page.goto(String(body['url']))
@@ -36,14 +36,14 @@ suite('people at the dashboard', () => {
     await second.page.getByText(/link/i).first().waitFor()
   })
 
-  test('without JavaScript the dashboard says that it needs it', async () => {
+  test('without JavaScript the dashboard says that it needs JavaScript', async () => {
     await using reader = await Visitor.open(alcove, browser, { javaScriptEnabled: false })
     await reader.page.goto(`${alcove.url}/dashboard/`)
     await reader.page.locator('noscript p').waitFor()
     assert.match((await reader.page.locator('noscript').textContent()) ?? '', /This page needs JavaScript/)
   })
 
-  test('a session that ends while a page is open is renewed in a second window, and typed text stays', async () => {
+  test('a session that expires while a page is open is renewed in a second window; typed text stays', async () => {
     const { page } = visitor
     await visitor.go('/sandboxes')
     await page.getByRole('button', { name: 'Create sandbox', exact: true }).click()
@@ -56,7 +56,7 @@ suite('people at the dashboard', () => {
     await page.unrouteAll()
     const popup = page.waitForEvent('popup')
     await page.getByRole('button', { name: 'Sign in again' }).click()
-    // The issuer still knows this browser, so that the window closes by itself.
+    // The issuer still has a session for this browser, so the window needs no form and closes by itself.
     const opened = await popup
     if (!opened.isClosed()) await opened.waitForEvent('close')
     await page.getByText('Your session has ended').waitFor({ state: 'detached' })
@@ -64,7 +64,7 @@ suite('people at the dashboard', () => {
     await page.keyboard.press('Escape')
   })
 
-  test('an error of the server is shown as its sentence, with the id of the request', async () => {
+  test('the dashboard shows an error of the server as its sentence, with the request id', async () => {
     const { page } = visitor
     await visitor.go('/sandboxes')
     await page.getByRole('button', { name: 'Create sandbox', exact: true }).click()
@@ -76,7 +76,7 @@ suite('people at the dashboard', () => {
     await page.keyboard.press('Escape')
   })
 
-  test('a key is shown once, and works', async () => {
+  test('the keys page shows a new API key once, and the key works', async () => {
     const { page } = visitor
     await visitor.go('/keys')
     await page.getByRole('button', { name: 'Create a key' }).first().click()
@@ -93,7 +93,7 @@ suite('people at the dashboard', () => {
     assert.doesNotMatch((await page.locator('body').textContent()) ?? '', new RegExp(key))
   })
 
-  test('an owner invites somebody, who accepts in another browser and sees the organization', async () => {
+  test('an owner invites a user, who accepts in another browser and then sees the organization', async () => {
     const { page } = visitor
     const ben = await makeAccount(alcove, 'ben')
     await using guest = await Visitor.open(alcove, browser)
@@ -121,7 +121,7 @@ suite('people at the dashboard', () => {
     assert.deepEqual(guest.complaints, [])
   })
 
-  test('an organization that is chosen in one tab changes no other tab', async () => {
+  test('choosing an organization in one tab does not change another tab', async () => {
     const other = await visitor.context.newPage()
     visitor.watch(other)
     await other.goto(`${alcove.url}/dashboard/members`)
@@ -134,7 +134,7 @@ suite('people at the dashboard', () => {
     await other.close()
   })
 
-  test('a person signs out, and the next visit asks for the password', async () => {
+  test('after a user has signed out, the dashboard asks for the password', async () => {
     const { page } = visitor
     await page.getByRole('button', { name: /^Account/ }).click()
     await page.getByRole('menuitem', { name: 'Sign out' }).click()
@@ -142,7 +142,7 @@ suite('people at the dashboard', () => {
     await page.getByLabel('Password').waitFor()
   })
 
-  test('the browser had nothing to complain about: no error, and nothing against the content security policy', () => {
+  test('in all tests of this file the browser reported no errors and no policy violations', () => {
     assert.deepEqual(visitor.complaints, [])
   })
 })

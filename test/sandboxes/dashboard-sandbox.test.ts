@@ -1,4 +1,4 @@
-// The page of one sandbox in Chromium, against a real sandbox: its files and logs, and what a hostile sandbox may show.
+// Tests the page of one sandbox in Chromium, with a real sandbox: its files, its logs, and names and output of a hostile sandbox.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Browser } from 'playwright-core'
@@ -11,7 +11,7 @@ suite('the page of a sandbox', () => {
   let visitor: Visitor
   let sandbox: { id: string; toolboxProxyUrl: string }
 
-  /** Calls the toolbox of the sandbox as the person who is signed in. */
+  /** Calls the toolbox of the sandbox as the user who is signed in. */
   const toolbox = async (method: string, path: string, body?: unknown) => {
     const reply = await fetch(`${sandbox.toolboxProxyUrl}/${sandbox.id}${path}`, {
       method,
@@ -37,7 +37,7 @@ suite('the page of a sandbox', () => {
     await browser.close()
   })
 
-  test('a file is opened, changed and saved', async () => {
+  test('the file editor opens, changes and saves a file of the sandbox', async () => {
     await run("printf 'first line\\n' > notes.txt")
     const { page } = visitor
     await open('files')
@@ -51,7 +51,7 @@ suite('the page of a sandbox', () => {
     assert.equal(await run('cat notes.txt'), 'first line\nsecond line')
   })
 
-  test('a file from this machine is uploaded, and appears in the list', async () => {
+  test('the files tab uploads a local file, which then appears in the list', async () => {
     const { page } = visitor
     await open('files')
     const file = { name: 'photo.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(300_000, 7) }
@@ -60,7 +60,7 @@ suite('the page of a sandbox', () => {
     assert.equal((await run('stat -c %s photo.bin')).trim(), '300000')
   })
 
-  test('a log is followed while it grows, and the reader who has scrolled up stays there', async () => {
+  test('the logs tab shows new lines as they come, but does not scroll a reader who has scrolled up', async () => {
     await toolbox('POST', '/process/session', { sessionId: 'worker' })
     const command =
       'for n in $(seq 300); do echo "line $n"; done; sleep 1; while [ ! -e stop ]; do sleep 0.2; done; echo finished'
@@ -79,7 +79,7 @@ suite('the page of a sandbox', () => {
     await log.getByText('finished').waitFor()
   })
 
-  test('names, output and links of a hostile sandbox are shown as text, and get nothing', async () => {
+  test('names, output and links of a hostile sandbox are shown as text, and run no script', async () => {
     const { page } = visitor
     const evil = '<img src=x onerror=fetch("/stolen")>'
     await run(`touch '${evil.replaceAll('/', '_')}' $'two\\nlines' $'\\u202egnp.exe'`)
@@ -92,7 +92,7 @@ suite('the page of a sandbox', () => {
     await screen.getByText('$').first().waitFor()
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await page.evaluate("navigator.clipboard.writeText('before')")
-    // The escape sequences ask for the clipboard, for a title, and for a link that runs a script.
+    // The escape sequences try to set the clipboard, the title, and a link that runs a script.
     await run(
       `printf "printf '\\\\033]52;c;c3RvbGVu\\\\007\\\\033]2;<b>title</b>\\\\007\\\\033]8;;javascript:fetch(1)\\\\007click\\\\033]8;;\\\\007 done\\\\n'\\n" > evil.sh`,
     )
@@ -109,7 +109,7 @@ suite('the page of a sandbox', () => {
     assert.equal(page.context().pages().length, 1)
   })
 
-  test('when the sandbox is stopped, its terminal says so and offers to start it', async () => {
+  test('if the sandbox is stopped, the terminal tab says so and offers to start it', async () => {
     const { page } = visitor
     await open('terminal')
     await page.locator('.xterm-rows').getByText('$').first().waitFor()
@@ -118,13 +118,13 @@ suite('the page of a sandbox', () => {
     await page.locator('.xterm-rows').getByText('$').first().waitFor()
   })
 
-  test('the timeline says what happened to the sandbox', async () => {
+  test('the overview tab shows the timeline of the sandbox', async () => {
     await open('overview')
     await visitor.page.getByText('Stopped').first().waitFor()
     await visitor.page.getByText('by you').first().waitFor()
   })
 
-  test('the browser had nothing to complain about: no error, and nothing against the content security policy', () => {
+  test('in all tests of this file the browser reported no errors and no policy violations', () => {
     assert.deepEqual(visitor.complaints, [])
   })
 })

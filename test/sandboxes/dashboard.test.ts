@@ -1,4 +1,4 @@
-// The dashboard in a real browser, against a real server with real sandboxes: what people do on their first day.
+// Tests in a real browser, with a real server and real sandboxes, what users do in the dashboard on their first day.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Browser } from 'playwright-core'
@@ -24,20 +24,20 @@ suite('the dashboard in Chromium', () => {
     await browser.close()
   })
 
-  test('a person signs in with a password, and an empty organization shows the first steps', async () => {
+  test('after a user has signed in with a password, an empty organization shows the first steps', async () => {
     await visitor.signIn(account)
     await visitor.page.getByRole('heading', { name: 'Your first sandbox' }).waitFor()
     assert.equal(new URL(visitor.page.url()).pathname, '/dashboard/sandboxes')
   })
 
-  test('after a reload the person is still signed in, and no storage of the browser has a token', async () => {
+  test('after a reload the user is still signed in, and no storage of the browser contains a token', async () => {
     await visitor.page.reload()
     await visitor.page.getByRole('heading', { name: 'Your first sandbox' }).waitFor()
     const stored = await visitor.page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
     assert.doesNotMatch(stored, /eyJ|refresh|token/i)
   })
 
-  test('one click makes a first sandbox and opens its terminal, in which commands run', async () => {
+  test('one click makes the first sandbox and opens its terminal, in which commands run', async () => {
     const { page } = visitor
     await page.getByRole('button', { name: 'Create a sandbox and open its terminal' }).click()
     const screen = page.locator('.xterm-rows')
@@ -49,7 +49,7 @@ suite('the dashboard in Chromium', () => {
     await visitor.go('/sandboxes')
   })
 
-  test('a sandbox is made with the options of the dialog, which also shows the call for curl', async () => {
+  test('the create dialog makes a sandbox with the chosen options, and shows this call as a curl command', async () => {
     const { page } = visitor
     await page.getByRole('button', { name: 'Create sandbox', exact: true }).click()
     const dialog = page.getByRole('dialog')
@@ -64,7 +64,7 @@ suite('the dashboard in Chromium', () => {
     assert.deepEqual([body['state'], body['labels']], ['started', { team: 'blue' }])
   })
 
-  test('the list shows what others do, without a reload', async () => {
+  test('the list of sandboxes shows changes by other users without a reload', async () => {
     await visitor.go('/sandboxes')
     const { page } = visitor
     const row = page.getByRole('row', { name: /first/ })
@@ -78,7 +78,7 @@ suite('the dashboard in Chromium', () => {
       .waitFor()
   })
 
-  test('the filters stand in the address, and an address with filters shows the same list', async () => {
+  test('the page’s address contains the filters of the list; opening that address shows the filtered list', async () => {
     const { page } = visitor
     await visitor.go('/sandboxes')
     await page.getByRole('button', { name: 'stopped', exact: true }).click()
@@ -91,7 +91,7 @@ suite('the dashboard in Chromium', () => {
     assert.equal(await page.getByRole('row', { name: /second/ }).count(), 0)
   })
 
-  test('the palette opens a sandbox and a page by keyboard alone', async () => {
+  test('the command palette opens a sandbox and a page by keyboard alone', async () => {
     const { page } = visitor
     await visitor.go('/sandboxes')
     await page.keyboard.press('Control+k')
@@ -106,7 +106,7 @@ suite('the dashboard in Chromium', () => {
     await page.getByRole('heading', { name: 'Audit log' }).waitFor()
   })
 
-  test('what is selected is deleted together, after a question that says what is lost', async () => {
+  test('all selected sandboxes are deleted together, after a question that says what is lost', async () => {
     const { page } = visitor
     await visitor.go('/sandboxes')
     await page.getByLabel('Select all that are loaded').check()
@@ -119,7 +119,7 @@ suite('the dashboard in Chromium', () => {
     assert.deepEqual(items, [])
   })
 
-  test('a list of 100,000 sandboxes scrolls to its end, with no more rows in the page than fit', async () => {
+  test('a list of 100,000 sandboxes scrolls to its end, but only the visible rows are in the page', async () => {
     const perCall = 10_000
     const rows = (from: number) =>
       Array.from({ length: perCall }, (_, n) => ({
@@ -145,7 +145,7 @@ suite('the dashboard in Chromium', () => {
     await page.unroute(/\/api\/sandbox\?/)
   })
 
-  test('the browser had nothing to complain about: no error, and nothing against the content security policy', () => {
+  test('in all tests of this file the browser reported no errors and no policy violations', () => {
     assert.deepEqual(visitor.complaints, [])
   })
 })

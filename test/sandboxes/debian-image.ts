@@ -1,4 +1,4 @@
-// An OCI image with a complete Debian (or Ubuntu) system, which mmdebstrap makes. Tests use it as the base image of
+// Makes an OCI image with a complete Debian (or Ubuntu) system with mmdebstrap. Tests use it as the base image of
 // Dockerfiles.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -19,8 +19,8 @@ import { defaultRecipe, mmdebstrapCommand } from '#src/runner/images/recipe.ts'
 import { makeImage } from '#src/runner/images/testing/oci-image.ts'
 
 /**
- * The files of the image, made by an earlier test run on this machine. They are made anew each month, so that the tests
- * meet the distribution's current packages.
+ * The directory in which an earlier test run has stored the files of the image. They are made again each month, so that the tests
+ * use the distribution's current packages.
  */
 const stored = '/var/cache/alcove-tests'
 
@@ -33,7 +33,7 @@ const pathOf = (command: readonly string[]) => {
   return join(stored, `debian-${key}.tar`)
 }
 
-/** Stores the files for later test runs, and removes those that earlier ones have stored. */
+/** Stores the files for later test runs, and removes those that an earlier test run has stored. */
 const store = (path: string, tar: Buffer) => {
   mkdirSync(stored, { recursive: true, mode: 0o700 })
   for (const name of readdirSync(stored)) rmSync(join(stored, name), { recursive: true, force: true })
@@ -44,7 +44,7 @@ const store = (path: string, tar: Buffer) => {
   rmSync(unfinished, { recursive: true })
 }
 
-/** Returns the files of a minimal system of the distribution that this host has, plus `packages`. */
+/** Returns the files of a minimal system with `packages`, of the distribution that this host has. */
 const filesOf = async (packages: readonly string[]): Promise<Buffer> => {
   const command = mmdebstrapCommand({ ...defaultRecipe(), packages, steps: [] })
   const path = pathOf(command)

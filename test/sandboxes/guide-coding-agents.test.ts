@@ -1,5 +1,5 @@
-// Runs the programs of the guide on coding agents as they are printed there: real agents in a sandbox of a server in a
-// network namespace. A simulated Internet has the model APIs, which always say hello, and a registry of npm.
+// Runs the programs of the guide on coding agents as they are printed there. They use real agents in a sandbox, on a server in a
+// network namespace. A simulated Internet has the model APIs, whose models always answer "hello", and a registry of npm.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,11 +20,12 @@ const programs = programsOf(page)
 
 if (!isPrivateHost) {
   let nodeModules: string
-  // The simulated Internet has no packages yet, so they are fetched here.
+  // The packages are fetched here from the real registry, because the simulated Internet has none until the test copies them
+  // to it.
   before(async () => {
     if (!needsRoot) nodeModules = await installGuidePackages('coding-agents')
   })
-  test('Claude Code and Codex work in a sandbox as the guide says, and never have their keys', {
+  test('Claude Code and Codex work in a sandbox as the guide says, and their keys are never in the sandbox', {
     skip: needsRoot,
   }, () => {
     assert.ok(nodeModules)
@@ -55,7 +56,8 @@ if (!isPrivateHost) {
 
     const runPrinted = async (name: string, env: Record<string, string> = {}) => {
       const program = programs.get(name) ?? assert.fail(`the guide has no ${name}`)
-      // The registry is elsewhere in this test. A sandbox of the simulated Internet does not trust its authority.
+      // In this test the registry has another address, with http: the sandbox does not trust the simulated Internet's
+      // certificates.
       writeFileSync(join(desk, name), program.replace('npm install -g', `npm install -g --registry http://${address}/`))
       const here = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
       const { code, output } = await runProgram(process.execPath, [name], { cwd: desk, env: { ...here, ...env } })

@@ -1,5 +1,5 @@
-// Runs real development servers in a sandbox, and calls them by the name of a preview below a domain. They refuse the
-// name, and accept it with the label or with the settings that the guide prints.
+// Runs real development servers in a sandbox, and calls them under the host name of a preview below a domain. They refuse that
+// name, but accept it with the label, or with the settings, that the guide prints.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -33,7 +33,7 @@ const servers = {
   webpack: {
     port: 8080,
     path: '/main.js',
-    // The guide’s file has the entry and the port too.
+    // The guide's configuration file contains the mode and the port; without the file they are options.
     command: '[ -e webpack.config.cjs ] || set -- --mode development --port 8080; node_modules/.bin/webpack serve "$@"',
     files: { 'src/index.js': 'document.body.append("seen")' },
     setting: 'webpack.config.cjs',
@@ -108,7 +108,7 @@ suite('the guide on development servers', () => {
     const { exitCode, result } = await sandbox.process.executeCommand(command, undefined, {}, 120)
     assert.equal(exitCode, 0, result)
   }
-  /** Copies a directory of this machine into the sandbox, as `target` of its home. */
+  /** Copies a local directory into the sandbox, as `target` in the user's home directory. */
   const copyIn = async (directory: string, target: string) => {
     const archive = join(desk, 'files.tar')
     await runCommand(['tar', '--create', '--file', archive, '--directory', directory, '.'], { timeoutMs: 120_000 })
@@ -140,7 +140,7 @@ suite('the guide on development servers', () => {
 
   const hostOf = (name: Name) => `${servers[name].port}-${sandbox.id}.sandboxes.example.net`
   const gate = () => new URL(sandbox.toolboxProxyUrl)
-  /** Returns the headers of a call by the page that the server shows, as a reverse proxy with TLS passes them on. */
+  /** Returns the headers of a call that the server's page makes, as a reverse proxy with TLS passes them on. */
   const headersFor = (name: Name) => ({
     host: hostOf(name),
     origin: `https://${hostOf(name)}`,
@@ -160,7 +160,7 @@ suite('the guide on development servers', () => {
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
     return { status: answer.statusCode, cookie: answer.headers['set-cookie']?.[0] ?? '', text: await text(answer) }
   }
-  /** Connects as the script for hot reload does. Returns the first message, or why there was none. */
+  /** Connects as a development server's hot reload script does. Returns the first message, or why none came. */
   const hotReload = async (name: Name, path: string, protocols: string[] = []) => {
     const socket = new WebSocket(`ws://${gate().host}${path}`, protocols, { headers: headersFor(name) })
     try {

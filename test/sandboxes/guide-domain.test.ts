@@ -1,5 +1,5 @@
-// Runs the reverse proxies of the guide on previews behind a domain, with the configuration that it prints, in front of
-// a server that was started with the variables that it prints.
+// Runs the reverse proxies of the guide on previews behind a domain, with the configuration that the guide prints, in front of
+// a server that is started with the guide's variables.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,10 @@ const programs = programsOf(page)
 const api = 'alcove.example.com'
 const gate = 'sandboxes.example.net'
 
-/** A server for a preview. `/slow` sends its last piece after `/go`; other paths answer with the headers of the call. */
+/**
+ * A Python server for a preview. `/slow` sends its last piece only after a call to `/go`. Other paths answer with the call's
+ * headers.
+ */
 const inside = `
 import http.server, json, threading
 going = threading.Event()
@@ -111,7 +114,8 @@ suite('the guide on previews behind a domain', () => {
           const slow = await proxy.call({ ...preview, path: '/slow' })
           const pieces = slow.setEncoding('utf8')[Symbol.asyncIterator]()
           assert.equal((await pieces.next()).value, 'first')
-          // Only now may the server send the last piece, so the proxy has not waited for it.
+          // The server sends the last piece only after this call. So the proxy has passed on the pieces before it without
+          // waiting.
           ;(await proxy.call({ ...preview, path: '/go' })).resume()
           assert.equal((await pieces.next()).value, 'last')
 

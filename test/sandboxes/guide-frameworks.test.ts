@@ -1,5 +1,5 @@
-// Runs the programs of the guide on agent frameworks as they are printed there. The frameworks and their integrations
-// are the published packages. Only the model is ours, because no real model can be reached from a test.
+// Runs the programs of the guide on agent frameworks as they are printed there. It uses the published packages of the frameworks.
+// Only the model is our own (scripted-model.ts), because tests must not reach a real model.
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import { startModel, type ToolCall } from './scripted-model.ts'
 const page = readPage('docs/guides/frameworks.md')
 const programs = programsOf(page)
 
-/** For each program with an agent, the call that its model makes. */
+/** For each program with an agent, the tool call with which the model answers. */
 const calls: Record<string, ToolCall> = {
   'mastra.mjs': { tool: 'mastra_workspace_execute_command', input: { command: 'echo "user $(id -un)"' } },
   'deep-agents.mjs': { tool: 'execute', input: { command: 'echo "user $(id -un)"' } },

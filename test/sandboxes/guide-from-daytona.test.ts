@@ -1,4 +1,4 @@
-// Runs the program of the guide for people who come from Daytona, from one sandbox of a server to another.
+// Runs the program of the guide for people who come from Daytona. Here it copies from one sandbox to another of the same server.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -47,7 +47,7 @@ suite('the guide for people who come from Daytona', () => {
     assert.equal(found, 'kept\nhidden\n600 daytona\ntest')
   })
 
-  test('a target of the public service, such as us, is answered 404 here, as the guide says', async () => {
+  test('a create with a target of Daytona’s public service, such as `us`, answers 404, as the guide says', async () => {
     const { status, body } = await server.api('POST', '/sandbox', { target: 'us' })
     assert.deepEqual([status, /no region "us"/.test(String(body['message']))], [404, true])
     assert.match(page, /There is no `us` and no `eu` here \(404\)/)

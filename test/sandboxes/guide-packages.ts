@@ -1,6 +1,6 @@
-// Fetches the programs that a guide is about, into the directory of the checkout that git ignores. They are no
-// dependencies of Alcove and are not installed on the machine: the npm packages have hundreds of megabytes, and Debian's
-// packages of web servers start them.
+// Fetches the programs that a guide describes into a directory of the checkout that git ignores. They are no
+// dependencies of Alcove, and are not installed on the machine: the npm packages take hundreds of megabytes, and Debian's
+// packages of web servers would start the servers.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
@@ -15,7 +15,10 @@ const installMs = 300_000
 
 const keyOf = (content: string | Buffer) => createHash('sha256').update(content).digest('hex').slice(0, 16)
 
-/** Returns the directory `name/key` of the store. If it does not exist, `make` fills it first; the former ones are removed. */
+/**
+ * Returns the directory `name/key` of the store. If it does not exist, `make` fills it, and other directories in `name` are
+ * removed.
+ */
 const stored = async (name: string, key: string, make: (target: string) => Promise<void>): Promise<string> => {
   const directory = join(store, name)
   const target = join(directory, key)
@@ -53,7 +56,10 @@ const download = async (directory: string, packages: readonly string[]) => {
   await runCommand(['sh', '-c', `${line} || { apt-get update -q && ${line}; }`], { timeoutMs: installMs })
 }
 
-/** Returns a directory with the files of Debian packages, as they would lie below `/`. Their scripts do not run. */
+/**
+ * Returns a directory with the files of Debian packages, at the paths that they would have below `/`. Scripts of the packages
+ * do not run.
+ */
 export const unpackDebianPackages = (name: string, packages: readonly [string, ...string[]]): Promise<string> =>
   stored(name, keyOf(packages.join(' ')), async (draft) => {
     await download(draft, packages)

@@ -37,7 +37,7 @@ suite('the quickstart', () => {
       assert.equal(output, shown)
     })
 
-  test('each program of the quickstart is run', () => {
+  test('this file runs every program of the quickstart', () => {
     assert.deepEqual([...programs.keys()].sort(), Object.keys(commands).sort())
   })
 })

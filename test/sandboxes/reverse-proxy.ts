@@ -1,5 +1,5 @@
-// Real reverse proxies for tests: nginx and Caddy of Debian, with the configuration of a guide. They listen on the
-// loopback, on a port of their own.
+// Runs real reverse proxies for tests: nginx and Caddy from Debian, with the configuration of a guide. They listen on the
+// loopback, each on its own port.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,9 +15,9 @@ type Call = { host: string; path: string; method?: string; headers?: Record<stri
 
 export type ReverseProxy = AsyncDisposable & {
   port: number
-  /** Options with which TLS clients believe its certificate. */
+  /** Options with which TLS clients trust the proxy's certificate. */
   trust: { ca?: Buffer; rejectUnauthorized?: boolean }
-  /** Calls it by a name, without asking for the address of the name. */
+  /** Calls the proxy under a host name. The name is not looked up in the DNS. */
   call: (call: Call) => Promise<IncomingMessage>
 }
 
@@ -66,8 +66,8 @@ const start = async (program: Program, host: string): Promise<ReverseProxy> => {
 }
 
 /**
- * Starts nginx. `host` is a name that the configuration passes on to the API, and `certificate` a file by which TLS
- * clients believe its certificate.
+ * Starts nginx. `host` is the host name for which the configuration passes calls on to the API. `certificate` is a file
+ * with which TLS clients trust nginx's certificate.
  */
 export const startNginx = async (directory: string, host: string, configuration: string, certificate: string) => {
   const files = await unpackDebianPackages('nginx', ['nginx'])
@@ -82,7 +82,7 @@ export const startNginx = async (directory: string, host: string, configuration:
   return start({ argv, directory, port, trust: { ca: readFileSync(certificate) } }, host)
 }
 
-/** Starts Caddy. Certificates that it would request from an authority on the Internet, it makes itself. */
+/** Starts Caddy. It makes its certificates itself, instead of requesting them from an authority on the Internet. */
 export const startCaddy = async (directory: string, host: string, configuration: string) => {
   const files = await unpackDebianPackages('caddy', ['caddy'])
   const port = await freePorts(1)

@@ -1,5 +1,5 @@
-// A model for the agents of the guides. It speaks OpenAI's Responses API. It calls one tool, and then answers with what
-// the tool has returned.
+// A replacement for a language model, for the agents of the guides. It serves OpenAI's Responses API. It calls one tool,
+// and then answers with what the tool has returned.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -26,7 +26,7 @@ const itemFor = (call: ToolCall, input: Request['input']) => {
   return { ...common, type: 'message', role: 'assistant', content: [{ type: 'output_text', text, annotations: [] }] }
 }
 
-/** Returns the body of an answer, or undefined if this model cannot serve the request. */
+/** Returns the body of the answer to a request, or undefined if this model cannot answer it. */
 const answerTo = (call: ToolCall, { model, stream = false, tools = [], input }: Request) => {
   if (stream || !tools.some(({ name }) => name === call.tool)) return
   const usage = {
@@ -42,7 +42,7 @@ const answerTo = (call: ToolCall, { model, stream = false, tools = [], input }: 
 
 export type ScriptedModel = { url: string; [Symbol.asyncDispose]: () => Promise<void> }
 
-/** Starts a model that makes this call. An agent that does not offer the tool, or that wants a stream, gets an error. */
+/** Starts a model that makes this tool call. An agent that does not offer the tool, or that asks for a stream, gets an error. */
 export const startModel = async (call: ToolCall): Promise<ScriptedModel> => {
   const server = createServer(async (request, response) => {
     const body = request.url === '/v1/responses' ? answerTo(call, (await json(request)) as Request) : undefined

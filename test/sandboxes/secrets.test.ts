@@ -123,7 +123,7 @@ if (!isPrivateHost) {
         assert.match(await say(command), expected)
       })
 
-    test('the proxy’s process has a limit of its memory, that outside of its heap included', async () => {
+    test('the process of the proxy for secrets has a memory limit that also counts memory outside of its heap', async () => {
       const limits: string[] = []
       for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
         const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
@@ -133,7 +133,7 @@ if (!isPrivateHost) {
       assert.deepEqual([...new Set(limits)], [String(2.5 * 1024 ** 3)])
     })
 
-    test('clients outside of the image, such as requests, httpx and skopeo, accept the files for trust', async () => {
+    test('clients that are installed later, such as requests, httpx and skopeo, trust the proxy’s certificates', async () => {
       const bundle = join(scratch, 'bundle.pem')
       await writeFile(bundle, await sandbox.fs.downloadFile(trustFiles.bundle))
       await writeFile(join(scratch, 'authorities.jks'), await sandbox.fs.downloadFile(trustFiles.keyStore))

@@ -1,11 +1,11 @@
-// A person at the dashboard: Debian's Chromium, signed in to a real server as an account of its own. What the browser
-// complains about is kept, so that a test can say that there was nothing.
+// A user of the dashboard: Debian's Chromium, signed in to a real server with its own account. Errors that the browser
+// reports are collected, so that a test can assert that there were none.
 import assert from 'node:assert/strict'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { Answer } from './box.ts'
 import type { Platform } from './harness.ts'
 
-/** How long a page may take to show what a test waits for, in ms. The machine may be busy. */
+/** How long a test waits for something to appear on a page, in ms. It is long, because the machine may be busy. */
 const patience = 30_000
 
 export const openChromium = (): Promise<Browser> =>
@@ -22,7 +22,7 @@ export type Account = { email: string; password: string }
 
 let accounts = 0
 
-/** Makes a local account, whose organization has nothing in it. */
+/** Makes a local account with an empty organization. */
 export const makeAccount = async ({ api }: Platform, name: string): Promise<Account> => {
   accounts += 1
   const email = `${name}-${process.pid}-${accounts}@example.com`
@@ -35,7 +35,10 @@ export const makeAccount = async ({ api }: Platform, name: string): Promise<Acco
 export class Visitor implements AsyncDisposable {
   readonly context: BrowserContext
   readonly page: Page
-  /** What the browser reported: errors of scripts, refusals by the content security policy, other errors of the console. */
+  /**
+   * What the browser has reported: errors of scripts, violations of the content security policy, and other errors in the
+   * console.
+   */
   readonly complaints: string[] = []
   readonly #platform: Platform
   #authorization: string | undefined
@@ -47,11 +50,11 @@ export class Visitor implements AsyncDisposable {
     this.watch(page)
   }
 
-  /** Keeps what the browser complains about on a page. */
+  /** Collects the errors that the browser reports on a page. */
   watch(page: Page): void {
     page.on('pageerror', (error) => this.complaints.push(`script: ${error.stack}`))
     page.on('console', (message) => {
-      // The browser reports every answer of 400 or more. Tests look at the page for those.
+      // The browser reports every answer with status 400 or more. These are not collected: tests check what the page shows then.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
         this.complaints.push(`console: ${message.text()}`)
     })
@@ -60,7 +63,7 @@ export class Visitor implements AsyncDisposable {
     })
   }
 
-  /** Opens a browser window of its own, without anybody signed in. */
+  /** Opens a new browser window in which nobody is signed in. */
   static async open(platform: Platform, browser: Browser, options: BrowserContextOptions = {}): Promise<Visitor> {
     const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options })
     context.setDefaultTimeout(patience)
@@ -82,7 +85,7 @@ export class Visitor implements AsyncDisposable {
     await this.page.getByRole('heading', { level: 1 }).first().waitFor()
   }
 
-  /** Makes an API call as the person who is signed in. */
+  /** Makes an API call as the user who is signed in. */
   async api(method: string, path: string, body?: unknown): Promise<Answer> {
     assert.ok(this.#authorization, 'nobody is signed in')
     const reply = await fetch(`${this.#platform.url}/api${path}`, {
@@ -98,7 +101,7 @@ export class Visitor implements AsyncDisposable {
     return { status: reply.status, body: text === '' ? {} : isJson ? JSON.parse(text) : { text } }
   }
 
-  /** The credential of the last call that the page made, such as `Bearer …`. */
+  /** The value of the `Authorization` header of the page's last call, such as `Bearer …`. */
   get authorization(): string {
     assert.ok(this.#authorization, 'nobody is signed in')
     return this.#authorization

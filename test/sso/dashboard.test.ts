@@ -1,5 +1,5 @@
-// Single sign-on in a real browser: a person whose address has an account already signs in through the organization's
-// identity provider, confirms on the dashboard that it was them, and is signed in from then on.
+// Tests single sign-on in a real browser. A user who already has an account with the same e-mail address signs in through
+// the organization's identity provider, confirms that on the dashboard, and can then always sign in through the provider.
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
