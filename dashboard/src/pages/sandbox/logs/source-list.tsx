@@ -15,13 +15,15 @@ const ExitBadge = ({ command: { exitCode, oom } }: { command: SessionCommand }) 
   return <span className={exitCode === 0 ? 'badge ok' : 'badge danger'}>exit {exitCode}</span>
 }
 
+const onOneLine = (command: string): string => command.replace(/\r?\n/g, ' ⏎ ')
+
 type RowProps = { command: SessionCommand; source: LogSource; isChosen: boolean; onChoose: ListProps['onChoose'] }
 
 const Row = ({ command, source, isChosen, onChoose }: RowProps) => (
   <li>
     <button type="button" aria-pressed={isChosen} onClick={() => onChoose(source)}>
-      <code className="cut" title={shownName(command.command, 1000)}>
-        {shownName(command.command, 200) || '(no command)'}
+      <code className="cut" title={shownName(onOneLine(command.command), 1000)}>
+        {shownName(onOneLine(command.command), 200) || '(no command)'}
       </code>
       <ExitBadge command={command} />
     </button>

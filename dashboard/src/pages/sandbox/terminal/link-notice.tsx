@@ -13,11 +13,16 @@ const Seconds = ({ until }: { until: number }) => {
   return <>{seconds === 1 ? '1 second' : `${seconds} seconds`}</>
 }
 
-type NoticeProps = { state: LinkState; onRetry: () => void; onNew: () => void }
+type NoticeProps = {
+  state: LinkState
+  onRetry: () => void
+  /** Opens a new terminal. Undefined while the sandbox does not run. */
+  onNew: (() => void) | undefined
+}
 
 /** Says whether the terminal is connected. It stands outside of the terminal's screen, so that no program can imitate it. */
 export const LinkNotice = ({ state, onRetry, onNew }: NoticeProps) => {
-  const again = (
+  const again = onNew !== undefined && (
     <Button compact kind="primary" onClick={onNew}>
       Open a new terminal
     </Button>

@@ -116,7 +116,7 @@ export const Screen = ({
   return (
     <div className="terminal-view" hidden={!isShown}>
       {view.failure !== undefined && <ErrorNotice error={view.failure} />}
-      <LinkNotice state={view.state} onRetry={connect} onNew={onNew} />
+      <LinkNotice state={view.state} onRetry={connect} onNew={isRunning ? onNew : undefined} />
       <div ref={element} className="terminal-screen" />
       <div ref={after} className="terminal-foot">
         <span className="cut muted small" title={view.hovered ?? view.title}>
