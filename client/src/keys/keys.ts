@@ -18,6 +18,8 @@ type Key = {
 const defaultPermissions = ['write:sandboxes', 'delete:sandboxes']
 const dayMs = 24 * 60 * 60 * 1000
 
+const noKeys = 'The server answered something else than keys. Is it an Alcove server?'
+
 /** Reads a time, or a number of days from now such as `30d`. */
 const readExpiry = (text: string): string => {
   const [, days] = /^(\d{1,5})d$/.exec(text) ?? []
@@ -34,6 +36,7 @@ export const createKey = async (
   const expiresAt = expires === undefined ? {} : { expiresAt: readExpiry(expires) }
   const body = { name, permissions: permission ?? defaultPermissions, ...expiresAt }
   const key = await api.ask<Key>('POST', '/api-keys', { body })
+  if (typeof key?.value !== 'string') throw new Failure(noKeys, exitCodes.serverError)
   if (json) return await printJson(key)
   await print(cleanLine(key.value))
   note('This is shown only once.')
@@ -41,6 +44,7 @@ export const createKey = async (
 
 export const listKeys = async (api: Api, options: Json): Promise<void> => {
   const keys = await api.ask<Key[]>('GET', '/api-keys')
+  if (!Array.isArray(keys)) throw new Failure(noKeys, exitCodes.serverError)
   const rows = keys.map((key) => [
     key.name,
     key.value,

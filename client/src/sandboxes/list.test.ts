@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { Api } from '../api.ts'
 import { exitCodes, Failure } from '../failure.ts'
+import { createKey, listKeys } from '../keys/keys.ts'
 import { asTable } from '../print/table.ts'
 import { findSandboxes } from './list.ts'
 import { getSandbox, type Sandbox, toolboxOf } from './sandbox.ts'
@@ -57,9 +58,12 @@ suite('sandboxes of a server', () => {
   test('if another program than Alcove answers, the command says so in one sentence', async () => {
     const isFailure = (error: unknown) => error instanceof Failure && /Is it an Alcove server\?$/.test(error.message)
     for (const answer of [{}, [], { items: 5 }, { id: 1, name: {}, state: [] }]) {
-      answers = [answer, answer]
+      answers = [answer, answer, {}, {}]
       await assert.rejects(findSandboxes(api), isFailure)
       await assert.rejects(getSandbox(api, 'box'), isFailure)
+      await assert.rejects(settle(api, answer as unknown as Sandbox, ['started']), isFailure)
+      await assert.rejects(listKeys(api, {}), isFailure)
+      await assert.rejects(createKey(api, 'key', {}), isFailure)
     }
     for (const toolboxProxyUrl of [undefined, '', 'nonsense', 'file:///etc', 'https://'])
       assert.throws(() => toolboxOf({ ...sandbox('started'), toolboxProxyUrl } as Sandbox), Failure)

@@ -4,7 +4,7 @@ import type { Api } from '../api.ts'
 import { cleanLine, cleanLines } from '../clean.ts'
 import { exitCodes, Failure } from '../failure.ts'
 import type { Activity } from '../print/progress.ts'
-import { getSandbox, type Sandbox } from './sandbox.ts'
+import { asSandbox, getSandbox, type Sandbox } from './sandbox.ts'
 
 /** How long a sandbox may take, in ms. The longest is the first use of an image, which is downloaded and unpacked. */
 const longestMs = 60 * 60_000
@@ -32,7 +32,7 @@ export const settle = async (
   activity?: Activity | undefined,
 ): Promise<Sandbox> => {
   const end = Date.now() + longestMs
-  let now = sandbox
+  let now = asSandbox(sandbox)
   for (let lookMs = firstLookMs; !wanted.includes(now.state); lookMs = Math.min(lookMs * 1.5, mostLookMs)) {
     if (resting.has(now.state)) throw failureOf(now, wanted)
     if (Date.now() > end) {
