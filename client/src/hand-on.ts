@@ -1,7 +1,11 @@
 import type { Command } from 'commander'
 
-/** Passes options that stand before the name of a subcommand on to the subcommand. Refuses options that it does not have. */
+/** Gives options before the name of a subcommand to that subcommand. Refuses options that the subcommand does not have, and words that are no subcommand. */
 export const handOn = (command: Command, subcommand: Command): void => {
+  // A word that is no subcommand would otherwise be an argument too many for the default one.
+  const [word] = command.args
+  if (word !== undefined && !word.startsWith('-') && ![subcommand.name(), ...subcommand.aliases()].includes(word))
+    command.error(`error: unknown command '${word}'`)
   for (const option of command.options) {
     const name = option.attributeName()
     if (command.getOptionValueSource(name) !== 'cli') continue

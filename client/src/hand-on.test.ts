@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { Command, type CommanderError } from 'commander'
+import { addCommands } from './commands.ts'
+
+/** Returns what is said about a wrong command line. */
+const said = async (...words: string[]): Promise<string> => {
+  const program = new Command('alcove')
+  const connect = async () => {
+    throw new Error('it asks a server')
+  }
+  addCommands(program, { env: {}, connect })
+  const quiet = (command: Command): void => {
+    command.exitOverride().configureOutput({ writeErr: () => {} })
+    for (const below of command.commands) quiet(below)
+  }
+  quiet(program)
+  return await program.parseAsync(words, { from: 'user' }).then(
+    () => 'nothing',
+    ({ message }: CommanderError) => message,
+  )
+}
+
+suite('words after the name of a group', () => {
+  test('a word that is no command is called so, and not an argument too many', async () => {
+    for (const words of [
+      ['sandbox', 'lsit'],
+      ['sandboxes', 'stpo', 'box'],
+      ['snapshot', 'box'],
+      ['key', 'x', '--json'],
+    ])
+      assert.equal(await said(...words), `error: unknown command '${words[1]}'`)
+  })
+
+  test('options without a command, and other names of a command, still work', async () => {
+    const given = [['sandbox'], ['sandbox', '--label', 'a=b'], ['sandboxes', 'rm', 'box'], ['sandbox', 'resume', 'box']]
+    for (const words of given) assert.equal(await said(...words), 'it asks a server', words.join(' '))
+  })
+})
