@@ -1,6 +1,9 @@
 import type { Command } from 'commander'
 
-/** Gives options before the name of a subcommand to that subcommand. Refuses options that the subcommand does not have, and words that are no subcommand. */
+/**
+ * Passes options that stand before the name of a subcommand on to the subcommand. Refuses options that it does not have,
+ * and words that are no subcommand.
+ */
 export const handOn = (command: Command, subcommand: Command): void => {
   // A word that is no subcommand would otherwise be an argument too many for the default one.
   const [word] = command.args

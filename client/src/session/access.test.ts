@@ -64,6 +64,14 @@ suite('the server and the credential of a command', () => {
     assert.deepEqual(await found({ ALCOVE_API_KEY: ' k\r\n' }), ['http://127.0.0.1:4600/api', 'k'])
   })
 
+  test('a server that is away does not make the user sign in again', async () => {
+    const expired = { apiUrl: 'http://127.0.0.1:9/api', issuer: 'http://127.0.0.1:9', clientId: 'c', accessToken: 'a' }
+    writeSession(ownSessionFile(home), { ...expired, refreshToken: 'r', endsAt: 0 })
+    const isAway = (error: unknown) =>
+      error instanceof Failure && error.exitCode === exitCodes.unreachable && /does not answer/.test(error.message)
+    await assert.rejects(async () => await findAccess(home)?.token(), isAway)
+  })
+
   test('a damaged session file is reported in one sentence', () => {
     for (const content of ['', 'null', '{}', '{"apiUrl":5}']) {
       writeFileSync(ownSessionFile(home), content)

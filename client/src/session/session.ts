@@ -3,6 +3,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { allowInsecureRequests, type Configuration, discovery, None, refreshTokenGrant } from 'openid-client'
+import { unreachable } from '../call.ts'
 import { cleanLine } from '../clean.ts'
 import { exitCodes, Failure } from '../failure.ts'
 import { waitForLock } from './lock.ts'
@@ -126,6 +127,9 @@ const renewed = async (file: string, session: Session): Promise<Session> => {
     writeSession(file, fresh)
     return fresh
   } catch (error) {
+    // Without an answer of the server, nothing is known about the session.
+    if (error instanceof TypeError || (error as Error).name === 'TimeoutError')
+      throw unreachable(new URL(session.issuer).origin, error as Error)
     const reason = cleanLine((error as Error).message)
     throw new Failure(`Your session could not be renewed (${reason}). ${signInAgain(session)}`, exitCodes.notAllowed)
   }
