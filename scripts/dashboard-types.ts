@@ -1,4 +1,4 @@
-// Prints the types of the dashboard's clients from the OpenAPI descriptions, next to the clients.
+// Generates the TypeScript types for the dashboard's calls from the OpenAPI descriptions of the API and of the toolbox.
 import { execFileSync } from 'node:child_process'
 import { join, resolve } from 'node:path'
 
@@ -12,7 +12,7 @@ export const writeDashboardTypes = (): void => {
   ] as const) {
     const program = join(root, 'dashboard/node_modules/openapi-typescript/bin/cli.js')
     const files = [join(root, 'docs/reference', description), '-o', join(root, 'dashboard/src/api', types)]
-    // What has a default may be left out of a request.
+    // A field with a default value may be left out of a request.
     const args = [program, ...files, '--default-non-nullable', 'false']
     execFileSync(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
   }

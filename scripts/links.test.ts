@@ -25,7 +25,7 @@ const isBroken = (page: string, link: string): boolean => {
 }
 
 suite('the pages of this repository', () => {
-  test('each relative link of a page leads to a file, and to a heading, that exist', () => {
+  test('every relative link in a Markdown page leads to an existing file and, if it has an anchor, heading', () => {
     const links = pages.flatMap((page) =>
       [...withoutCode(page).matchAll(/\]\((?!\w+:)([^)\s]+)\)/g)].map(([, link = '']) => ({ page, link })),
     )

@@ -62,7 +62,7 @@ suite('running one test file', () => {
     )
   })
 
-  test('a test file gets more memory for new objects, unless it measures the memory of its process', async () => {
+  test('a test file runs with more memory for new objects, unless it measures the memory of its process', async () => {
     const print = 'console.log(process.execArgv.join(" "))'
     const more = /--max-semi-space-size=/
     assert.match((await run(`test('says', () => ${print})`)).output, more)

@@ -81,7 +81,7 @@ type ProcessEnd = {
 }
 
 /**
- * Options of Node for a process that runs these files. Tests make many objects that live shortly. With Node's small memory
+ * Node options for a process that runs these test files. Tests make many objects that live only briefly. With Node's small memory
  * for new objects, the garbage collector takes a tenth of their processor time. Files that measure the memory of their
  * process keep Node's default, because they would measure that memory too.
  */

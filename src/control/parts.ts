@@ -63,9 +63,12 @@ export type Settings = {
   rateLimits: RateLimits
   /** Number of reverse proxies in front of control. */
   trustedProxies: number
-  /** The operator's own page for users, in place of the dashboard. Undefined: the dashboard of this server. */
+  /**
+   * The URL of the operator's own page for users, which replaces the dashboard. Undefined if users use the dashboard of this
+   * server.
+   */
   dashboardUrl: string | undefined
-  /** The directory of the built dashboard. Undefined: this server has no dashboard. */
+  /** The directory of the built dashboard. Undefined if this server has no dashboard. */
   dashboardDirectory: string | undefined
   /** How many days audit rows are kept. */
   auditDays: number

@@ -159,7 +159,7 @@ export const createFront = ({
     }
     if (request.url === '/openapi.json') {
       toolboxDescription ??= JSON.stringify(toolboxDocument())
-      // The dashboard, which has another origin, shows it.
+      // The answer has CORS headers, because the dashboard shows this description and has another origin.
       response.writeHead(200, [...corsHeaders(request), 'Content-Type', 'application/json']).end(toolboxDescription)
       return
     }

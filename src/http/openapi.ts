@@ -59,7 +59,7 @@ const parametersOf = ({ path, params, query }: DescribedRoute): object[] => {
   }))
   const required: readonly string[] = query?.required ?? []
   const inQuery = Object.entries(query?.properties ?? {}).map(([name, schema]) => ({
-    // Callers may leave out what has a default.
+    // Callers may leave out fields that have a default value.
     ...{ name, in: 'query', required: required.includes(name) && !('default' in schema) },
     schema,
   }))

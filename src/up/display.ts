@@ -78,9 +78,9 @@ type Welcome = {
   keyIsNew: boolean
   /** The command that prints the admin key of this server, such as `./alcove key --data /x`. */
   keyCommand: string
-  /** The link that signs the first administrator in once. Undefined after the first `up`. */
+  /** The link with which the first administrator can sign in once. Undefined if this is not the first `up`. */
   link: string | undefined
-  /** The command that makes such a link, and prints it. Undefined if another issuer signs people in. */
+  /** The command that makes and prints such a link. Undefined if the operator has configured another issuer. */
   linkCommand: string | undefined
   seconds: number
 }

@@ -259,7 +259,7 @@ suite('secrets of an organization', () => {
       assert.equal((await strange).status, 404)
     })
 
-    test('GET /sandbox/{sandboxIdOrName} tells the variable and the id of each secret, and no placeholder', async () => {
+    test('GET /sandbox/{sandboxIdOrName} contains the variable and the id of each secret, but no placeholder', async () => {
       const { id, placeholder } = await made()
       const box = await create({ secrets: [{ TOKEN: 'api-key' }] })
       const reply = await app.as('owner').get(`/sandbox/${box}`)

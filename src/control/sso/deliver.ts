@@ -1,4 +1,5 @@
-// Returns the result of a sign-in. A browser is redirected to the dashboard; every other client gets JSON. The request never decides the target of a redirect.
+// Sends the result of a single sign-on. A browser is redirected to the dashboard; every other client gets JSON. Nothing in
+// the request decides the target of a redirect.
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsPage } from '#src/http/wants-page.ts'
@@ -22,8 +23,8 @@ const send = (reply: FastifyReply, url: string) => {
 const markSeconds = 60
 
 /**
- * Tells the dashboard that this browser has signed in for the token in the fragment. Without this mark it takes no token
- * from an address, because anybody can make a link with a token of their own. The mark is a hash, and no secret.
+ * Sets a cookie by which the dashboard knows that this browser has signed in itself. Without it the dashboard accepts no token
+ * from an address, because anybody can make a link with a token of their own. The cookie is a hash of the token, and no secret.
  */
 const markToken = ({ reply, publicUrl }: Delivery, token: string) => {
   const isSecure = publicUrl.startsWith('https:')
@@ -57,7 +58,8 @@ export const deliverRedirect = ({ reply }: Delivery, url: string): void => {
 }
 
 /**
- * Runs a step of the sign-in. To a browser, a Problem is shown on the dashboard. Any other error is thrown on.
+ * Runs a step of the sign-in. If it throws a Problem, a browser is redirected to the dashboard, which shows it. Any other
+ * error is thrown on.
  */
 export const delivering = async <T>(delivery: Delivery, work: () => Promise<T>): Promise<T | undefined> => {
   try {

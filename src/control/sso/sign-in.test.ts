@@ -470,14 +470,14 @@ suite('the result of a sign-in', () => {
     assert.deepEqual([evil.status, evil.location], [302, `${dashboardUrl}&error=invalid_state`])
   })
 
-  test('after a sign-in, a browser goes to this server’s dashboard, and a caller that asks for JSON gets it', async () => {
+  test('after a sign-in, browsers are redirected to this server’s dashboard; callers that want JSON get JSON', async () => {
     await using sso = await startSso(provider)
     const ours = 'http://control.test:3000/dashboard/'
     const browser = new Browser(sso.app)
     browser.accept = 'text/html'
     const page = await sso.signIn('ada', browser)
     assert.deepEqual([page.status, page.location?.split('#')[0]], [302, ours])
-    // The dashboard takes the token only with this mark, so that a link from a stranger signs nobody in.
+    // The dashboard accepts the token only with this cookie. So a link that somebody else made signs nobody in.
     const token = new URLSearchParams(page.location!.split('#')[1]).get('access_token')!
     const mark = `alcove-sso-token=${hash('sha256', token, 'base64url')}; Path=/; Max-Age=60; SameSite=Lax`
     assert.deepEqual([page.headers['set-cookie']].flat(), [mark])

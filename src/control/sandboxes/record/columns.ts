@@ -27,7 +27,7 @@ export const SandboxVolume = Type.Object({
 /** A mount, and what the sandbox's runner needs for it. `placed` is absent until the sandbox has a runner. */
 export type PlacedMount = VolumeMount & { placed?: Pick<AssignedVolume, 'driver' | 'sizeGiB' | 'isNew'> }
 
-/** A secret of a sandbox as callers see it. The name of the secret is in the list of secrets. */
+/** A sandbox's secret in answers of the API: the variable and the secret's id. The list of secrets has the name for the id. */
 export const SandboxSecret = Type.Object({ variable: Type.String(), secretId: Type.String() })
 
 /** A secret of the organization whose placeholder a variable of the sandbox holds. */

@@ -84,7 +84,7 @@ const listedAs = {
 const recordedAs = {
   build: (row) => buildInfoOf(row),
   volumes: (row) => row.volumes.map(({ placed, ...mount }) => mount),
-  // A sandbox without secrets has no such field: the SDKs know none.
+  // The field is left out for a sandbox without secrets, because the SDKs do not know the field.
   secrets: (row) =>
     row.secrets.length === 0 ? undefined : row.secrets.map(({ variable, secretId }) => ({ variable, secretId })),
 } as const satisfies { [N in RecordedColumn]?: (row: SandboxRow) => ShownValue<N> | null | undefined }

@@ -42,7 +42,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
           isAnswered = true
         })
       const asked = await runner.untilAsked(({ generation }) => generation === 2)
-      // Without waiting for its runner, the first call would be answered before two later ones.
+      // If control did not wait for the runner, it would answer the first call before two later calls.
       for (let call = 0; call < 2; call++) await app.as('member').get(`/sandbox/${id}`)
       assert.equal(isAnswered, false)
       runner.perform(asked)

@@ -11,8 +11,8 @@ import { getSandbox } from '../record/store.ts'
 import { untilTaken } from './wait.ts'
 
 /**
- * Changes the policy. Waits until the runner of a started sandbox has applied it, so that the caller can rely on it. If the
- * runner is not linked to this process, or does not answer in time, returns the row as it was written.
+ * Changes a sandbox's network policy. Waits until the runner of a started sandbox has applied it, so that the caller can
+ * rely on it. If the runner is not linked to this process, or does not answer in time, returns the row as it was written.
  */
 export const setNetwork = async (
   parts: RunningParts,
@@ -27,7 +27,7 @@ export const setNetwork = async (
   const change = networkChange(settings)
   const row = await writeNetwork(database.sql, sandbox.id, change, clock.now())
   if (row.generation === sandbox.generation) return row
-  // The waiting begins before the runner is told. Otherwise its report could be missed.
+  // Waiting begins before the runner gets the new policy. Otherwise the runner's report could come too early and be missed.
   const applied = row.state === 'started' ? untilTaken(parts, row, options.createWaitSeconds * 1000) : row
   changes.renew(row)
   return await applied

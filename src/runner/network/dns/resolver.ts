@@ -1,5 +1,5 @@
-// Runs Alcove's resolver for the runner, from the first list of domains. Opens addresses in the firewall when the process
-// requests that.
+// Runs Alcove's DNS resolver for the runner. It starts with the first sandbox that has a list of domains. Opens addresses
+// in the firewall when the process requests that.
 import { isIPv4 } from 'node:net'
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
