@@ -25,7 +25,7 @@ export const NewOrganizationDialog = ({ onClose }: { onClose: () => void }) => {
   return (
     <FormDialog
       title="New organization"
-      description="Sandboxes, keys and members of an organization are apart from those of others."
+      description="Each organization has its own sandboxes, keys and members."
       isOpen
       onClose={onClose}
       submit="Create"
@@ -36,7 +36,7 @@ export const NewOrganizationDialog = ({ onClose }: { onClose: () => void }) => {
       {shared.length > 1 && (
         <SelectField
           label="Default region"
-          hint="Where its sandboxes go that name no region. It cannot be changed later."
+          hint="The region of sandboxes that are created without a region. It cannot be changed later."
           value={defaultRegionId ?? ''}
           onChange={setChosen}
           options={shared.map((region) => ({ value: region.id, label: region.name }))}

@@ -41,7 +41,7 @@ const LinkDialog = ({ provider, onClose }: { provider: Provider; onClose: () => 
     >
       <TextField
         label={`Your id at ${displayName}`}
-        hint="The subject (sub) of the account there. This server does not tell it."
+        hint="The subject (sub) of the account at the identity provider. This server cannot show it."
         value={userId}
         onChange={setUserId}
         maxLength={255}

@@ -63,7 +63,7 @@ const ApiPage = () => {
   return (
     <Page
       title="API reference"
-      description="Every call of the API, to read and to try. Calls are made as you, in this organization, and are real. To make one elsewhere, add your API key: it is not in the examples."
+      description="Describes every call of the API, and lets you try it. A call that you try is real: you make it, in this organization. The examples contain no API key: add yours to use them elsewhere."
     >
       <div className="api-choice">
         <SelectField

@@ -50,7 +50,7 @@ const Switch = ({ isOn, isOperator }: { isOn: boolean; isOperator: boolean }) =>
   return (
     <div className="card card-body">
       <CheckField
-        label="This organization may have single sign-on (you operate this server, and decide it)"
+        label="This organization may use single sign-on (you can decide this as an operator of the server)"
         checked={isOn}
         disabled={isBusy}
         onChange={(next) => void turn(next)}
@@ -110,7 +110,7 @@ const IdentityProvidersPage = () => {
   return (
     <Page
       title="Single sign-on"
-      description="Members sign in by identity providers of the organization, with OpenID Connect."
+      description="Members sign in at the organization’s own identity providers, with OpenID Connect."
       actions={empty === undefined && query.data !== undefined && query.data.length > 0 ? addButton : undefined}
     >
       {isShared && <Switch isOn={organization?.ssoEnabled ?? false} isOperator={isOperator} />}

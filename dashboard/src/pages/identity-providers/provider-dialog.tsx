@@ -163,7 +163,7 @@ export const ProviderDialog = ({ provider, onClose, onSaved }: Props) => {
       </div>
       <TextArea
         label="Domains of e-mail addresses"
-        hint="People with these addresses may sign in, such as example.com. A member must have a verified address of each."
+        hint="People with e-mail addresses of these domains, such as example.com, may sign in. A member must have a verified address of each domain."
         rows={2}
         value={form.domains}
         onChange={(value) => set('domains', value)}
@@ -174,7 +174,7 @@ export const ProviderDialog = ({ provider, onClose, onSaved }: Props) => {
         onChange={(value) => set('allowAnyDomain', value)}
       />
       <CheckField
-        label="Believe its addresses even if it does not say that they are verified"
+        label="Trust the provider’s e-mail addresses even if it does not say that they are verified"
         checked={form.trustEmailVerified}
         onChange={(value) => set('trustEmailVerified', value)}
       />

@@ -42,7 +42,7 @@ const TelemetryDialog = ({ organization, onClose }: { organization: Organization
       />
       <TextArea
         label="Headers"
-        hint="Lines of “Name: value”. A value of asterisks stays as it is stored."
+        hint="One header in each line, as “Name: value”. If the value is asterisks, the stored value is kept."
         className="input mono"
         spellCheck={false}
         value={lines}

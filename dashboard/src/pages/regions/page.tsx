@@ -3,7 +3,10 @@ import { Regions } from './regions.tsx'
 import { Runners } from './runners.tsx'
 
 const RegionsPage = () => (
-  <Page title="Regions and runners" description="Where sandboxes can be, and the programs that keep them there.">
+  <Page
+    title="Regions and runners"
+    description="The regions in which sandboxes can run, and the runners, which run them."
+  >
     <Regions />
     <Runners />
   </Page>

@@ -129,7 +129,7 @@ export const Regions = () => {
         onClose={close}
         onConfirm={async () => setCredentials(await renew(asked!.region.id, renewed!))}
       >
-        The old ones are refused from now on. The service in this region does not work until it has the new ones.
+        The old credentials are refused from now on. The service in this region does not work until it has the new ones.
       </Confirm>
       <Confirm
         title={`Delete the region ${name}?`}

@@ -19,7 +19,7 @@ export const AddRunnerDialog = ({ onAdd, onClose }: AddProps) => {
   return (
     <FormDialog
       title="Add a runner"
-      description="A runner is the program that keeps the sandboxes of one host. Add one for a second disk."
+      description="A runner is the program that runs the sandboxes of one host. Add a second runner to use a second disk."
       isOpen
       onClose={onClose}
       submit="Add"
@@ -80,7 +80,7 @@ export const RemoveRunnerDialog = ({ runner, onRemove, onClose }: RemoveProps) =
           {runner.sandboxes} now), the server refuses: drain it and archive them first.
         </p>
         <CheckField
-          label="Its disks are lost: give up the sandboxes and volumes on it"
+          label="Its disks are lost: remove the sandboxes and volumes on it too"
           checked={isForced}
           onChange={setForced}
         />

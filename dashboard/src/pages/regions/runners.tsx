@@ -117,7 +117,7 @@ export const Runners = () => {
       </div>
       {isRefused ? (
         <div className="notice">
-          Runners are the programs that keep the sandboxes of a host. Only operators of this server see them.
+          Runners are the programs that run the sandboxes of a host. Only operators of this server can see them.
         </div>
       ) : (
         <WhenLoaded query={query}>
@@ -147,7 +147,7 @@ export const Runners = () => {
         onClose={close}
         onConfirm={() => setDrained(asked!.runner.id, true)}
       >
-        It gets no new sandboxes. Those that it has go on. You can take it back at any time.
+        It gets no new sandboxes. Its present sandboxes continue to run. You can undo this at any time.
       </Confirm>
       {asked?.action === 'remove' && (
         <RemoveRunnerDialog

@@ -49,7 +49,7 @@ const RegistriesPage = () => {
   return (
     <Page
       title="Registries"
-      description="Accounts at registries with which your private images are pulled. Public images need none."
+      description="Accounts with which the server pulls your private images from registries. Public images need no account."
       actions={addButton}
     >
       <WhenLoaded query={query}>
@@ -108,7 +108,7 @@ const RegistriesPage = () => {
           toast(`${shownText(toRemove!.name)} is removed`)
         }}
       >
-        Later pulls do not use its account. Snapshots that were made of its images stay.
+        Later pulls do not use this account. Snapshots that were made from its images stay.
       </Confirm>
     </Page>
   )

@@ -30,7 +30,7 @@ export const RegistryDialog = ({ registry, onAdd, onChange, onClose }: RegistryD
   return (
     <FormDialog
       title={registry === undefined ? 'Add a registry' : `Change ${shownText(registry.name)}`}
-      description="The server signs in to the registry before it keeps the account."
+      description="The server tries the account at the registry before it saves it."
       isOpen
       onClose={onClose}
       submit={registry === undefined ? 'Test and add' : 'Test and change'}
@@ -45,7 +45,7 @@ export const RegistryDialog = ({ registry, onAdd, onChange, onClose }: RegistryD
       <TextField label="Address" hint="Such as registry.example.com" spellCheck={false} {...field('url')} />
       <TextField
         label="Project"
-        hint="The beginning of the images’ names for which the account is, such as team/tools. Empty: all images"
+        hint="The account is used for images whose names begin with this, such as team/tools. Empty: for all images"
         spellCheck={false}
         {...field('project')}
       />

@@ -29,7 +29,7 @@ export const ForkDialog = ({ sandbox, onClose }: Props) => {
   return (
     <FormDialog
       title={`Fork ${sandbox.name}`}
-      description="Makes another sandbox with the files of this one as they are now. Its processes are not copied, and this sandbox goes on."
+      description="Makes another sandbox with a copy of this sandbox’s present files. Processes are not copied. This sandbox does not change."
       isOpen
       onClose={onClose}
       submit="Fork"
@@ -61,7 +61,7 @@ export const SnapshotDialog = ({ sandbox, onClose }: Props) => {
   return (
     <FormDialog
       title={`Snapshot of ${sandbox.name}`}
-      description="Keeps the files of this sandbox as they are now. New sandboxes can be made from it. This sandbox goes on."
+      description="Saves the present files of this sandbox. New sandboxes can be made from the snapshot. This sandbox does not change."
       isOpen
       onClose={onClose}
       submit="Make the snapshot"
@@ -85,7 +85,7 @@ export const DeleteDialog = ({ sandbox, onClose }: Props) => {
       onClose={onClose}
       onConfirm={() => change(actions.delete.run(sandbox.id))}
     >
-      Its processes end and its files are gone. This cannot be undone. Its snapshots, forks and volumes stay.
+      Its processes end and its files are lost. This cannot be undone. Its snapshots, forks and volumes stay.
     </Confirm>
   )
 }
@@ -100,7 +100,7 @@ export const ArchiveDialog = ({ sandbox, onClose }: Props) => {
       onClose={onClose}
       onConfirm={() => change(actions.archive.run(sandbox.id))}
     >
-      Its files move to the object store and no longer use the disk of a runner.
+      Its files are moved to the object store and no longer use the disk of a runner.
       {sandbox.state !== 'stopped' && ' Its processes end first.'} Start brings it back, which takes longer than usual.
     </Confirm>
   )

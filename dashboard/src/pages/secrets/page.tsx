@@ -52,7 +52,7 @@ const SecretsPage = () => {
   return (
     <Page
       title="Secrets"
-      description="A sandbox never has the value: a variable holds a placeholder, and the value is put into HTTPS requests on their way to the hosts that you name."
+      description="A sandbox never has the value of a secret, only a placeholder in a variable. In HTTPS requests to the hosts that you name, the server replaces the placeholder by the value."
       actions={makeButton}
     >
       <SearchField label="Name" placeholder="Part of a name" value={text} onChange={find} />
@@ -118,7 +118,7 @@ const SecretsPage = () => {
           toast(`${shownText(toDelete!.name)} is deleted`)
         }}
       >
-        It is taken from every sandbox that has it. What runs there keeps a placeholder that means nothing any more.
+        It is removed from every sandbox that has it. Programs that run there keep a placeholder that no longer works.
       </Confirm>
     </Page>
   )

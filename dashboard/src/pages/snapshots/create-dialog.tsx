@@ -74,7 +74,7 @@ export const CreateSnapshotDialog = ({ onClose }: { onClose: () => void }) => {
           </div>
           <TextArea
             label="Entrypoint"
-            hint="One argument in each line. Empty: that of the image"
+            hint="One argument in each line. If empty, the entrypoint of the image is used"
             className="input mono"
             rows={3}
             spellCheck={false}

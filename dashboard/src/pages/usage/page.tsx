@@ -149,7 +149,7 @@ const UsagePage = () => {
       {changing === 'organization' && usage.data !== undefined && (
         <QuotaDialog
           title="Quotas of the organization"
-          description="What is used already stays, also if it is more than the new quota. An empty rate limit means the server’s default."
+          description="Sandboxes that exist stay, even if they use more than the new quota. An empty rate limit means the server’s default."
           fields={organizationFields}
           values={{
             ...organization,

@@ -78,7 +78,7 @@ const VolumesPage = () => {
   return (
     <Page
       title="Volumes"
-      description="A volume is a directory that several sandboxes mount. Its files stay when they end."
+      description="A volume is a directory that several sandboxes mount. Its files stay when the sandboxes are deleted."
       actions={makeButton}
     >
       <CheckField label="Show deleted ones of the last week" checked={withDeleted} onChange={setWithDeleted} />
@@ -127,7 +127,7 @@ const VolumesPage = () => {
           toast(`${shownText(toDelete!.name)} is being deleted`)
         }}
       >
-        All files in it are gone. This cannot be undone. The server refuses while a sandbox mounts it.
+        All files in it are lost. This cannot be undone. The server refuses while a sandbox mounts it.
       </Confirm>
     </Page>
   )

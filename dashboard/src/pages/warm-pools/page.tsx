@@ -75,7 +75,7 @@ const WarmPoolsPage = () => {
   return (
     <Page
       title="Warm pools"
-      description="A warm pool keeps sandboxes of one snapshot started ahead, so that a new sandbox is there at once."
+      description="A warm pool keeps started sandboxes of one snapshot ready, so that a new sandbox is there immediately."
       actions={makeButton}
     >
       <WhenLoaded query={query}>
@@ -144,7 +144,7 @@ const WarmPoolsPage = () => {
           toast(`The warm pool of ${name} is deleted`)
         }}
       >
-        The sandboxes that nobody has taken are deleted. Those that somebody has taken live on.
+        Its unused sandboxes are deleted. Sandboxes that somebody has taken from it stay.
       </Confirm>
     </Page>
   )

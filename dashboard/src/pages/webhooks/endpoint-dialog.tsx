@@ -19,7 +19,7 @@ export const EndpointDialog = ({ endpoint, onSave, onClose }: EndpointDialogProp
   return (
     <FormDialog
       title={endpoint === undefined ? 'Add an endpoint' : 'Change the endpoint'}
-      description="The server posts a signed message to this address for each event."
+      description="Alcove sends a signed message by POST to this address for each event."
       isOpen
       onClose={onClose}
       submit={endpoint === undefined ? 'Add' : 'Change'}

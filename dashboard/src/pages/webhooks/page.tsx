@@ -44,7 +44,7 @@ const WebhooksPage = () => {
   return (
     <Page
       title="Webhooks"
-      description="The server tells your own server what happens to sandboxes, snapshots and volumes."
+      description="Alcove sends messages to your own server when something happens to sandboxes, snapshots and volumes."
       actions={addButton}
     >
       <WhenLoaded query={status}>{(found) => <Provider status={found} {...webhooks} />}</WhenLoaded>
@@ -55,7 +55,7 @@ const WebhooksPage = () => {
           {(rows) =>
             rows.length === 0 ? (
               <Empty title="No endpoints yet" action={addButton}>
-                Add the address of a server of yours. It gets a signed message for each event.
+                Add the address of your own server. It gets a signed message for each event.
               </Empty>
             ) : (
               <EndpointTable rows={rows} onAction={begin} />

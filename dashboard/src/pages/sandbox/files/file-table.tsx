@@ -71,7 +71,7 @@ const Row = ({ entry, onOpen, onAction }: Pick<TableProps, 'onOpen' | 'onAction'
           <Icon name={kind} />
         </span>
         {isUnreachable(entry) ? (
-          <span className="cut muted" title="The name of this file is not text, so that this page cannot open it.">
+          <span className="cut muted" title="The name of this file is not valid text, so this page cannot open it.">
             {name}
           </span>
         ) : (

@@ -25,7 +25,7 @@ const NoText = ({ file, onDownload }: { file: OpenedFile; onDownload: () => void
       </Button>
     }
   >
-    Text files up to 2 MiB can be edited here. Others can be downloaded.
+    Text files up to 2 MiB can be edited here. All other files can only be downloaded.
   </Empty>
 )
 

@@ -22,7 +22,7 @@ const KillDialog = ({ sandbox, onClose }: Props) => {
     )
   return (
     <Confirm title={`Stop ${sandbox.name} by force?`} verb="Stop by force" isOpen onClose={onClose} onConfirm={stop}>
-      All processes are killed at once, without a chance to save what they hold in memory. Its files stay.
+      All processes are killed immediately and cannot save what they hold in memory. The files stay.
     </Confirm>
   )
 }

@@ -22,7 +22,10 @@ export const KeyCard = ({ sandbox }: { sandbox: Sandbox }) => {
     toast('The signing key is new', 'Addresses that were signed before are no longer valid.')
   }
   return (
-    <SettingCard title="Signing key" hint="Signs addresses from which single files are downloaded or uploaded.">
+    <SettingCard
+      title="Signing key"
+      hint="This key signs addresses with which a single file can be downloaded or uploaded."
+    >
       <div>
         <Button onClick={() => setAsking(true)}>Make a new key…</Button>
       </div>

@@ -28,7 +28,7 @@ export const NetworkForm = ({ sandbox }: { sandbox: Sandbox }) => {
   return (
     <SettingForm
       title="Network"
-      hint="What processes inside may reach. A change counts at once, also for open connections."
+      hint="The addresses that the sandbox may reach. A change applies immediately, also to open connections."
       isDirty={isDirty}
       isStale={isStale}
       problem={networkProblem(value)}

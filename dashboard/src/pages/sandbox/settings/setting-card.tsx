@@ -59,7 +59,7 @@ export const SettingForm = ({ isDirty, isStale, problem, onSave, onDiscard, chil
         {children}
         {isStale && (
           <div className="notice warn" role="status">
-            Somebody else changed this after you began to type. Save replaces their change. Discard shows it.
+            Somebody else changed this after you began to type. “Save” overwrites that change. “Discard” shows it.
           </div>
         )}
         {isDirty && problem !== undefined && (

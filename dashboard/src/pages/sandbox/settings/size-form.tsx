@@ -36,7 +36,7 @@ export const SizeForm = ({ sandbox }: { sandbox: Sandbox }) => {
   return (
     <SettingForm
       title="Size"
-      hint="Changes while it runs, too. What it uses must fit. A disk can only grow."
+      hint="A running sandbox can be resized too. The new size must hold what the sandbox uses now. A disk can only grow."
       isDirty={isDirty}
       isStale={isStale}
       problem={problem}

@@ -37,7 +37,7 @@ export const SshCard = ({ sandbox }: { sandbox: Sandbox }) => {
   const revoke = (query: { token?: string }) =>
     answerOf(control.DELETE('/sandbox/{sandboxIdOrName}/ssh-access', accessTo(sandbox.id, query)))
   return (
-    <SettingCard title="SSH access" hint="A token opens a shell in this sandbox, for everybody who has it.">
+    <SettingCard title="SSH access" hint="Everybody who has a token can open a shell in this sandbox.">
       <form className="row align-end" onSubmit={(event) => void make(event)}>
         <TextField
           label="Minutes until it ends"
@@ -86,7 +86,7 @@ export const SshCard = ({ sandbox }: { sandbox: Sandbox }) => {
           setMade(undefined)
         }}
       >
-        No token opens this sandbox any more, and all SSH sessions in it end.
+        All SSH tokens of this sandbox stop working, and all its SSH sessions end.
       </Confirm>
     </SettingCard>
   )

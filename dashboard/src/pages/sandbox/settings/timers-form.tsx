@@ -36,7 +36,7 @@ export const TimersForm = ({ sandbox }: { sandbox: Sandbox }) => {
   return (
     <SettingForm
       title="Timers"
-      hint="In minutes. A sandbox either stops or pauses when it is idle: set the other one to 0."
+      hint="In minutes. An idle sandbox either stops or pauses: set the timer that you do not want to 0."
       isDirty={isDirty}
       isStale={isStale}
       problem={isWrong ? 'Each timer is a whole number of minutes.' : undefined}

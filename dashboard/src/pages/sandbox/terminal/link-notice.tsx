@@ -39,7 +39,8 @@ export const LinkNotice = ({ state, onRetry, onNew }: NoticeProps) => {
     case 'held':
       return (
         <div className="link-notice warn" role="status">
-          The sandbox does not run. Shells end when a sandbox stops; they go on after a pause.
+          The sandbox does not run. Shells end when a sandbox stops. When a paused sandbox is resumed, its shells
+          continue.
         </div>
       )
     case 'waiting':
