@@ -1,5 +1,5 @@
-// How long the dashboard takes to show its list of sandboxes, in Chromium against a server that runs already: after the
-// page's load event, and from the click. The server's own answer to the list, asked by curl's way, stands beside it.
+// Measures how long the dashboard takes to show its list of sandboxes, in Chromium, with a running server: after the
+// page's load event, and after the start of the navigation. It also prints how long the API takes to answer the list.
 //   node bench/dashboard.ts "$(./alcove user link)"
 import { chromium } from 'playwright-core'
 
@@ -19,7 +19,7 @@ await page.getByRole('heading', { name: 'Sandboxes', level: 1 }).waitFor()
 
 /** Milliseconds from the load event of the page, and from its navigation, to the first row of the list. */
 const visit = async (): Promise<{ afterLoad: number; fromClick: number }> => {
-  // The page itself notes when the row appears, so that the time of this process does not count.
+  // The page itself records when the row appears, so that delays of this process are not measured.
   await page.addInitScript(`
     new MutationObserver((_, observer) => {
       if (document.querySelector('.sandbox-row[aria-rowindex]') === null) return

@@ -12,7 +12,7 @@ export default defineConfig({
     // No file becomes a `data:` address: the content security policy forbids those for scripts and fonts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // Says which file has what, for the test of sizes.
+    // Writes a list of the bundle's files, which budgets.test.ts reads.
     manifest: 'manifest.json',
   },
 })

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 
 /**
  * Passes options that stand before the name of a subcommand on to the subcommand. Refuses options that it does not have,
- * and words that are no subcommand.
+ * and words that are not the name of a subcommand.
  */
 export const handOn = (command: Command, subcommand: Command): void => {
   // A word that is no subcommand would otherwise be an argument too many for the default one.

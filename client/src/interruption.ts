@@ -38,7 +38,7 @@ export class Interruption implements Disposable {
   onSignal: (name: Heard) => void = () => {}
 
   constructor() {
-    // Each connection of `alcove port` listens to it, and Node 20 would warn about more than ten listeners.
+    // Each connection of `alcove port` listens to this signal, and Node 20 would warn about more than ten listeners.
     setMaxListeners(0, this.signal)
     for (const name of heard) {
       const listener = () => this.#hear(name)

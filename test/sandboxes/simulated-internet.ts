@@ -15,7 +15,7 @@ const dayMs = 86_400_000
 
 export type SimulatedInternet = AsyncDisposable & {
   certify: (names: string[]) => Certified
-  /** Starts a program in it, and returns its output when the program has written something. */
+  /** Starts a program in the simulated Internet, and returns the program's output as soon as it has written something. */
   start: (program: string, input: unknown) => Promise<Readable>
 }
 

@@ -7,11 +7,11 @@ import { suite, test } from 'node:test'
 import { Interrupted } from '../interruption.ts'
 import { openSocket } from './open-socket.ts'
 
-/** Node publishes here when a client has received the head of an answer. */
+/** The diagnostics channel on which Node tells that a client has received the headers of an answer. */
 const headReceived = 'http.client.response.finish'
 
 suite('the opening of a WebSocket', () => {
-  test('Ctrl-C ends the wait for a refusal that never comes to its end', { timeout: 20_000 }, async () => {
+  test('Ctrl-C ends the wait for an error answer whose body never ends', { timeout: 20_000 }, async () => {
     const stop = new AbortController()
     const interrupt = () => setImmediate(() => stop.abort(new Interrupted(130)))
     const server = createServer().listen(0, '127.0.0.1')

@@ -58,7 +58,7 @@ export const openSocket = (
     socket.on('error', () => {})
     socket.once('unexpected-response', (_request, reply) => {
       settle()
-      // A server may send its refusal slowly, or never to its end.
+      // A server may send the body of its error answer slowly, or never end it.
       const late = AbortSignal.timeout(openMs)
       const until = signal === undefined ? late : AbortSignal.any([signal, late])
       readRefusal(addAbortSignal(until, reply))

@@ -1,7 +1,10 @@
 // Prints tables: a line of headings, and columns that are aligned with spaces.
 import { cleanLine } from '../clean.ts'
 
-/** Returns the rows as the text of a table, whatever a server has sent as their texts. Unsafe characters are shown as escapes. */
+/**
+ * Returns the rows as the text of a table. Cells that are not texts are converted, and unsafe characters are shown as
+ * escapes.
+ */
 export const asTable = (headings: readonly string[], rows: readonly (readonly string[])[]): string => {
   const cells = [headings, ...rows].map((row) => row.map((cell) => cleanLine(String(cell))))
   const widths = headings.map((_, column) =>

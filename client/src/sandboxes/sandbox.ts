@@ -22,7 +22,7 @@ export type Sandbox = {
   toolboxProxyUrl: string
 }
 
-/** Returns an answer that is a sandbox. Throws a Failure for that of another program, which may be anything. */
+/** Returns the answer if it describes a sandbox. Otherwise throws a Failure, because another program than Alcove has answered. */
 export const asSandbox = (answer: Sandbox): Sandbox => {
   const { id, name, state } = answer ?? {}
   if (typeof id === 'string' && typeof name === 'string' && typeof state === 'string') return answer

@@ -64,7 +64,7 @@ suite('the server and the credential of a command', () => {
     assert.deepEqual(await found({ ALCOVE_API_KEY: ' k\r\n' }), ['http://127.0.0.1:4600/api', 'k'])
   })
 
-  test('a server that is away does not make the user sign in again', async () => {
+  test('if the server cannot be reached, the error says so, and does not ask the user to sign in again', async () => {
     const expired = { apiUrl: 'http://127.0.0.1:9/api', issuer: 'http://127.0.0.1:9', clientId: 'c', accessToken: 'a' }
     writeSession(ownSessionFile(home), { ...expired, refreshToken: 'r', endsAt: 0 })
     const isAway = (error: unknown) =>

@@ -127,7 +127,7 @@ const renewed = async (file: string, session: Session): Promise<Session> => {
     writeSession(file, fresh)
     return fresh
   } catch (error) {
-    // Without an answer of the server, nothing is known about the session.
+    // If the server did not answer, the session may still be valid, so the user is not asked to sign in again.
     if (error instanceof TypeError || (error as Error).name === 'TimeoutError')
       throw unreachable(new URL(session.issuer).origin, error as Error)
     const reason = cleanLine((error as Error).message)

@@ -9,7 +9,7 @@ import { exitCodes, Failure } from '../failure.ts'
 import { printBuildLog } from './build-log.ts'
 
 suite('the log of a build', () => {
-  test('a connection that is lost in the middle of the log is reported in one sentence, after what was sent', async () => {
+  test('if the connection is lost during a build log, `printBuildLog` prints what came and then fails', async () => {
     const to = new PassThrough()
     const server = createServer((_request, response) => {
       response.write('first line\n')

@@ -5,13 +5,13 @@ import { problemOf } from './problem.ts'
 suite('the error of an answer', () => {
   const refused = () => new Response(null, { status: 400, headers: { 'x-request-id': 'id' } })
 
-  test("has the server's sentence, its code and the id of the request", () => {
+  test("`problemOf` takes the sentence, the code and the request id from the server's answer", () => {
     const { message, code, requestId, status } = problemOf(refused(), { message: 'No such file', code: 'NOT_FOUND' })
     assert.deepEqual([message, code, requestId, status], ['No such file', 'NOT_FOUND', 'id', 400])
     assert.equal(problemOf(refused(), '<html>').message, 'The server answered 400.')
   })
 
-  test('shows quoted names without escapes and directions, and does not fill the page', () => {
+  test('`problemOf` replaces control and direction characters in the sentence, and cuts a long sentence', () => {
     const { message } = problemOf(refused(), { message: 'No such file: \u202egnp\u001b]0;x\u0007\nsecond line' })
     assert.equal(message, 'No such file: \ufffdgnp\nsecond line')
     assert.equal(problemOf(refused(), { message: 'x'.repeat(1_000_000) }).message.length, 2000)

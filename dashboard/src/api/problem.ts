@@ -1,6 +1,6 @@
 import { shownLines } from '../ui/shown-text.ts'
 
-/** A longer sentence is cut. One of the server's own is shorter. */
+/** The longest sentence that is shown, in characters. A longer one is cut. The server's usual sentences are shorter. */
 const longestSentence = 2000
 
 /** An answer of the server that is not a success. `message` is the server's own sentence. */

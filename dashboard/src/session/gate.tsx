@@ -21,7 +21,7 @@ const ssoErrors: Record<string, string> = {
   provider_unavailable: 'The identity provider cannot be reached.',
 }
 
-/** A sentence for an `error` of the address. It is no text of the address itself, which anybody can write. */
+/** Returns a sentence for an `error` in the address. It never shows a text from the address, because anybody can make a link. */
 const sentenceOf = (code = ''): string =>
   Object.hasOwn(ssoErrors, code)
     ? ssoErrors[code]!

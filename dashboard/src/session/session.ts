@@ -32,7 +32,7 @@ const organizationKey = 'alcove.organization'
 const renewalKey = 'alcove.renewal'
 const channelName = 'alcove.session'
 
-/** What a window that was opened to renew a session tells the tab that opened it. */
+/** The message from the window that was opened to renew a session to the tab that opened it. */
 type Renewal = { tabId: string; tokens: Tokens }
 
 const subjectOf = (token: string): string | undefined => {
@@ -56,7 +56,7 @@ class Session {
 
   constructor() {
     this.#channel.onmessage = ({ data }: MessageEvent<Renewal>) => {
-      // Other tabs have sessions of their own. A refresh token that two tabs use ends the sessions of both.
+      // Only the tab that opened the window takes its tokens. If two tabs used one refresh token, both sessions would end.
       if (data.tabId === this.#tabId) this.#accept(data.tokens)
     }
   }

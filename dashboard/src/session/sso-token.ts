@@ -1,6 +1,6 @@
 // A sign-in by an identity provider ends with a token in the address. Anybody can make a link with a token of their own,
-// which would sign the reader in to the account of a stranger. So the server also leaves a mark of the token in the browser
-// that has signed in.
+// which would sign the reader in to somebody else's account. So the server also sets a cookie with the token's hash in the
+// browser that has signed in.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { base64url } from './base64url.ts'
 
@@ -14,6 +14,6 @@ export const isOwnToken = (token: string, cookies: string, isSecure: boolean): b
   return cookies.split(';').some((cookie) => cookie.trim() === `${nameOf(isSecure)}=${mark}`)
 }
 
-/** The text for `document.cookie` that removes the mark. It serves once. */
+/** The text for `document.cookie` that removes the cookie after its first use. */
 export const withoutMark = (isSecure: boolean): string =>
   `${nameOf(isSecure)}=; Path=/; Max-Age=0; SameSite=Lax${isSecure ? '; Secure' : ''}`

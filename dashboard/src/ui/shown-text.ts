@@ -1,7 +1,7 @@
 // Cleans names, descriptions and log lines, which untrusted users and programs may have written. React escapes markup. These
 // functions also remove characters with which one text could look like another text.
 
-/** Control characters, without the tab, characters that change the direction of a text, and those that show nothing. */
+/** Matches control characters except the tab, characters that change the writing direction, and invisible characters. */
 const misleading =
   /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0]/g
 

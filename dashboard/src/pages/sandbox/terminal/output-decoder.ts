@@ -1,15 +1,18 @@
-/** Characters that xterm.js puts onto the character before them: marks, joiners, Hangul vowels. DEL is passed over. */
+/**
+ * Matches characters that xterm.js draws onto the character before them: combining marks, joiners and Hangul vowels. DEL is
+ * ignored.
+ */
 const joined = '[\\p{M}\\p{Cf}\\u1160-\\u11ff\\u007f]'
 const surplus = new RegExp(`(?<=${joined}{16})${joined}+`, 'gu')
 const lastRun = new RegExp(`${joined}{0,16}$`, 'u')
 
 /**
- * Decodes the output of a terminal, and leaves out what follows the sixteenth mark of a character: a browser stands still
+ * Decodes the output of a terminal. Leaves out all marks of a character after the sixteenth, because a browser hangs
  * while it draws characters that carry thousands of marks.
  */
 export class OutputDecoder {
   #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  /** The marks at the end of the last piece. The next piece may go on with them. */
+  /** The marks at the end of the last piece. The next piece may begin with more marks of the same character. */
   #before = ''
 
   decode(data: Uint8Array): string {
@@ -19,7 +22,7 @@ export class OutputDecoder {
     return fresh
   }
 
-  /** Forgets the last piece, before a terminal begins anew. */
+  /** Forgets the end of the last piece. Called before the terminal is cleared. */
   reset(): void {
     this.#decoder = new TextDecoder('utf-8', { ignoreBOM: true })
     this.#before = ''
