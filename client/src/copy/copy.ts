@@ -150,7 +150,13 @@ const copyDown = async (work: Work, sandbox: Sandbox, remote: string, local: str
       broken.abort(error)
       bytes.destroy()
     })
-    await runTar(work, sandbox, { argv, stdout: bytes, signal: broken.signal }).finally(() => bytes.end())
+    try {
+      await runTar(work, sandbox, { argv, stdout: bytes, signal: broken.signal })
+    } finally {
+      bytes.end()
+      // After an interruption too, the unpacking has to remove the file that it has half written.
+      await unpacking.catch(() => {})
+    }
     await unpacking
   }
   troubles.end()
