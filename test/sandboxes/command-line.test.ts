@@ -19,6 +19,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { blockBytes, writeHeader } from '#client/src/copy/tar-header.ts'
 import { clientDirectory, program, type Ran, startProgram, userEnvironment } from './alcove-command.ts'
@@ -219,6 +220,17 @@ suite('alcove sandbox, snapshot and key', () => {
 })
 
 suite('alcove cp', () => {
+  test('Ctrl-C while a file comes from a sandbox leaves no part of it here', async () => {
+    const empty = mkdtempSync(join(desk, 'interrupted-'))
+    succeeds(await alcove(['exec', 'desk-box', '--', 'truncate', '-s', '8G', 'endless']))
+    const { child, ended } = start(['cp', 'desk-box:endless', empty])
+    while (child.exitCode === null && readdirSync(empty).length === 0) await delay(20)
+    child.kill('SIGINT')
+    assert.equal((await ended).code, 130)
+    assert.deepEqual(readdirSync(empty), [])
+    succeeds(await alcove(['exec', 'desk-box', '--', 'rm', 'endless']))
+  })
+
   test('`alcove cp` copies a directory to a sandbox and back, with odd names, links and permissions', async () => {
     const source = join(desk, 'tree')
     mkdirSync(join(source, 'sub/empty'), { recursive: true })
