@@ -1,4 +1,5 @@
-// What launch.c, which takes steps from its arguments, and serve.c, which takes them from a socket, share.
+// Declarations that launch.c and serve.c share. launch.c reads the steps of a start from its arguments, serve.c from a
+// socket.
 #pragma once
 
 enum { failed = 125 };

@@ -34,7 +34,7 @@ struct attributes {
 
 static int id_map = -1;
 
-// The devices in a sandbox's /dev. The runtime mounts these files from the /dev that it sees into the sandbox.
+// The devices in a sandbox's /dev. The runtime bind-mounts these files from its own /dev into the sandbox.
 static const struct {
   const char *path;
   unsigned major, minor;

@@ -57,7 +57,7 @@ suite('slow request bodies at the gate', () => {
     }
   })
 
-  test('a body that comes slowly because the toolbox does not read it does not get 408', async () => {
+  test('an upload does not get 408 if it is slow only because the toolbox does not read it', async () => {
     await using sides = await startSides({ slow: { spanMs: 200 } })
     const held = Promise.withResolvers<[IncomingMessage, ServerResponse]>()
     sides.toolbox.call = (incoming, response) => held.resolve([incoming.pause(), response])

@@ -155,7 +155,7 @@ export const startRunner = async (
   })
   const imageKeeper = new ImageKeeper({
     images: allImages,
-    // If this report is lost, it is sent again when control has sent its next list.
+    // If this report is lost, the runner sends it again when control next sends its list of images.
     report: (report) => void link.say({ type: 'image', report }),
     onProgress: (image, progress) => void link.say({ type: 'image-progress', image, ...progress }),
     onText: (image, text) => void link.say({ type: 'image-log', image, text }),
@@ -163,7 +163,7 @@ export const startRunner = async (
   })
   const volumeKeeper = new VolumeKeeper({
     host,
-    // If this report is lost, it is sent again when control has sent its next list.
+    // If this report is lost, the runner sends it again when control next sends its list of volumes.
     report: (report) => void link.say({ type: 'volume', report }),
     log,
   })

@@ -26,7 +26,7 @@ suite('the lines of a program', () => {
     assert.deepEqual(read(), [{ level: 30, time: 1, program: 'gate', msg: 'für' }])
   })
 
-  test('a stack trace, a warning or other JSON that a program prints becomes one structured log line', () => {
+  test('a stack trace, a warning or JSON that is no log record becomes one structured log line', () => {
     const { lines, read } = linesOf()
     lines.write(
       Buffer.from('Error: 100% %s\n    at a (b.ts:1:2)\n    at c (d.ts:3:4)\n{"level":30,"msg":"x"}\n{"a":1}\n[1]\n'),

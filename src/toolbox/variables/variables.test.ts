@@ -26,7 +26,7 @@ const ask = async (path: string, payload: unknown) => {
 }
 
 suite('POST /env', () => {
-  test('POST /env answers 200 after the change, and a missing or null field changes nothing', async () => {
+  test('POST /env changes the variables and then answers 200; a missing or null field changes nothing', async () => {
     const { status, body, changes } = await ask('/env', {
       set: { A: '' },
       unset: ['image.name'],

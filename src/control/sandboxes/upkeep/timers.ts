@@ -150,7 +150,7 @@ const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
     return undefined
   })()
   if (change) {
-    // The write checks again that the timer is due, because progress that the runner reports postpones the timeout.
+    // The update checks again that the timer is due: the runner may have reported progress, which postpones the timer.
     const written = await writeState(database.sql, row, { ...change, whileDue: true }, now)
     if (written) changes.announce(row.state, written)
     return
