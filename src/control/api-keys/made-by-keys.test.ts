@@ -291,8 +291,11 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     await using app = await startControl()
     type Shape = { type?: string; properties?: Record<string, Shape>; items?: Shape; anyOf?: Shape[] }
     const isCalledSo = (name: string) => /token|secret|password|credential|(?:api|access)Key|^value$|^url$/i.test(name)
+    // An id is no credential, and a list of objects is judged by their fields.
+    const isSuspect = (name: string, { items }: Shape) =>
+      isCalledSo(name) && !name.endsWith('Id') && items?.properties === undefined
     const mayHoldOne = ({ properties = {}, items, anyOf = [] }: Shape): boolean =>
-      Object.entries(properties).some(([name, shape]) => isCalledSo(name) || mayHoldOne(shape)) ||
+      Object.entries(properties).some(([name, shape]) => isSuspect(name, shape) || mayHoldOne(shape)) ||
       [...anyOf, ...(items ? [items] : [])].some(mayHoldOne)
     const isForKeys = ({ needs }: { needs: string }) => !['public', 'proxy', 'runner', 'collector'].includes(needs)
     const undecided = app.app.routes
