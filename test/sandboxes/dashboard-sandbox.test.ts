@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Browser } from 'playwright-core'
+import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { makeAccount, openChromium, Visitor } from './visitor.ts'
 
@@ -9,36 +10,25 @@ suite('the page of a sandbox', () => {
   let alcove: Platform
   let browser: Browser
   let visitor: Visitor
-  let sandbox: { id: string; toolboxProxyUrl: string }
+  let box: Box
 
-  /** Calls the toolbox of the sandbox as the user who is signed in. */
-  const toolbox = async (method: string, path: string, body?: unknown) => {
-    const reply = await fetch(`${sandbox.toolboxProxyUrl}/${sandbox.id}${path}`, {
-      method,
-      headers: { authorization: visitor.authorization, 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
-    assert.ok(reply.ok, `${method} ${path}: ${reply.status}`)
-    return (await reply.json().catch(() => ({}))) as Record<string, unknown>
-  }
-  const run = async (command: string) => String((await toolbox('POST', '/process/execute', { command }))['result'])
-  const open = (tab: string) => visitor.go(`/sandboxes/${sandbox.id}/${tab}`)
+  const open = (tab: string) => visitor.go(`/sandboxes/${box.id}/${tab}`)
 
   before(async () => {
     alcove = await platform()
     browser = await openChromium()
     visitor = await Visitor.open(alcove, browser)
     await visitor.signIn(await makeAccount(alcove, 'worker'))
-    sandbox = (await visitor.api('POST', '/sandbox', { name: 'work' })).body as typeof sandbox
+    box = await createBox({ ...alcove, key: visitor.key, api: visitor.api }, { name: 'work' })
   })
   after(async () => {
-    await visitor.api('DELETE', `/sandbox/${sandbox.id}`)
+    await box[Symbol.asyncDispose]()
     await visitor[Symbol.asyncDispose]()
     await browser.close()
   })
 
   test('the file editor opens, changes and saves a file of the sandbox', async () => {
-    await run("printf 'first line\\n' > notes.txt")
+    await box.run("printf 'first line\\n' > notes.txt")
     const { page } = visitor
     await open('files')
     await page.getByRole('button', { name: 'notes.txt', exact: true }).click()
@@ -48,7 +38,7 @@ suite('the page of a sandbox', () => {
     await page.keyboard.type('second line')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('button', { name: 'Save', disabled: true }).waitFor()
-    assert.equal(await run('cat notes.txt'), 'first line\nsecond line')
+    assert.equal(await box.run('cat notes.txt'), 'first line\nsecond line')
   })
 
   test('the files tab uploads a local file, which then appears in the list', async () => {
@@ -57,14 +47,15 @@ suite('the page of a sandbox', () => {
     const file = { name: 'photo.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(300_000, 7) }
     await page.getByLabel('Files to upload').setInputFiles(file)
     await page.getByRole('button', { name: 'photo.bin', exact: true }).waitFor()
-    assert.equal((await run('stat -c %s photo.bin')).trim(), '300000')
+    assert.equal(await box.run('stat -c %s photo.bin'), '300000')
   })
 
   test('the logs tab shows new lines as they come, but does not scroll a reader who has scrolled up', async () => {
-    await toolbox('POST', '/process/session', { sessionId: 'worker' })
+    assert.ok((await box.toolbox('POST', '/process/session', { sessionId: 'worker' })).status < 300)
     const command =
       'for n in $(seq 300); do echo "line $n"; done; sleep 1; while [ ! -e stop ]; do sleep 0.2; done; echo finished'
-    await toolbox('POST', '/process/session/worker/exec', { command, runAsync: true })
+    const begun = await box.toolbox('POST', '/process/session/worker/exec', { command, runAsync: true })
+    assert.ok(begun.status < 300, JSON.stringify(begun.body))
     const { page } = visitor
     await open('logs')
     await page.getByRole('region', { name: 'Session worker' }).getByRole('button').first().click()
@@ -74,7 +65,7 @@ suite('the page of a sandbox', () => {
       element.scrollTop = 0
     })
     await log.getByText('line 1', { exact: true }).waitFor()
-    await run('touch stop')
+    await box.run('touch stop')
     await page.getByRole('button', { name: /end/i }).click()
     await log.getByText('finished').waitFor()
   })
@@ -82,7 +73,7 @@ suite('the page of a sandbox', () => {
   test('names, output and links of a hostile sandbox are shown as text, and run no script', async () => {
     const { page } = visitor
     const evil = '<img src=x onerror=fetch("/stolen")>'
-    await run(`touch '${evil.replaceAll('/', '_')}' $'two\\nlines' $'\\u202egnp.exe'`)
+    await box.run(`touch '${evil.replaceAll('/', '_')}' $'two\\nlines' $'\\u202egnp.exe'`)
     const asked: string[] = []
     page.on('request', (request) => asked.push(request.url()))
     await open('files')
@@ -93,7 +84,7 @@ suite('the page of a sandbox', () => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await page.evaluate("navigator.clipboard.writeText('before')")
     // The escape sequences try to set the clipboard, the title, and a link that runs a script.
-    await run(
+    await box.run(
       `printf "printf '\\\\033]52;c;c3RvbGVu\\\\007\\\\033]2;<b>title</b>\\\\007\\\\033]8;;javascript:fetch(1)\\\\007click\\\\033]8;;\\\\007 done\\\\n'\\n" > evil.sh`,
     )
     await page.locator('.xterm-helper-textarea').pressSequentially('sh evil.sh\n')
@@ -113,7 +104,7 @@ suite('the page of a sandbox', () => {
     const { page } = visitor
     await open('terminal')
     await page.locator('.xterm-rows').getByText('$').first().waitFor()
-    await visitor.api('POST', `/sandbox/${sandbox.id}/stop`)
+    await visitor.api('POST', `/sandbox/${box.id}/stop`)
     await page.getByRole('button', { name: 'Start' }).first().click()
     await page.locator('.xterm-rows').getByText('$').first().waitFor()
   })

@@ -100,7 +100,8 @@ const killAndWait = async (identity: ProcessIdentity) => {
   assert.ok(await waitUntilGone(identity, 10_000), `process ${identity.pid} survived SIGKILL`)
 }
 
-const caller =
+/** Returns the function that makes API calls to a server with a key or a token. */
+export const caller =
   (url: string, key: string): Platform['api'] =>
   async (method, path, body) => {
     const reply = await fetch(`${url}/api${path}`, {

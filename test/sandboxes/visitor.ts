@@ -2,8 +2,7 @@
 // reports are collected, so that a test can assert that there were none.
 import assert from 'node:assert/strict'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import type { Answer } from './box.ts'
-import type { Platform } from './harness.ts'
+import { caller, type Platform } from './harness.ts'
 
 /** How long a test waits for something to appear on a page, in ms. It is long, because the machine may be busy. */
 const patience = 30_000
@@ -41,7 +40,7 @@ export class Visitor implements AsyncDisposable {
    */
   readonly complaints: string[] = []
   readonly #platform: Platform
-  #authorization: string | undefined
+  #key: string | undefined
 
   private constructor(platform: Platform, context: BrowserContext, page: Page) {
     this.#platform = platform
@@ -59,7 +58,7 @@ export class Visitor implements AsyncDisposable {
         this.complaints.push(`console: ${message.text()}`)
     })
     page.on('request', (request) => {
-      this.#authorization = request.headers()['authorization'] ?? this.#authorization
+      this.#key = request.headers()['authorization']?.replace('Bearer ', '') ?? this.#key
     })
   }
 
@@ -85,27 +84,14 @@ export class Visitor implements AsyncDisposable {
     await this.page.getByRole('heading', { level: 1 }).first().waitFor()
   }
 
-  /** Makes an API call as the user who is signed in. */
-  async api(method: string, path: string, body?: unknown): Promise<Answer> {
-    assert.ok(this.#authorization, 'nobody is signed in')
-    const reply = await fetch(`${this.#platform.url}/api${path}`, {
-      method,
-      headers: {
-        authorization: this.#authorization,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
-    const text = await reply.text()
-    const isJson = reply.headers.get('content-type')?.includes('json') ?? false
-    return { status: reply.status, body: text === '' ? {} : isJson ? JSON.parse(text) : { text } }
+  /** The token with which the page made its last call. */
+  get key(): string {
+    assert.ok(this.#key, 'nobody is signed in')
+    return this.#key
   }
 
-  /** The value of the `Authorization` header of the page's last call, such as `Bearer …`. */
-  get authorization(): string {
-    assert.ok(this.#authorization, 'nobody is signed in')
-    return this.#authorization
-  }
+  /** Makes an API call as the user who is signed in. */
+  readonly api: Platform['api'] = (method, path, body) => caller(this.#platform.url, this.key)(method, path, body)
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.context.close()

@@ -2,10 +2,9 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef } from 'react'
 import type { SandboxRow } from '../../api/client.ts'
-import { IconButton } from '../../ui/button.tsx'
 import { CopyText } from '../../ui/copy.tsx'
-import { Icon } from '../../ui/icons.tsx'
-import { Menu, MenuItem, MenuLine } from '../../ui/menu.tsx'
+import { MenuItem, MenuLine } from '../../ui/menu.tsx'
+import { RowMenu } from '../../ui/row-menu.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import { type ActionName, actions, isPossible } from './actions.ts'
@@ -62,14 +61,8 @@ const Labels = ({ labels }: { labels: Record<string, string> }) =>
     </span>
   ))
 
-const RowMenu = ({ row, onAction }: Pick<TableProps, 'onAction'> & { row: SandboxRow }) => (
-  <Menu
-    trigger={
-      <IconButton label={`Actions for ${row.name}`} kind="quiet" compact>
-        <Icon name="more" />
-      </IconButton>
-    }
-  >
+const SandboxMenu = ({ row, onAction }: Pick<TableProps, 'onAction'> & { row: SandboxRow }) => (
+  <RowMenu name={row.name}>
     {(Object.keys(actions) as ActionName[])
       .filter((name) => name !== 'delete' && isPossible(name, row))
       .map((name) => (
@@ -81,7 +74,7 @@ const RowMenu = ({ row, onAction }: Pick<TableProps, 'onAction'> & { row: Sandbo
     <MenuItem isDanger onSelect={() => onAction('delete', row)}>
       Delete…
     </MenuItem>
-  </Menu>
+  </RowMenu>
 )
 
 /** The list of sandboxes. Only the rows in view are drawn, so that a list of 100,000 sandboxes still scrolls well. */
@@ -177,7 +170,7 @@ export const SandboxTable = ({ rows, search, selected, onSelect, onAction, onEnd
                 <TimeAgo time={row.createdAt} />
               </span>
               <span role="cell">
-                <RowMenu row={row} onAction={onAction} />
+                <SandboxMenu row={row} onAction={onAction} />
               </span>
             </div>
           )

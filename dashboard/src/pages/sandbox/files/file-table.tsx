@@ -1,9 +1,9 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useRef } from 'react'
 import type { FileInfo } from '../../../api/toolbox-client.ts'
-import { IconButton } from '../../../ui/button.tsx'
 import { Icon } from '../../../ui/icons.tsx'
-import { Menu, MenuItem, MenuLine } from '../../../ui/menu.tsx'
+import { MenuItem, MenuLine } from '../../../ui/menu.tsx'
+import { RowMenu } from '../../../ui/row-menu.tsx'
 import { shownName } from '../../../ui/shown-text.ts'
 import { TimeAgo } from '../../../ui/time.tsx'
 import { sizeText } from '../size-text.ts'
@@ -43,13 +43,7 @@ const SortHeaders = ({ sort, onSort }: Pick<TableProps, 'sort' | 'onSort'>) =>
   })
 
 const EntryMenu = ({ entry, name, onAction }: Pick<TableProps, 'onAction'> & { entry: FileInfo; name: string }) => (
-  <Menu
-    trigger={
-      <IconButton label={`Actions for ${name}`} kind="quiet" compact>
-        <Icon name="more" />
-      </IconButton>
-    }
-  >
+  <RowMenu name={name}>
     {!entry.isDir && <MenuItem onSelect={() => onAction('download', entry)}>Download</MenuItem>}
     <MenuItem onSelect={() => onAction('copy', entry)}>Copy path</MenuItem>
     <MenuItem onSelect={() => onAction('rename', entry)}>Rename or move…</MenuItem>
@@ -58,7 +52,7 @@ const EntryMenu = ({ entry, name, onAction }: Pick<TableProps, 'onAction'> & { e
     <MenuItem isDanger onSelect={() => onAction('delete', entry)}>
       Delete…
     </MenuItem>
-  </Menu>
+  </RowMenu>
 )
 
 const Row = ({ entry, onOpen, onAction }: Pick<TableProps, 'onOpen' | 'onAction'> & { entry: FileInfo }) => {
