@@ -1,0 +1,51 @@
+// How a machine joins a server over the network. The machine trades its token once for two certificates of the server's
+// own authority: one for its runner, one for its gate. All later connections between machines are TLS in which both
+// sides show such a certificate.
+
+/** The domain of the names in certificates of hosts. No DNS server knows these names. */
+const domain = 'hosts.alcove.internal'
+
+/** The name in the certificate of every control process. */
+export const controlHostName = `control.${domain}`
+
+/** The programs of a host that have certificates. */
+export const hostPrograms = ['runner', 'gate'] as const
+
+export type HostProgram = (typeof hostPrograms)[number]
+
+/** The name in the certificate of a program of a host. `runnerId`: the id of the host's runner. */
+export const hostNameOf = (program: HostProgram, runnerId: string): string => `${runnerId}.${program}.${domain}`
+
+/** Reads a name that `hostNameOf` made. Undefined: another name. */
+export const readHostName = (name: string): { program: HostProgram; runnerId: string } | undefined => {
+  const [, runnerId, program] =
+    /^([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)\.(runner|gate)\.hosts\.alcove\.internal$/.exec(name) ?? []
+  return runnerId === undefined ? undefined : { program: program as HostProgram, runnerId }
+}
+
+/** Body of `POST /runners/join`. Each key is a public key as PEM (SubjectPublicKeyInfo, EC P-256). */
+export type JoinQuestion = { token: string; version: string; keys: Record<HostProgram, string> }
+
+/** Body of `POST /runners/certificates`, by which a host renews its certificates over its link's TLS. */
+export type RenewQuestion = { version: string; keys: Record<HostProgram, string> }
+
+/** Answer to both. Every certificate is PEM. */
+export type HostCertificates = {
+  runnerId: string
+  regionId: string
+  /** The certificate of the server's authority. */
+  authority: string
+  certificates: Record<HostProgram, string>
+  /** Seconds after which the host should renew its certificates. */
+  renewAfterSeconds: number
+}
+
+/** The gate through which a sandbox of a runner is reached. A runner tells this in its `hello`. */
+export type GateOfHost = {
+  /** Id of the runner of the gate's machine. The gate's certificate has this id in its name. */
+  id: string
+  /** `host:port` at which the gate listens for other gates. Absent: it does not listen for them. */
+  address?: string
+  /** The URL at which clients reach this gate directly. Absent: they use the server's `proxyUrl`. */
+  publicUrl?: string
+}
