@@ -46,6 +46,8 @@ export const meanings: Record<string, string> = {
     'Client id with which the dashboard and `alcove login` sign people in. At an issuer of your own it is a public client with PKCE, and <public URL>/dashboard/ is its redirect URI. Default: alcove.',
   ALCOVE_OIDC_CLOCK_SKEW_SECONDS:
     'Accepted difference between our clock and that of an issuer, in seconds. Default: 30.',
+  ALCOVE_CERTIFICATES_DIR:
+    'Directory with authority.pem, certificate.pem and key.pem of this program. With an https:// address of control, they replace its key. Default: none.',
   ALCOVE_CACHE_DIR: 'Directory that all servers of a host share, for built images. Default: /var/cache/alcove.',
   ALCOVE_VOLUME_GIB: 'Limit of each new volume in GiB (1-999999). Default: 10.',
   ALCOVE_VOLUMES_DIR:

@@ -29,7 +29,10 @@ suite('the gate’s requests to control for access', () => {
     const calls = on(control, 'request')
     const asked = async (): Promise<ServerResponse> => (await calls.next()).value?.[1]
     const { port } = control.address() as AddressInfo
-    const desk = new AccessDesk({ controlUrl: new URL(`http://127.0.0.1:${port}`), proxyKey: 'key' })
+    const desk = new AccessDesk({
+      controlUrl: new URL(`http://127.0.0.1:${port}`),
+      credential: { headers: { authorization: 'Bearer key' } },
+    })
     try {
       let now = performance.now()
       t.mock.method(performance, 'now', () => now)

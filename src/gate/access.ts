@@ -2,6 +2,7 @@
 // answer before the call. Positive answers are cached for at most a second, so that many calls at the same time cause one
 // question. Refusals are never cached. The cache contains only hashes of credentials.
 import { Pool } from 'undici'
+import { type Credential, connectorFor } from '#src/kit/credential.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem, type ProblemCode } from '#src/problems.ts'
@@ -63,22 +64,22 @@ const isUploadAccess = (body: Partial<UploadAccess> | null): body is UploadAcces
 
 export class AccessDesk implements AsyncDisposable {
   readonly #control: Pool
-  readonly #authorization: string
+  readonly #credential: Credential
   readonly #kept = new Map<string, { access: Access; until: number }>()
   #uploads = 0
   readonly #open = new Map<string, { asking: Promise<Access>; until: number }>()
   #questions = 0
 
-  constructor({ controlUrl, proxyKey }: { controlUrl: URL; proxyKey: string }) {
+  constructor({ controlUrl, credential }: { controlUrl: URL; credential: Credential }) {
     this.#control = new Pool(controlUrl.origin, {
       connections: 32,
       pipelining: 1,
-      connect: { timeout: 2000 },
+      connect: connectorFor(credential, 2000),
       headersTimeout: 5000,
       bodyTimeout: 5000,
       keepAliveTimeout: 60_000,
     })
-    this.#authorization = `Bearer ${proxyKey}`
+    this.#credential = credential
   }
 
   /** Returns a cached answer, or asks control. Throws control's refusal as a Problem. */
@@ -172,7 +173,7 @@ export class AccessDesk implements AsyncDisposable {
           path,
           headers: {
             ...placeHeaders(),
-            authorization: this.#authorization,
+            ...this.#credential.headers,
             ...(question === undefined ? {} : { 'content-type': 'application/json' }),
           },
           ...(question === undefined ? {} : { body: JSON.stringify(question) }),

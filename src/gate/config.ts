@@ -1,10 +1,14 @@
+import { showsCertificate } from '#src/kit/credential.ts'
 import { readSettings } from '#src/kit/settings.ts'
 import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settings.ts'
 
 export type GateConfig = {
   listen: { host: string; port: number }
   controlUrl: URL
+  /** The gate's key. Empty if the gate proves itself to control with its certificate. */
   proxyKey: string
+  /** Directory with the gate's certificate. Undefined: it has none. */
+  certificatesDirectory?: string | undefined
   /** The public address of the gate, by which clients call it. */
   publicUrl: URL
   /**
@@ -18,21 +22,29 @@ export type GateConfig = {
 }
 
 export const loadConfig = (environment = process.env): GateConfig =>
-  readSettings(environment, ({ address, url, text, optional, complain }) => ({
-    listen: address('ALCOVE_LISTEN', 'host:port that the gate serves on'),
-    controlUrl: url('ALCOVE_CONTROL_URL', 'where control serves, such as http://127.0.0.1:3000'),
-    proxyKey: text(
-      'ALCOVE_PROXY_KEY',
-      'the key with which the gate (formerly called the proxy) proves itself to control',
-    ),
-    publicUrl: url(
-      'ALCOVE_PROXY_URL',
-      'where clients reach the gate (formerly called the proxy); that name itself is no preview',
-    ),
-    runnerSocket: optional('ALCOVE_RUNNER_SOCKET'),
-    executeTimeoutSeconds: readExecuteTimeout(optional('ALCOVE_EXECUTE_TIMEOUT_SECONDS'), complain),
-    telemetry: readTelemetry(environment, 'alcove-gate'),
-  }))
+  readSettings(environment, ({ address, url, text, optional, complain }) => {
+    const listen = address('ALCOVE_LISTEN', 'host:port that the gate serves on')
+    const controlUrl = url('ALCOVE_CONTROL_URL', 'where control serves, such as http://127.0.0.1:3000')
+    const certificatesDirectory = optional('ALCOVE_CERTIFICATES_DIR')
+    return {
+      listen,
+      controlUrl,
+      certificatesDirectory,
+      proxyKey: showsCertificate(controlUrl, certificatesDirectory)
+        ? ''
+        : text(
+            'ALCOVE_PROXY_KEY',
+            'the key with which the gate (formerly called the proxy) proves itself to control, unless it shows a certificate',
+          ),
+      publicUrl: url(
+        'ALCOVE_PROXY_URL',
+        'where clients reach the gate (formerly called the proxy); that name itself is no preview',
+      ),
+      runnerSocket: optional('ALCOVE_RUNNER_SOCKET'),
+      executeTimeoutSeconds: readExecuteTimeout(optional('ALCOVE_EXECUTE_TIMEOUT_SECONDS'), complain),
+      telemetry: readTelemetry(environment, 'alcove-gate'),
+    }
+  })
 
 /** Default timeout of an `execute` call in seconds. The public API has the same default. */
 export const defaultExecuteTimeoutSeconds = 10

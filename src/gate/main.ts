@@ -2,10 +2,12 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { backlog } from '#src/http/connections.ts'
+import { credentialFor } from '#src/kit/credential.ts'
 import { LastingSocket } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { openAhead } from '#src/toolbox/agent/connection.ts'
 import { Toolbox } from '#src/toolbox/server.ts'
+import { controlHostName } from '#src/wire/hosts.ts'
 import { AccessDesk } from './access.ts'
 import type { GateConfig } from './config.ts'
 import { createDoor } from './door.ts'
@@ -24,17 +26,26 @@ const graceMs = 2000
 type Gate = { port: number; close: () => Promise<void> }
 
 export const startGate = async (
-  { listen, controlUrl, proxyKey, publicUrl, runnerSocket, executeTimeoutSeconds }: Omit<GateConfig, 'telemetry'>,
+  {
+    listen,
+    controlUrl,
+    proxyKey: key,
+    certificatesDirectory,
+    publicUrl,
+    runnerSocket,
+    executeTimeoutSeconds,
+  }: Omit<GateConfig, 'telemetry'>,
   log: Logger,
   bounds: FrontBounds = {},
   /** Replacements for parts of the gate in tests. */
   stands: Partial<Pick<FrontParts, 'sandboxes' | 'inside' | 'toolbox'>> = {},
 ): Promise<Gate> => {
-  const access = new AccessDesk({ controlUrl, proxyKey })
+  const credential = credentialFor(controlUrl, { key, certificatesDirectory, controlName: controlHostName })
+  const access = new AccessDesk({ controlUrl, credential })
   const tickets = new TicketChecks({ listKeys: () => access.listTicketKeys(), log })
   const link = new LastingSocket({
     url: new URL('/api/proxy/link', controlUrl),
-    key: proxyKey,
+    credential,
     name: 'control',
     log,
     // Fetches the ticket keys before the first call. If this fails, the first call fetches them.

@@ -1,13 +1,13 @@
 // A WebSocket to one of our servers. It notices when the connection is lost, and then opens a new one. It may only make
 // things faster: programs must work correctly without it.
 import { WebSocket } from 'ws'
+import type { Credential } from './credential.ts'
 import type { Logger } from './log.ts'
 
 export type LastingSocketParts = {
   /** The server's URL, with `http:` or `https:` like other calls to the same server. */
   url: URL
-  /** The secret that is sent as the bearer token of every connection. */
-  key: string
+  credential: Credential
   /** Name of the server, for the log. */
   name: string
   log: Logger
@@ -88,10 +88,23 @@ export class LastingSocket implements Disposable {
     }, seconds * 1000)
   }
 
+  /** Returns the options for TLS. Undefined: a file of the certificate cannot be read now. */
+  #tlsOptions() {
+    try {
+      return this.#parts.credential.tls?.() ?? {}
+    } catch (error) {
+      this.#parts.log.error({ err: error }, 'the certificate of this program cannot be read')
+      return undefined
+    }
+  }
+
   #connect() {
-    const { url, key, name, log, onOpen, onText } = this.#parts
+    const { url, credential, name, log, onOpen, onText } = this.#parts
+    const tls = this.#tlsOptions()
+    if (tls === undefined) return this.#lost(0)
     const socket = new WebSocket(asSocketUrl(url), {
-      headers: { authorization: `Bearer ${key}` },
+      ...tls,
+      headers: credential.headers,
       handshakeTimeout: 5000,
       maxPayload: messageBytes,
       perMessageDeflate: false,

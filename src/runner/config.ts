@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { showsCertificate } from '#src/kit/credential.ts'
 import { instanceOf } from '#src/kit/instance.ts'
 import { openNetworksMeaning, readIpv4Network } from '#src/kit/networks.ts'
 import { type Mirror, mirrorsMeaning, readMirrors } from '#src/kit/registry-mirrors.ts'
@@ -10,7 +11,10 @@ import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settin
 export type RunnerConfig = {
   instance: string
   controlUrl: URL
+  /** The runner's key. Empty if the runner proves itself to control with its certificate. */
   runnerKey: string
+  /** Directory with the runner's certificate. Undefined: it has none. */
+  certificatesDirectory?: string | undefined
   /** `<data>/runner`: directory of the journal, the storage pool and the images. */
   directory: string
   /** The unix socket for requests from gates. The group `socketGid` may connect to it. */
@@ -49,10 +53,15 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
   readSettings(environment, ({ url, text, whole, optional, complain }) => {
     const directory = text('ALCOVE_RUNNER_DIR', 'the directory of the runner, <data>/runner')
     const data = dirname(directory)
+    const controlUrl = url('ALCOVE_CONTROL_URL', 'where control serves, such as http://127.0.0.1:3000')
+    const certificatesDirectory = optional('ALCOVE_CERTIFICATES_DIR')
     return {
       instance: existsSync(data) ? instanceOf(data) : '',
-      controlUrl: url('ALCOVE_CONTROL_URL', 'where control serves, such as http://127.0.0.1:3000'),
-      runnerKey: text('ALCOVE_RUNNER_KEY', "the runner's own key for control"),
+      controlUrl,
+      certificatesDirectory,
+      runnerKey: showsCertificate(controlUrl, certificatesDirectory)
+        ? ''
+        : text('ALCOVE_RUNNER_KEY', "the runner's own key for control, unless it shows a certificate"),
       directory,
       socket: optional('ALCOVE_RUNNER_SOCKET') ?? `${data}/run/runner.sock`,
       socketGid: whole('ALCOVE_RUNNER_SOCKET_GID', 'the number of the group that the gate runs with'),

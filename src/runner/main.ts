@@ -2,11 +2,13 @@
 // control, and makes the default image.
 import { mkdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { credentialFor } from '#src/kit/credential.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
 import { observe, placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import { version } from '#src/kit/version.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
+import { controlHostName } from '#src/wire/hosts.ts'
 import type { Progress, Report } from '#src/wire/runner-link.ts'
 import { openStore } from './archive/store.ts'
 import { AllImages } from './building/all-images.ts'
@@ -68,7 +70,7 @@ export const startRunner = async (
   log: Logger,
   { onProgress, onRefused }: RunnerListener,
 ): Promise<Runner> => {
-  const { instance, controlUrl, runnerKey, directory, cacheDirectory } = config
+  const { instance, controlUrl, directory, cacheDirectory } = config
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await mkdir(dirname(config.socket), { recursive: true })
   const launcher = resolve(code, 'native/build/launch')
@@ -142,7 +144,12 @@ export const startRunner = async (
     else log.info('control takes the key of this runner again')
     onRefused(isRefused)
   })
-  const control = new ControlClient({ controlUrl, runnerKey, log, onAnswer: (status) => refusal.heard(status) })
+  const credential = credentialFor(controlUrl, {
+    key: config.runnerKey,
+    certificatesDirectory: config.certificatesDirectory,
+    controlName: controlHostName,
+  })
+  const control = new ControlClient({ controlUrl, credential, log, onAnswer: (status) => refusal.heard(status) })
   const send = (report: Report) => link.say({ type: 'report', report, ...placeHeaders() })
   const reporter = new Reporter({ send, tell: (report) => control.tell(report), log })
   host.onMishap((sandboxId, cause) => link.say({ type: 'mishap', sandboxId, cause }))
@@ -202,7 +209,7 @@ export const startRunner = async (
   const known = Promise.withResolvers<void>()
   const link = new Link({
     controlUrl,
-    runnerKey,
+    credential,
     log,
     hello: () => ({
       type: 'hello',

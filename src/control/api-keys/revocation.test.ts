@@ -115,7 +115,10 @@ suite('a key that ends is refused within a second', () => {
     const { body } = await app.as('owner').post('/sandbox', { name: 'box' })
     await using second = await startSecond(app)
     const controlUrl = new URL(await second.app.server.listen({ host: '127.0.0.1', port: 0 }))
-    await using desk = new AccessDesk({ controlUrl, proxyKey: keys.proxy })
+    await using desk = new AccessDesk({
+      controlUrl,
+      credential: { headers: { authorization: `Bearer ${keys.proxy}` } },
+    })
     const person = await addPerson(app)
     const credentials = [{ kind: 'bearer', token: person.key }] as const
     const question: AccessQuestion = {

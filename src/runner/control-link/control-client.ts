@@ -1,5 +1,6 @@
 // The runner's HTTP requests to control, which fetch lists and send reports.
 import { type Dispatcher, Pool } from 'undici'
+import { type Credential, connectorFor } from '#src/kit/credential.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
@@ -43,7 +44,7 @@ const withOwnEnv = (record: UncheckedRecord): UncheckedRecord =>
 
 type ControlClientParts = {
   controlUrl: URL
-  runnerKey: string
+  credential: Credential
   log: Logger
   /** Called with the status of each answer from control. Undefined if control could not be reached. */
   onAnswer?: (status: number | undefined) => void
@@ -51,18 +52,18 @@ type ControlClientParts = {
 
 export class ControlClient implements AsyncDisposable {
   readonly #pool: Pool
-  readonly #authorization: string
+  readonly #credential: Credential
   readonly #log: Logger
   readonly #onAnswer: NonNullable<ControlClientParts['onAnswer']>
 
-  constructor({ controlUrl, runnerKey, log, onAnswer = () => undefined }: ControlClientParts) {
+  constructor({ controlUrl, credential, log, onAnswer = () => undefined }: ControlClientParts) {
     this.#pool = new Pool(controlUrl.origin, {
       connections: 8,
-      connect: { timeout: 3000 },
+      connect: connectorFor(credential, 3000),
       headersTimeout: 20_000,
       bodyTimeout: 20_000,
     })
-    this.#authorization = `Bearer ${runnerKey}`
+    this.#credential = credential
     this.#log = log
     this.#onAnswer = onAnswer
   }
@@ -162,7 +163,7 @@ export class ControlClient implements AsyncDisposable {
   }
 
   async #request(request: Dispatcher.RequestOptions & { headers?: Record<string, string> }) {
-    const headers = { ...request.headers, authorization: this.#authorization }
+    const headers = { ...request.headers, ...this.#credential.headers }
     try {
       const reply = await this.#pool.request({ ...request, headers })
       this.#onAnswer(reply.statusCode)

@@ -63,7 +63,7 @@ suite('a runner whose key control refuses', () => {
     const heard: (number | undefined)[] = []
     await using client = new ControlClient({
       controlUrl,
-      runnerKey: 'k',
+      credential: { headers: {} },
       log: silentLog(),
       onAnswer: (status) => heard.push(status),
     })

@@ -68,6 +68,8 @@ const startControl = async () => {
   }
 }
 
+const credential = { headers: { authorization: 'Bearer k' } }
+
 const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => undefined) => {
   const hear = (word: string) => {
     heard.push(word)
@@ -75,7 +77,7 @@ const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => u
   }
   return new Link({
     controlUrl: url,
-    runnerKey: 'the-runner-key',
+    credential: { headers: { authorization: 'Bearer the-runner-key' } },
     log: silentLog(),
     hello: () => hello,
     imageStorage: () => imageStorage,
@@ -172,7 +174,7 @@ suite('the link to control', () => {
 suite('HTTP calls from the runner to control', () => {
   test('`list` rejects an incomplete or damaged list; an entry of which only the id is valid is still listed', async () => {
     await using control = await startControl()
-    await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
+    await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const record = { id: 'box', state: 'started', assignment: assigned('box', 1) }
     control.answers.next = { status: 200, body: JSON.stringify([record]) }
     assert.deepEqual(
@@ -201,7 +203,7 @@ suite('HTTP calls from the runner to control', () => {
 
   test('if an assignment has no `env`, `list` takes it from the entry of the sandbox', async () => {
     await using control = await startControl()
-    await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
+    await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const env = { HELLO: 'world' }
     const { env: _, ...once } = assigned('once', 1)
     const records = [
@@ -225,7 +227,7 @@ suite('HTTP calls from the runner to control', () => {
 
   test('`list` reads all pages, and fails if a page fails', async () => {
     await using control = await startControl()
-    await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
+    await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const name = (n: number) => `box-${String(n).padStart(3, '0')}`
     const records = Array.from({ length: 250 }, (_, n) => ({ state: 'started', assignment: assigned(name(n), 1) }))
     const page = (from: number, to?: number) => ({ status: 200, body: JSON.stringify(records.slice(from, to)) })
@@ -244,7 +246,7 @@ suite('HTTP calls from the runner to control', () => {
 
   test('`tell` returns `taken` for 200 and `refused` for 400, 404 and 409, and throws for 401, 500 and 503', async () => {
     await using control = await startControl()
-    await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
+    await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const report = { sandboxId: 'box', generation: 3, state: 'error', errorReason: 'why' } as const
     control.answers.next = { status: 200, body: '' }
     assert.equal(await client.tell(report), 'taken')

@@ -1,5 +1,6 @@
 // The runner's end of the link, which is a WebSocket to control. Without the link, the same information is exchanged over HTTP,
 // with a delay: control's lists contain the assignments, and reports are sent as requests.
+import type { Credential } from '#src/kit/credential.ts'
 import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
@@ -17,7 +18,7 @@ import {
 
 type LinkParts = {
   controlUrl: URL
-  runnerKey: string
+  credential: Credential
   /** Returns the message that describes this runner. It is sent first on every connection; `sayHello` sends it again. */
   hello: () => Extract<FromRunner, { type: 'hello' }>
   /** Returns the disk space of images, which each heartbeat reports. */
@@ -47,10 +48,10 @@ export class Link implements Disposable {
 
   constructor(parts: LinkParts) {
     this.#parts = parts
-    const { controlUrl, runnerKey, imageStorage, onLost, log, reconnectMs } = parts
+    const { controlUrl, credential, imageStorage, onLost, log, reconnectMs } = parts
     this.#socket = new LastingSocket({
       url: new URL('/api/runners/link', controlUrl),
-      key: runnerKey,
+      credential,
       name: 'control',
       log,
       onOpen: () => this.sayHello(),

@@ -1,0 +1,51 @@
+// How a program proves to control who it is: with a certificate of its own, or with a key in each request.
+import { buildConnector } from 'undici'
+import { CertificateFiles, type CertificateOptions } from './certificate-files.ts'
+
+export type Credential = {
+  /** Headers of each request. */
+  headers: Record<string, string>
+  /**
+   * Returns the options for a new TLS connection. They are read for each connection, because another program renews the
+   * certificate. Throws if a file is missing. Absent: the program has no certificate.
+   */
+  tls?: () => CertificateOptions & { servername: string }
+}
+
+/** Returns whether a program shows its certificate to control. It then needs no key. */
+export const showsCertificate = (controlUrl: URL, certificatesDirectory: string | undefined): boolean =>
+  certificatesDirectory !== undefined && controlUrl.protocol === 'https:'
+
+/**
+ * Returns the credential of a program. `controlName`: the name in control's certificate, which is checked in place of
+ * the name in `controlUrl`. With certificates, the key is not sent.
+ */
+export const credentialFor = (
+  controlUrl: URL,
+  {
+    key,
+    certificatesDirectory,
+    controlName,
+  }: { key: string; certificatesDirectory?: string | undefined; controlName: string },
+): Credential => {
+  if (certificatesDirectory === undefined || !showsCertificate(controlUrl, certificatesDirectory)) {
+    return { headers: { authorization: `Bearer ${key}` } }
+  }
+  const files = new CertificateFiles(certificatesDirectory)
+  return { headers: {}, tls: () => ({ ...files.options, servername: controlName }) }
+}
+
+/** Returns how a Pool of undici connects. */
+export const connectorFor = ({ tls }: Credential, timeout: number): buildConnector.connector => {
+  if (tls === undefined) return buildConnector({ timeout })
+  return (options, callback) => {
+    try {
+      const { servername, ...certificate } = tls()
+      // No TLS session is used twice, because it would keep the identity of an older certificate.
+      const connect = buildConnector({ ...certificate, timeout, allowH2: false, maxCachedSessions: 0 })
+      connect({ ...options, servername }, callback)
+    } catch (error) {
+      callback(error as Error, null)
+    }
+  }
+}
