@@ -46,6 +46,10 @@ export const meanings: Record<string, string> = {
     'Client id with which the dashboard and `alcove login` sign people in. At an issuer of your own it is a public client with PKCE, and <public URL>/dashboard/ is its redirect URI. Default: alcove.',
   ALCOVE_OIDC_CLOCK_SKEW_SECONDS:
     'Accepted difference between our clock and that of an issuer, in seconds. Default: 30.',
+  ALCOVE_PROXY_KEY:
+    "Service key of the gate (formerly called the proxy) of control's machine. Default: none, gates show certificates.",
+  ALCOVE_RUNNER_KEY:
+    "Service key of the runner `local`, which is on control's machine. Default: none, there is no such runner.",
   ALCOVE_CERTIFICATES_DIR:
     'Directory with authority.pem, certificate.pem and key.pem of this program. With an https:// address of control, they replace its key. Default: none.',
   ALCOVE_CACHE_DIR: 'Directory that all servers of a host share, for built images. Default: /var/cache/alcove.',

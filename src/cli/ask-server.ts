@@ -5,7 +5,7 @@ import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 
 /** Returns the URL and the admin key of the server that runs in a data directory. Throws a Complaint if none runs. */
-export const serverOf = (directory: string): { url: string; key: string } => {
+export const serverOf = (directory: string): { url: string; key: string; hosts?: string | undefined } => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
   if (data === undefined || !up) throw new Complaint(`no server runs in ${directory}`)
@@ -15,7 +15,7 @@ export const serverOf = (directory: string): { url: string; key: string } => {
   const key = findAdminKey(data)
   if (key === undefined) throw new Complaint(`the key of the server is not in ${data.secrets}/admin.key any more`)
   const host = up.host === '0.0.0.0' ? '127.0.0.1' : up.host.includes(':') ? `[${up.host}]` : up.host
-  return { url: `http://${host}:${up.port}`, key }
+  return { url: `http://${host}:${up.port}`, key, hosts: up.hosts }
 }
 
 /**

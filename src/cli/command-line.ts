@@ -8,11 +8,12 @@ import { handOn } from '#client/src/hand-on.ts'
 import type { Access } from '#client/src/session/access.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { defaultDataDirectory } from '#src/up/data-directory.ts'
+import { controlHelp } from './control-help.ts'
 
 const portNumber = (text: string): number => {
   const port = Number(text)
-  // The gate and the SSH gateway listen on the two ports after this one, so 65533 is the highest possible.
-  if (!/^\d+$/.test(text) || port < 1 || port > 65533) throw new InvalidArgumentError('a port from 1 to 65533')
+  // The server listens on the four ports after this one too, so 65531 is the highest possible.
+  if (!/^\d+$/.test(text) || port < 1 || port > 65531) throw new InvalidArgumentError('a port from 1 to 65531')
   return port
 }
 
@@ -89,6 +90,7 @@ const createCommandLine = (): Command => {
     )
     .option('--host <address>', 'address to listen on; 0.0.0.0 for every one', '127.0.0.1')
     .option('--public-host <name>', 'the name or address under which clients reach this machine')
+    .option('--hosts <address>', 'let other machines join, at this address of this machine (ports 4603 and 4604)')
     .action(async (options) => {
       const [{ runUp }, { lackOfDefault }, config] = await Promise.all([
         import('#src/up/up.ts'),
@@ -97,6 +99,12 @@ const createCommandLine = (): Command => {
       ])
       await runUp({ ...options, lackOfImage: lackOfDefault }, config)
     })
+
+  program
+    .command('control')
+    .description('run control alone, in the foreground and without root; its settings are environment variables')
+    .addHelpText('after', controlHelp)
+    .action(async () => (await import('./control.ts')).runControl(process.env))
 
   program
     .command('down')
@@ -148,15 +156,23 @@ const createCommandLine = (): Command => {
     .enablePositionalOptions()
     .hook('preSubcommand', handOn)
     .addOption(dataOption())
-    .option('--join <url>', 'the server, such as http://127.0.0.1:4600')
+    .option('--join <url>', 'the server: https://ADDRESS:4603, or on its own machine http://127.0.0.1:4600')
     .option('--token <token>', 'what "alcove runner add" printed on the server; or in ALCOVE_RUNNER_KEY')
-    .action(async ({ data, join, token }) => {
-      if (join === undefined) runner.help({ error: true })
+    .addOption(
+      new Option('--port <n>', 'with https://: the gate listens for clients on the next port, for gates on the fourth')
+        .argParser(portNumber)
+        .default(4600),
+    )
+    .option('--host <address>', 'with https://: the address on which the gate listens for clients', '127.0.0.1')
+    .option('--address <address>', 'with https://: the address at which other machines reach this one')
+    .option('--public-url <url>', 'with https://: where clients reach the gate of this machine directly')
+    .action(async (given) => {
+      if (given.join === undefined) runner.help({ error: true })
       const [{ joinServer }, { readUpConfig, readRunnerToken }] = await Promise.all([
         import('#src/up/join.ts'),
         import('#src/up/config.ts'),
       ])
-      const options = { data, join, token: token ?? readRunnerToken(process.env) }
+      const options = { ...given, token: given.token ?? readRunnerToken(process.env) }
       await joinServer(options, readUpConfig(process.env))
     })
   runner
@@ -165,6 +181,11 @@ const createCommandLine = (): Command => {
     .addOption(dataOption())
     .option('--region <id>', 'where it will be', 'local')
     .action(async (id, { data, region }) => (await import('./runner.ts')).addRunner(data, id, region))
+  runner
+    .command('token <id>')
+    .description('print a new token for a runner; its former one ends')
+    .addOption(dataOption())
+    .action(async (id, { data }) => (await import('./runner.ts')).renewToken(data, id))
   runner
     .command('list')
     .description('show the runners of this server')
@@ -207,7 +228,12 @@ const createCommandLine = (): Command => {
     .command('doctor')
     .description('show what this host offers, and what each missing thing costs')
     .addOption(dataOption())
-    .action(async ({ data }) => (await import('./doctor.ts')).doctor(data, process.env))
+    .option('--peer <url>', 'try only the way to the port for hosts of a server, such as https://ADDRESS:4603')
+    .option('--token <token>', 'with --peer: what "alcove runner add" printed, to check the server by it')
+    .action(async ({ data, peer, token }) => {
+      const { doctor, doctorOfPeer } = await import('./doctor.ts')
+      await (peer === undefined ? doctor(data, process.env) : doctorOfPeer(peer, token))
+    })
 
   program
     .command('purge')

@@ -1,10 +1,13 @@
 // `alcove doctor`: tries each feature of the host that Alcove needs, and prints the results.
 import { inspectHost } from '#src/doctor/inspect.ts'
 import type { Mirrors } from '#src/doctor/mirrors.ts'
+import { checkPeer, renderPeerChecks } from '#src/doctor/peer.ts'
 import { renderFindings } from '#src/doctor/render.ts'
 import { noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { readMirrors } from '#src/kit/registry-mirrors.ts'
 import { sourcesOfThisHost } from '#src/runner/images/apt-sources.ts'
+import { Complaint } from '#src/up/complaint.ts'
+import { authorityHashIn } from '#src/wire/hosts.ts'
 
 const namesIn = (setting: string | undefined) => (setting ?? '').split(/[\s,]+/).filter((name) => name !== '')
 
@@ -25,4 +28,15 @@ export const doctor = async (dataDir: string, env: NodeJS.ProcessEnv): Promise<v
   const findings = await inspectHost({ dataDir, mirrors: mirrorsOf(env) })
   process.stdout.write(renderFindings(findings))
   if (findings.some(({ status }) => status === 'missing')) process.exitCode = 1
+}
+
+/** Prints what is found on the way to a server's port for hosts. The exit code is 1 if this machine cannot join it. */
+export const doctorOfPeer = async (address: string, token: string | undefined): Promise<void> => {
+  const url = URL.parse(address)
+  if (url?.protocol !== 'https:') throw new Complaint(`--peer ${address} is no address such as https://192.0.2.7:4603`)
+  const hash = token === undefined ? undefined : authorityHashIn(token)
+  if (token !== undefined && hash === undefined) throw new Complaint('this --token is not one for the network')
+  const { checks, authority } = await checkPeer(url, hash)
+  process.stdout.write(renderPeerChecks(checks))
+  if (authority === undefined) process.exitCode = 1
 }

@@ -2,7 +2,19 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
-import { runnerLines } from './runner.ts'
+import { joinCommand, runnerLines } from './runner.ts'
+
+suite('alcove runner add', () => {
+  const url = 'http://127.0.0.1:4600'
+
+  test('the printed command joins over the network if the token and the server are for it', () => {
+    const token = `alr_0a.${'h'.repeat(43)}`
+    const network = joinCommand(token, { url, hosts: '10.0.0.7:4603' })
+    assert.match(network, /: \.\/alcove runner --join https:\/\/10\.0\.0\.7:4603 --token alr_0a\.h{43}$/)
+    const here = joinCommand('alr_0a', { url })
+    assert.match(here, /^On this machine.* --join http:\/\/127\.0\.0\.1:4600 --data DIRECTORY --token alr_0a$/)
+  })
+})
 
 suite('alcove runner list', () => {
   test('`alcove runner list` prints a heading, and a line for each runner with its state and sandboxes', async () => {

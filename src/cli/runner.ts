@@ -1,12 +1,30 @@
-// `alcove runner add`, `list`, `drain`, `remove`: the operator's commands for the runners of a server.
-import { askServer } from './ask-server.ts'
+// `alcove runner add`, `token`, `list`, `drain`, `remove`: the operator's commands for the runners of a server.
+import { authorityHashIn } from '#src/wire/hosts.ts'
+import { askServer, serverOf } from './ask-server.ts'
 
 export const addRunner = async (directory: string, id: string, regionId: string | undefined): Promise<void> => {
   const { apiKey } = await askServer<{ apiKey: string }>(directory, 'POST', '/runners', {
     name: id,
     ...(regionId === undefined ? {} : { regionId }),
   })
-  process.stdout.write(`${apiKey}\n`)
+  printToken(directory, apiKey)
+}
+
+export const renewToken = async (directory: string, id: string): Promise<void> => {
+  const { apiKey } = await askServer<{ apiKey: string }>(directory, 'POST', `/runners/${encodeURIComponent(id)}/token`)
+  printToken(directory, apiKey)
+}
+
+/** Returns what to type where the runner will be. `hosts`: where control listens for hosts of the network. */
+export const joinCommand = (token: string, { url, hosts }: { url: string; hosts?: string | undefined }): string =>
+  hosts !== undefined && authorityHashIn(token) !== undefined
+    ? `On the other machine, as root: ./alcove runner --join https://${hosts} --token ${token}`
+    : `On this machine, as root: ./alcove runner --join ${url} --data DIRECTORY --token ${token}`
+
+/** Prints the token alone on standard output, for scripts, and the command for people on standard error. */
+const printToken = (directory: string, token: string): void => {
+  process.stdout.write(`${token}\n`)
+  console.error(joinCommand(token, serverOf(directory)))
 }
 
 type Runner = { id: string; region: string; state: string; sandboxes: number; warm: number }

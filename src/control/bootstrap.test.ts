@@ -37,6 +37,16 @@ suite('the first start', () => {
     )
   })
 
+  test('a control without a runner on its machine makes the region and no runner', async () => {
+    await using opened = await openTestDatabase('empty')
+    await migrate(opened.database)
+    const parts = partsOf(opened)
+    await bootstrap({ ...parts, settings: { ...testSettings, runnerKeyHash: undefined } }, newKey())
+    const [counts] = await opened.database.sql`
+      select (select count(*) from regions) as regions, (select count(*) from runners) as runners`
+    assert.deepEqual({ ...counts }, { regions: 1, runners: 0 })
+  })
+
   test('a start without ALCOVE_FIRST_KEY makes no user; a later start with it does', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)

@@ -27,8 +27,10 @@ export const bootstrap = async (
     await transaction`select pg_advisory_xact_lock(${lock})`
     await ensureSharedRegion(transaction, { id: localRegionId, name: 'local' })
     await ensureBuiltIn(transaction, settings.defaultSnapshot)
-    const runner = { id: localRunnerId, regionId: localRegionId, keyHash: settings.runnerKeyHash }
-    await ensureRunner(transaction, runner, clock.now())
+    if (settings.runnerKeyHash !== undefined) {
+      const runner = { id: localRunnerId, regionId: localRegionId, keyHash: settings.runnerKeyHash }
+      await ensureRunner(transaction, runner, clock.now())
+    }
     if (firstKey === undefined) return false
     const [someone] = await transaction`select 1 from users limit 1`
     const isNew = await rememberFirstKey(transaction, firstKey)

@@ -28,6 +28,12 @@ suite('the settings of control', () => {
     assert.ok(!JSON.stringify(settings).includes(good.ALCOVE_RUNNER_KEY))
   })
 
+  test('a control without a gate and a runner on its machine needs no keys for them', () => {
+    const { ALCOVE_PROXY_KEY: _proxy, ALCOVE_RUNNER_KEY: _runner, ...alone } = good
+    const { proxyKeyHash, runnerKeyHash } = loadConfig(alone).settings
+    assert.deepEqual([proxyKeyHash, runnerKeyHash], [undefined, undefined])
+  })
+
   test('`loadConfig` encrypts with ALCOVE_ENCRYPTION_KEY, and can also decrypt with the older keys', () => {
     const older = newEncryptionKey()
     const before = createEncryption([readEncryptionKey(older)!]).encrypt('a', 'text')
@@ -133,7 +139,7 @@ suite('the settings of control', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_LISTEN: 'nowhere', ALCOVE_PUBLIC_URL: 'localhost' }),
       ({ message }: Error) => {
-        for (const name of ['DATABASE_URL', 'PROXY_URL', 'PROXY_KEY', 'RUNNER_KEY', 'ENCRYPTION_KEY']) {
+        for (const name of ['DATABASE_URL', 'PROXY_URL', 'ENCRYPTION_KEY']) {
           assert.match(message, new RegExp(`ALCOVE_${name} is missing`))
         }
         for (const name of ['LISTEN', 'PUBLIC_URL']) assert.match(message, new RegExp(`ALCOVE_${name} is not usable`))

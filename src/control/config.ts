@@ -177,6 +177,8 @@ const readPage = (
   return given
 }
 
+const hashOf = (key: string | undefined) => (key === undefined ? undefined : hashKey(key))
+
 const registriesIn = (list: string | undefined): string[] => namesIn(list).map(canonicalRegistry)
 
 const origin = (url: URL) => url.href.replace(/\/+$/, '')
@@ -203,10 +205,8 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
           'where clients reach the gate (formerly called the proxy); toolboxes are below /toolbox',
         ),
       ),
-      proxyKeyHash: hashKey(
-        text('ALCOVE_PROXY_KEY', 'the key with which the gate (formerly called the proxy) proves itself to control'),
-      ),
-      runnerKeyHash: hashKey(text('ALCOVE_RUNNER_KEY', 'the key with which the local runner proves itself to control')),
+      proxyKeyHash: hashOf(optional('ALCOVE_PROXY_KEY')),
+      runnerKeyHash: hashOf(optional('ALCOVE_RUNNER_KEY')),
       collectorKeyHash: readCollectorKey(optional('ALCOVE_COLLECTOR_KEY'), complain),
       sshGateway: readSshGateway(
         optional('ALCOVE_SSH_GATEWAY_KEY'),

@@ -98,6 +98,6 @@ suite('the program control', () => {
     const [code] = await once(child, 'close')
     assert.equal(code, 1)
     assert.match(said, /ALCOVE_DATABASE_URL is missing/)
-    assert.match(said, /ALCOVE_RUNNER_KEY is missing/)
+    assert.match(said, /ALCOVE_PROXY_URL is missing/)
   })
 })

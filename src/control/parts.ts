@@ -24,11 +24,11 @@ export type Settings = {
   /** Public base URL of the gate; toolboxes are below `/toolbox`. */
   proxyUrl: string
   /**
-   * SHA-256 of the keys with which gates and runners call control, in lower-case hex. The keys themselves are not
-   * stored.
+   * SHA-256 of the keys with which gates and the server's own runner call control, in lower-case hex. The keys
+   * themselves are not stored. Undefined: control's machine has no gate, or no runner.
    */
-  proxyKeyHash: string
-  runnerKeyHash: string
+  proxyKeyHash: string | undefined
+  runnerKeyHash: string | undefined
   /** Hash of the telemetry collector's key. Absent: there is no collector. */
   collectorKeyHash: string | undefined
   /**

@@ -25,6 +25,16 @@ suite('settings of the gate', () => {
     )
   })
 
+  test('a gate with certificates and an https address of control needs no key; over http it does', () => {
+    const { ALCOVE_PROXY_KEY: _key, ...withoutKey } = { ...needed, ALCOVE_CERTIFICATES_DIR: '/certificates' }
+    const { certificatesDirectory, proxyKey } = loadConfig({
+      ...withoutKey,
+      ALCOVE_CONTROL_URL: 'https://10.0.0.7:4603',
+    })
+    assert.deepEqual([certificatesDirectory, proxyKey], ['/certificates', ''])
+    assert.throws(() => loadConfig(withoutKey), /ALCOVE_PROXY_KEY is missing/)
+  })
+
   test('`executeTimeoutSeconds` of the gate is 10 by default, and 0 disables the timeout', () => {
     const secondsOf = (given?: string) =>
       loadConfig({ ...needed, ...(given === undefined ? {} : { ALCOVE_EXECUTE_TIMEOUT_SECONDS: given }) })

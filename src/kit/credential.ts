@@ -1,6 +1,6 @@
 // How a program proves to control who it is: with a certificate of its own, or with a key in each request.
 import { buildConnector } from 'undici'
-import { CertificateFiles, type CertificateOptions } from './certificate-files.ts'
+import { CertificateFiles } from './certificate-files.ts'
 
 export type Credential = {
   /** Headers of each request. */
@@ -9,7 +9,7 @@ export type Credential = {
    * Returns the options for a new TLS connection. They are read for each connection, because another program renews the
    * certificate. Throws if a file is missing. Absent: the program has no certificate.
    */
-  tls?: () => CertificateOptions & { servername: string }
+  tls?: () => { ca: string; cert?: string; key?: string; servername: string }
 }
 
 /** Returns whether a program shows its certificate to control. It then needs no key. */

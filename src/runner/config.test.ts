@@ -62,6 +62,13 @@ suite('settings of the runner', () => {
     assert.throws(() => loadConfig({ ...told, ALCOVE_VOLUMES_DIR: 'shared' }), /ALCOVE_VOLUMES_DIR must be/)
   })
 
+  test('a runner with certificates and an https address of control needs no key; over http it does', () => {
+    const { ALCOVE_RUNNER_KEY: _key, ...withoutKey } = { ...told, ALCOVE_CERTIFICATES_DIR: '/certificates' }
+    const { runnerKey } = loadConfig({ ...withoutKey, ALCOVE_CONTROL_URL: 'https://10.0.0.7:4603' })
+    assert.equal(runnerKey, '')
+    assert.throws(() => loadConfig(withoutKey), /ALCOVE_RUNNER_KEY is missing/)
+  })
+
   test('a wrong setting of the archive store is reported together with all other wrong settings', () => {
     assert.throws(
       () => loadConfig({ ...told, ALCOVE_RUNNER_KEY: '', ALCOVE_ARCHIVE_STORE: 's3://box' }),

@@ -47,6 +47,14 @@ suite('addresses', () => {
     assert.equal(sshOf({ listen: 'off' }), undefined)
   })
 
+  test('with an address for hosts, control listens there on --port plus 3, and the gate on --port plus 4', () => {
+    const hostsOf = (address: string) => addressesOf('127.0.0.1', 4600, undefined, undefined, {}, address).hosts
+    assert.deepEqual(hostsOf('10.0.0.7'), { control: '10.0.0.7:4603', gate: '10.0.0.7:4604' })
+    assert.deepEqual(hostsOf('2001:db8::1'), { control: '[2001:db8::1]:4603', gate: '[2001:db8::1]:4604' })
+    for (const everywhere of ['0.0.0.0', '::', 'a b']) assert.throws(() => hostsOf(everywhere), /^Complaint: --hosts/)
+    assert.equal(addressesOf('127.0.0.1', 4600).hosts, undefined)
+  })
+
   test('in a URL, an IPv6 address is written in brackets', () => {
     assert.equal(addressesOf('::', 4600, '2001:db8::1').publicUrl, 'http://[2001:db8::1]:4600')
     assert.equal(addressesOf('::', 4600, 'x').control, '[::]:4600')

@@ -16,22 +16,43 @@ export type Addresses = {
   publicProxyUrl: string
   /** Where the SSH gateway listens, and where clients reach it. Undefined if the gateway is switched off. */
   ssh?: SshAddress
+  /** Where control listens for hosts that join over the network, and the gate for other gates, as `host:port`. */
+  hosts?: HostsAddresses
 }
+
+export type HostsAddresses = { control: string; gate: string }
 
 export type SshAddress = { listen: { host: string; port: number }; publicUrl: string }
 
-const bracketed = (host: string) => (isIPv6(host) ? `[${host}]` : host)
+export const bracketed = (host: string) => (isIPv6(host) ? `[${host}]` : host)
 
 const firstAddressOfMachine = (): string | undefined =>
   Object.values(networkInterfaces())
     .flat()
     .find((address) => address?.family === 'IPv4' && !address.internal)?.address
 
-const checkHost = (option: string, host: string): void => {
+const isEverywhereAddress = (host: string) => host === '0.0.0.0' || host === '::'
+
+export const checkHost = (option: string, host: string): void => {
   const isPlain = isIPv6(host) || /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/.test(host)
   if (isPlain && URL.canParse(`http://${bracketed(host)}`)) return
   throw new Complaint(`${option} "${host}" is neither a name, such as box.example, nor an address; ports have --port`)
 }
+
+/**
+ * Returns where a server listens for other machines. `address`: the address of this machine for them. Throws a Complaint
+ * if it is none.
+ */
+export const hostsAddressesOf = (address: string, port: number): HostsAddresses => {
+  checkHost('--hosts', address)
+  if (isEverywhereAddress(address)) {
+    throw new Complaint(`--hosts must be the one address at which other machines reach this one, not ${address}`)
+  }
+  return { control: `${bracketed(address)}:${port + 3}`, gate: peersAddressOf(address, port) }
+}
+
+/** Returns where a gate listens for gates of other machines. */
+export const peersAddressOf = (address: string, port: number): string => `${bracketed(address)}:${port + 4}`
 
 /** The URLs for clients if a reverse proxy receives their calls to control and to the gate. */
 export type PublicUrls = Pick<Addresses, 'publicUrl' | 'publicProxyUrl'>
@@ -93,10 +114,11 @@ export const addressesOf = (
   publicHost?: string,
   publicUrls?: PublicUrls | undefined,
   sshSettings: SshSettings = {},
+  hosts?: string | undefined,
 ): Addresses => {
   checkHost('--host', host)
   if (publicHost !== undefined) checkHost('--public-host', publicHost)
-  const isEverywhere = host === '0.0.0.0' || host === '::'
+  const isEverywhere = isEverywhereAddress(host)
   const inside = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   const outside = publicHost ?? (isEverywhere ? (firstAddressOfMachine() ?? inside) : host)
   const named = publicUrls === undefined ? outside : new URL(publicUrls.publicUrl).hostname.replace(/^\[|\]$/g, '')
@@ -110,5 +132,6 @@ export const addressesOf = (
     publicProxyUrl: `http://${bracketed(outside)}:${port + 1}`,
     ...publicUrls,
     ...(ssh && { ssh }),
+    ...(hosts !== undefined && { hosts: hostsAddressesOf(hosts, port) }),
   }
 }

@@ -80,12 +80,12 @@ const controlSettingNames = [
   'ALCOVE_DASHBOARD_URL',
 ] as const
 const webhookProviders = ['embedded', 'svix', 'none']
-const defaultMostWarm = 8
+export const defaultMostWarm = 8
 /**
  * Default factors for CPU, memory and disk. They are high, because an idle sandbox uses very little of its CPU, memory
  * and disk.
  */
-const defaultOvercommit = '64,8,8'
+export const defaultOvercommit = '64,8,8'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 

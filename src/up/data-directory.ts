@@ -2,6 +2,7 @@
 //
 //   <data>/alcove-data       marks the directory as ours; created first and removed last
 //   <data>/secrets/   0700   one file per secret, 0600
+//   <data>/host/     0711   certificates for other machines (hosts/host-files.ts)
 //   <data>/postgres/         the database, owned by its own uid
 //   <data>/runner/           sandboxes, images and the storage pool
 //   <data>/archive/   0700   disks of archived sandboxes, made by the runner, unless another store is configured
@@ -66,7 +67,7 @@ export const dataDirectoryAt = (directory: string) => {
  * Names of what Alcove makes in a data directory, without the mark file. `images` is not in the list, because it
  * belongs to the operator.
  */
-export const ownNames = ['secrets', 'postgres', 'runner', 'archive', 'log', 'run'] as const
+export const ownNames = ['secrets', 'host', 'postgres', 'runner', 'archive', 'log', 'run'] as const
 
 /**
  * Names that a new data directory may contain before the first start, because a file system or the operator has put

@@ -8,6 +8,7 @@ import { allAgentSockets } from '#src/kit/instance.ts'
 import { createLog } from '#src/kit/log.ts'
 import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
 import { startPostgres } from '#src/postgres/embedded.ts'
+import type { GateOfHost } from '#src/wire/hosts.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import type { Addresses } from './address.ts'
 import { BoundedLog } from './bounded-log.ts'
@@ -52,7 +53,11 @@ const telemetryFiles = ({ telemetry }: UpConfig): Shown[] =>
     .filter(([name, path]) => /_(CERTIFICATE|CLIENT_KEY)$/.test(name) && isAbsolute(path) && existsSync(path))
     .map(([, path]) => ({ from: path }))
 
-const unprivileged = (name: 'control' | 'gate' | 'ssh-gateway', parts: ProgramParts, own: readonly Shown[]): string[] =>
+const unprivileged = (
+  name: 'control' | 'gate' | 'ssh-gateway',
+  parts: Pick<ProgramParts, 'data' | 'config'>,
+  { port, own }: { port: number; own: readonly Shown[] },
+): string[] =>
   confined({
     command: nodeCommand(`bin/${name}.ts`),
     uid: users[name],
@@ -64,7 +69,7 @@ const unprivileged = (name: 'control' | 'gate' | 'ssh-gateway', parts: ProgramPa
       ...own,
     ],
     sockets: 'internet',
-    mayBindLowPorts: (name === 'ssh-gateway' ? (parts.addresses.ssh?.listen.port ?? 0) : parts.port) < 1024,
+    mayBindLowPorts: port < 1024,
     endsWith: 'SIGTERM',
   })
 
@@ -135,11 +140,15 @@ export const controlProgram = (parts: ProgramParts): Program => {
       const databaseUrl = await parts.databaseUrl
       return startNodeProgram({
         name: 'control',
-        command: unprivileged('control', parts, [...databaseSocket(databaseUrl), { from: parts.dashboard.all }]),
+        command: unprivileged('control', parts, {
+          port: parts.port,
+          own: [...databaseSocket(databaseUrl), { from: parts.dashboard.all }],
+        }),
         log,
         env: environment(parts, 'control', {
           ALCOVE_DATABASE_URL: databaseUrl,
           ALCOVE_LISTEN: addresses.control,
+          ...(addresses.hosts && { ALCOVE_HOSTS_LISTEN: addresses.hosts.control }),
           ALCOVE_PUBLIC_URL: addresses.publicUrl,
           ALCOVE_PROXY_URL: addresses.publicProxyUrl,
           ALCOVE_PROXY_KEY: secrets.proxyKey,
@@ -159,29 +168,60 @@ export const controlProgram = (parts: ProgramParts): Program => {
   }
 }
 
-export const gateProgram = (parts: ProgramParts): Program => {
-  const { addresses, secrets } = parts
+/** What a gate has so that gates of other machines can call it. */
+type GateForPeers = {
+  gate: GateOfHost
+  /** Directory of the gate's certificate. */
+  certificates: string
+  /** Resolves when the certificate is there. */
+  hasCertificates: Promise<void>
+}
+
+/** What is needed to start a gate without the other programs of a server. */
+type GateProgramParts = Pick<ProgramParts, 'data' | 'config' | 'port'> & {
+  addresses: Pick<Addresses, 'gate' | 'controlUrl' | 'publicProxyUrl'>
+  /** `proxyKey`: absent if the gate proves itself to control with its certificate. */
+  secrets: Partial<Pick<Secrets, 'proxyKey'>>
+  peers?: GateForPeers | undefined
+}
+
+export const gateProgram = (parts: GateProgramParts): Program => {
+  const { addresses, secrets, peers } = parts
   const log = logOf(parts, 'gate')
   return {
     name: 'gate',
-    start: () =>
-      startNodeProgram({
+    start: async () => {
+      await peers?.hasCertificates
+      return await startNodeProgram({
         name: 'gate',
-        command: unprivileged('gate', parts, [{ from: runnerSockets }, { from: allAgentSockets }]),
+        command: unprivileged('gate', parts, {
+          port: parts.port,
+          own: [
+            { from: runnerSockets },
+            { from: allAgentSockets },
+            ...(peers === undefined ? [] : [{ from: peers.certificates }]),
+          ],
+        }),
         log,
         env: environment(parts, 'gate', {
           ALCOVE_LISTEN: addresses.gate,
           ALCOVE_CONTROL_URL: addresses.controlUrl,
-          ALCOVE_PROXY_KEY: secrets.proxyKey,
+          ...(secrets.proxyKey !== undefined && { ALCOVE_PROXY_KEY: secrets.proxyKey }),
           ALCOVE_PROXY_URL: addresses.publicProxyUrl,
           ALCOVE_RUNNER_SOCKET: parts.data.runnerSocket,
+          ...(peers && {
+            ALCOVE_CERTIFICATES_DIR: peers.certificates,
+            ALCOVE_GATE_ID: peers.gate.id,
+            ALCOVE_GATE_PEERS_LISTEN: peers.gate.address ?? '',
+          }),
           // glibc usually keeps the memory of hundreds of streams after it was freed. With these values, it gives freed
           // memory back to the kernel immediately, if the piece is 32 KiB or larger.
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ...parts.config.gateSettings,
         }),
-      }),
+      })
+    },
   }
 }
 
@@ -193,7 +233,7 @@ export const sshGatewayProgram = (parts: ProgramParts, { host, port }: { host: s
     start: () =>
       startNodeProgram({
         name: 'ssh-gateway',
-        command: unprivileged('ssh-gateway', parts, []),
+        command: unprivileged('ssh-gateway', parts, { port, own: [] }),
         log,
         env: environment(parts, 'ssh-gateway', {
           ALCOVE_LISTEN: `${isIPv6(host) ? `[${host}]` : host}:${port}`,
@@ -210,11 +250,16 @@ export const sshGatewayProgram = (parts: ProgramParts, { host, port }: { host: s
 /** What is needed to start a runner without the other programs of a server. */
 type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
   addresses: Pick<Addresses, 'controlUrl'>
-  secrets: Pick<Secrets, 'runnerKey'>
+  /** `runnerKey`: absent if the runner proves itself to control with its certificate. */
+  secrets: Partial<Pick<Secrets, 'runnerKey'>>
+  /** Directory of the runner's certificate. */
+  certificates?: string
+  /** The gate through which the runner's sandboxes are reached. */
+  gate: GateOfHost
 }
 
 export const runnerProgram = (parts: RunnerProgramParts): Program => {
-  const { addresses, secrets, data, config } = parts
+  const { addresses, secrets, data, config, gate } = parts
   const log = logOf(parts, 'runner')
   return {
     name: 'runner',
@@ -229,7 +274,11 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
         onRefused,
         env: environment(parts, 'runner', {
           ALCOVE_CONTROL_URL: addresses.controlUrl,
-          ALCOVE_RUNNER_KEY: secrets.runnerKey,
+          ...(secrets.runnerKey !== undefined && { ALCOVE_RUNNER_KEY: secrets.runnerKey }),
+          ...(parts.certificates !== undefined && { ALCOVE_CERTIFICATES_DIR: parts.certificates }),
+          ALCOVE_GATE_ID: gate.id,
+          ...(gate.address !== undefined && { ALCOVE_GATE_ADDRESS: gate.address }),
+          ...(gate.publicUrl !== undefined && { ALCOVE_GATE_PUBLIC_URL: gate.publicUrl }),
           // glibc usually keeps the memory of hundreds of streams after it was freed. With these values, it gives freed
           // memory back to the kernel immediately, if the piece is 32 KiB or larger.
           MALLOC_MMAP_THRESHOLD_: '32768',

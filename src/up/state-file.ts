@@ -20,6 +20,8 @@ export type UpState = ProcessIdentity & {
   host: string
   port: number
   url: string
+  /** `host:port` at which control listens for hosts. Absent: no machine may join over the network. */
+  hosts?: string
   programs: ProgramState[]
   /** How far the default image is made. Absent unless it is being made for the first time. */
   makingImage?: Progress

@@ -274,7 +274,7 @@ export const removeTraces = async (
 const heldForMs = 3000
 
 /** Names of directories with credentials or data of users. They are removed first, because a later step may fail. */
-const secretNames = ['secrets', 'postgres', 'log'] as const
+const secretNames = ['secrets', 'host', 'postgres', 'log'] as const
 
 /**
  * Removes the directories with credentials and data of users, whatever happens to the other directories. Returns a line

@@ -1,9 +1,8 @@
 // `alcove up`: creates everything that a server lacks, starts its programs, keeps them running, and stops them in the
 // right order.
 import { rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { tryLock } from '#src/kit/lock.ts'
 import { identityOf } from '#src/kit/process-identity.ts'
 import { addressesOf } from './address.ts'
 import { commandFor } from './command-for.ts'
@@ -23,6 +22,7 @@ import { orDiskComplaint } from './disk-complaint.ts'
 import { createDisplay, type Display, welcome } from './display.ts'
 import { askFirstLink } from './first-link.ts'
 import { takeOverFormerNames } from './former-names.ts'
+import { keepOwnCertificates, ownRunnerId } from './hosts/own-certificates.ts'
 import { MakingImage } from './making-image.ts'
 import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
@@ -31,9 +31,10 @@ import { controlProgram, gateProgram, postgresProgram, runnerProgram, sshGateway
 import { checkCodeIsReadable } from './readable-code.ts'
 import { reserveIds } from './reserved-ids.ts'
 import { readSshHostKey } from './ssh-host-key.ts'
-import { findRunningUp, upStateWriter, writeUpState } from './state-file.ts'
+import { upStateWriter, writeUpState } from './state-file.ts'
 import { Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
+import { codeDirectory, onceAskedToStop, takeDataDirectory } from './taking.ts'
 
 type UpOptions = {
   /**
@@ -45,6 +46,8 @@ type UpOptions = {
   host: string
   port: number
   publicHost?: string | undefined
+  /** The address at which other machines reach this one. Undefined: no machine may join over the network. */
+  hosts?: string | undefined
 }
 
 /**
@@ -70,8 +73,14 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   if (process.getuid?.() !== 0) {
     throw new Complaint('sandboxes need root (cgroups, mounts, networks). Run the same command with sudo')
   }
-  const addresses = addressesOf(options.host, options.port, options.publicHost, config.publicUrls, config.ssh)
-  checkCodeIsReadable(resolve(import.meta.dirname, '../..'))
+  const { host, port, publicHost, hosts } = options
+  const addresses = addressesOf(host, port, publicHost, config.publicUrls, config.ssh, hosts)
+  if (hosts !== undefined && Object.keys(config.archive).length === 0) {
+    throw new Complaint(
+      'with --hosts, ALCOVE_ARCHIVE_STORE must be set to a store that all machines reach: s3://…, or file:///PATH of a directory that you mount on all of them',
+    )
+  }
+  checkCodeIsReadable(codeDirectory)
   ensurePackages(display.say)
   const data = prepareDataDirectory(options.data)
   takeDataDirectory(data)
@@ -83,9 +92,10 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   await endOrphans(data)
   const { ssh } = addresses
   await checkPortsAreFree([
-    { host: options.host, port: options.port },
-    { host: options.host, port: options.port + 1 },
+    { host, port },
+    { host, port: port + 1 },
     ...(ssh ? [ssh.listen] : []),
+    ...(hosts === undefined ? [] : [3, 4].map((more) => ({ host: hosts, port: port + more }))),
   ])
 
   const stopAsked = onceAskedToStop()
@@ -101,6 +111,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
       process.stdout.write(
         welcome({
           url: addresses.publicUrl,
+          ...(addresses.hosts && { hosts: addresses.hosts.control }),
           proxyUrl: addresses.publicProxyUrl,
           key: firstKey.value,
           keyIsNew: firstKey.isNew,
@@ -121,20 +132,6 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
     await house.stop()
   }
 }
-
-export const takeDataDirectory = (data: DataDirectory) => {
-  // The lock is not disposed of, because this process must hold it until it ends.
-  if (tryLock(data.lockFile)) return
-  const holder = findRunningUp(data.stateFile)
-  const who = holder ? `by process ${holder.pid}, at ${holder.url}` : 'by another process that is just starting'
-  throw new Complaint(`${data.path} is already served ${who}. Stop it with: ${commandFor('down', data.path)}`)
-}
-
-/** Resolves with the name of the first signal that asks this process to stop. Further signals have no effect. */
-export const onceAskedToStop = () =>
-  new Promise<NodeJS.Signals>((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, resolve)
-  })
 
 type House = {
   ready: Promise<'ready'>
@@ -183,6 +180,11 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
       olderEncryptionKeys: readOlderEncryptionKeys(data),
     },
   }
+  const runnerKey = parts.secrets.runnerKey
+  const own =
+    addresses.hosts && keepOwnCertificates({ data, controlUrl: addresses.controlUrl, runnerKey, say: display.say })
+  const gate = { id: ownRunnerId, ...(addresses.hosts && { address: addresses.hosts.gate }) }
+  const peers = own && { gate, certificates: own.directory, hasCertificates: own.renewal.hasCertificates }
   const onChange = (changed: Supervised) => {
     save()
     const { name, state, lastEnd, restarts } = changed.state
@@ -199,8 +201,8 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
   const sshGateway = addresses.ssh && sshGatewayProgram(parts, addresses.ssh.listen)
   const workers = [
     controlProgram(parts),
-    gateProgram(parts),
-    runnerProgram(parts),
+    gateProgram({ ...parts, peers }),
+    runnerProgram({ ...parts, gate }),
     ...(sshGateway ? [sshGateway] : []),
   ].map(supervised)
   const all = [...(postgres ? [postgres] : []), ...workers]
@@ -220,7 +222,7 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
   for (const program of all) program.begin()
 
   const stop = async () => {
-    const ends = workers.map((program) => program.stop(graceMs))
+    const ends = [own?.renewal[Symbol.asyncDispose](), ...workers.map((program) => program.stop(graceMs))]
     // PostgreSQL stops after the other programs, so that control can finish its writes. It must begin early enough to
     // stop cleanly.
     await Promise.race([Promise.all(ends), pause(graceMs - 1000, undefined, { ref: false })])

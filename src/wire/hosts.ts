@@ -23,6 +23,13 @@ export const readHostName = (name: string): { program: HostProgram; runnerId: st
   return runnerId === undefined ? undefined : { program: program as HostProgram, runnerId }
 }
 
+/**
+ * Reads from a token the SHA-256 of the authority's certificate (of its DER, as base64url). Undefined: the token has
+ * none, because its server lets no machine join over the network.
+ */
+export const authorityHashIn = (token: string): string | undefined =>
+  /^alr_[0-9a-f]+\.([A-Za-z0-9_-]{43})$/.exec(token)?.[1]
+
 /** Body of `POST /runners/join`. Each key is a public key as PEM (SubjectPublicKeyInfo, EC P-256). */
 export type JoinQuestion = { token: string; version: string; keys: Record<HostProgram, string> }
 

@@ -19,7 +19,7 @@ import { hashKey, isSameHash } from './secret.ts'
 
 type GuardParts = {
   callers: Callers
-  proxyKeyHash: string
+  proxyKeyHash: string | undefined
   collectorKeyHash: string | undefined
   sshGatewayKeyHash: string | undefined
   /** Finds the id of the region whose proxy has this key. */
@@ -100,7 +100,8 @@ export const createGuard = ({
     if (token === undefined) throw new Problem('unauthorized')
     if (needs === 'proxy') {
       const hash = hashKey(token)
-      if (isSameHash(hash, proxyKeyHash)) return { proxyRegionId: undefined } satisfies ProxyContext
+      if (proxyKeyHash !== undefined && isSameHash(hash, proxyKeyHash))
+        return { proxyRegionId: undefined } satisfies ProxyContext
       const proxyRegionId = await findProxyRegionId(hash)
       return proxyRegionId === undefined ? await refuseUser(request, token) : ({ proxyRegionId } satisfies ProxyContext)
     }

@@ -11,7 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { readStatus } from '#src/cli/status.ts'
 import { Complaint } from './complaint.ts'
 import { prepareDataDirectory } from './data-directory.ts'
-import { keepJoined } from './join.ts'
+import { keepJoined } from './keep-joined.ts'
 import { findUpState, writeUpState } from './state-file.ts'
 import type { Program } from './supervised.ts'
 
@@ -60,7 +60,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
       data,
       controlUrl: new URL('http://127.0.0.1:4600'),
       runner: { id: 'second', regionId: 'local' },
-      program,
+      programs: [program],
       display: { say: (line) => said.push(line), endProgress: () => undefined },
       stopAsked: stopAsked.promise,
     })
@@ -77,7 +77,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
       ended,
       (error) =>
         error instanceof Complaint &&
-        /^http:\/\/127\.0\.0\.1:4600 does not take the token of runner "second" any more.*alcove runner add.*purge --data /.test(
+        /^http:\/\/127\.0\.0\.1:4600 does not take runner "second" any more.*alcove runner add.*purge --data /.test(
           error.message,
         ),
     )

@@ -1,0 +1,28 @@
+// The certificates of the server's own gate, with `up --hosts`. They come from the server's own control, which knows its
+// runner by a key.
+import type { DataDirectory } from '../data-directory.ts'
+import { HostFiles } from './host-files.ts'
+import { Renewal } from './renewal.ts'
+import { renewCertificates } from './trade.ts'
+
+/** The id of the server's own runner. */
+export const ownRunnerId = 'local'
+
+type Parts = { data: DataDirectory; controlUrl: string; runnerKey: string; say: (line: string) => void }
+
+/** Begins to get and renew the certificates, which takes until control serves. */
+export const keepOwnCertificates = ({ data, controlUrl, runnerKey, say }: Parts) => {
+  const files = new HostFiles(data)
+  const credential = { headers: { authorization: `Bearer ${runnerKey}` } }
+  const renewal = new Renewal({
+    renew: async () => {
+      const told = await renewCertificates(new URL(controlUrl), credential, files.publicKeys())
+      files.write(told)
+      return told.renewAfterSeconds
+    },
+    endsAt: () => files.endsAt,
+    say,
+    retryMs: { first: 1000, longest: 60_000 },
+  })
+  return { directory: files.directoryOf('gate'), renewal }
+}

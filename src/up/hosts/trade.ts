@@ -1,0 +1,117 @@
+// Asks a server for the certificates of a host: the first time with the token of its runner, later with the runner's
+// certificate or, on the server's own machine, with the runner's key.
+import { createPublicKey, X509Certificate } from 'node:crypto'
+import { Pool } from 'undici'
+import { type Credential, connectorFor } from '#src/kit/credential.ts'
+import { readWhole } from '#src/kit/read-whole.ts'
+import { version } from '#src/kit/version.ts'
+import {
+  type HostCertificates,
+  type HostProgram,
+  hostNameOf,
+  hostPrograms,
+  type JoinQuestion,
+} from '#src/wire/hosts.ts'
+import { Complaint } from '../complaint.ts'
+
+type Keys = Record<HostProgram, string>
+
+const answerBytes = 256 * 1024
+const patienceMs = 10_000
+
+const tooLarge = () => new Complaint('the server answered more than certificates can be')
+
+/** A refusal of the server. Its sentence is for people. */
+export class Refused extends Complaint {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.name = 'Refused'
+    this.status = status
+  }
+}
+
+type Body = { message?: unknown } & Partial<HostCertificates>
+
+/** Sends one request to a server. Throws a Complaint if it does not answer, and Refused if it refuses. */
+export const askControl = async (
+  url: URL,
+  credential: Credential,
+  { method, path, body }: { method: 'GET' | 'POST'; path: string; body?: object },
+): Promise<Body> => {
+  const pool = new Pool(url.origin, {
+    connect: connectorFor(credential, patienceMs),
+    headersTimeout: patienceMs,
+    bodyTimeout: patienceMs,
+  })
+  try {
+    const reply = await pool.request({
+      ...{ method, path: `/api${path}` },
+      headers: { ...credential.headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = (await readWhole(reply.body, answerBytes, tooLarge)).toString('utf8')
+    const answer = parsed(text)
+    if (reply.statusCode < 300 && answer !== undefined) return answer
+    const told = typeof answer?.message === 'string' ? answer.message : `it answered ${reply.statusCode}`
+    throw new Refused(reply.statusCode, told)
+  } catch (error) {
+    if (error instanceof Complaint) throw error
+    throw new Complaint(`${url.origin} does not answer: ${(error as Error).message}`, { cause: error })
+  } finally {
+    await pool.destroy()
+  }
+}
+
+const parsed = (text: string): Body | undefined => {
+  try {
+    return JSON.parse(text) ?? undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Checks that certificates are for this host's names and keys. Throws a Complaint if they are not. */
+export const checkCertificates = (answer: Body, keys: Keys): HostCertificates => {
+  const { runnerId, regionId, authority, certificates, renewAfterSeconds } = answer
+  const isShaped =
+    [runnerId, regionId, authority, certificates?.runner, certificates?.gate].every(
+      (each) => typeof each === 'string',
+    ) &&
+    typeof renewAfterSeconds === 'number' &&
+    renewAfterSeconds > 0
+  const told = answer as HostCertificates
+  if (isShaped && hostPrograms.every((program) => isFor(told, program, keys[program]))) return told
+  throw new Complaint('the server answered something that is no certificate for this host')
+}
+
+const isFor = ({ runnerId, authority, certificates }: HostCertificates, program: HostProgram, key: string): boolean => {
+  try {
+    const issuer = new X509Certificate(authority)
+    const certificate = new X509Certificate(certificates[program])
+    const isOurKey = certificate.publicKey.equals(createPublicKey(key))
+    const isNamed = certificate.checkHost(hostNameOf(program, runnerId)) !== undefined
+    return isOurKey && isNamed && certificate.verify(issuer.publicKey)
+  } catch {
+    return false
+  }
+}
+
+/** Trades the token of a runner. The same token with the same keys may be traded again, because the answer may be lost. */
+export const tradeToken = async (
+  url: URL,
+  credential: Credential,
+  { token, keys }: { token: string; keys: Keys },
+): Promise<HostCertificates> => {
+  const question: JoinQuestion = { token, version, keys }
+  const answer = await askControl(url, credential, { method: 'POST', path: '/runners/join', body: question })
+  return checkCertificates(answer, keys)
+}
+
+/** Gets new certificates for a host that has joined. */
+export const renewCertificates = async (url: URL, credential: Credential, keys: Keys): Promise<HostCertificates> => {
+  const question = { version, keys }
+  const answer = await askControl(url, credential, { method: 'POST', path: '/runners/certificates', body: question })
+  return checkCertificates(answer, keys)
+}

@@ -1,0 +1,64 @@
+// Keeps the programs of a joined host running, as `up` does with those of a server.
+import { join } from 'node:path'
+import { identityOf } from '#src/kit/process-identity.ts'
+import { commandFor } from './command-for.ts'
+import { Complaint } from './complaint.ts'
+import type { DataDirectory } from './data-directory.ts'
+import type { Display } from './display.ts'
+import { upStateWriter, writeUpState } from './state-file.ts'
+import { type Program, Supervised } from './supervised.ts'
+
+type JoinedParts = {
+  data: DataDirectory
+  controlUrl: URL
+  runner: { id: string; regionId: string }
+  programs: readonly Program[]
+  display: Pick<Display, 'say' | 'endProgress'>
+  stopAsked: Promise<string>
+}
+
+const graceMs = 4000
+
+/**
+ * Keeps the programs running until this process is asked to stop. Throws a Complaint if the server refuses the runner.
+ * In both cases, its sandboxes keep running.
+ */
+export const keepJoined = async ({ data, controlUrl, runner, programs, display, stopAsked }: JoinedParts) => {
+  const refused = Promise.withResolvers<never>()
+  // The state file stays when this process ends. It tells other commands that this data directory belongs to a joined
+  // runner.
+  const current = () => ({
+    ...identityOf(process.pid),
+    ...{ host: controlUrl.hostname, port: Number(controlUrl.port || 80), url: controlUrl.origin },
+    programs: all.map(({ state }) => state),
+  })
+  const write = upStateWriter(data.stateFile, display.say)
+  const save = () => write(current())
+  const onChange = ({ state: { name, state, lastEnd } }: Supervised) => {
+    save()
+    if (state === 'waiting') {
+      display.say(`The ${name} ended (${lastEnd}); starting it again. Log: ${join(data.log, `${name}.log`)}`)
+    }
+    if (state === 'refused') {
+      const why = `${controlUrl.origin} does not take runner "${runner.id}" any more, as after "alcove runner remove"`
+      const what = `Join again with a token that it knows ("alcove runner add" prints a new one), or remove what is here: ${commandFor('purge', data.path)}`
+      refused.reject(new Complaint(`${why}. Sandboxes run on. ${what}`))
+    }
+  }
+  const all = programs.map((program) => new Supervised(program, onChange))
+  // If the state file cannot be written, no program must start. The file is therefore written first.
+  writeUpState(data.stateFile, current())
+  for (const each of all) each.begin()
+  try {
+    const ready = Promise.all(all.map(({ firstReady }) => firstReady)).then(() => 'ready')
+    const outcome = await Promise.race([ready, stopAsked, refused.promise])
+    display.endProgress()
+    if (outcome !== 'ready') return
+    process.stdout.write(`Runner "${runner.id}" has joined ${controlUrl.origin} in region "${runner.regionId}".\n`)
+    display.say(`Stopping (${await Promise.race([stopAsked, refused.promise])}) …`)
+  } finally {
+    display.endProgress()
+    await Promise.all(all.map((each) => each.stop(graceMs)))
+    save()
+  }
+}
