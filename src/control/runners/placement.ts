@@ -1,6 +1,7 @@
 // Chooses the runner of a sandbox and checks its free resources. The runner's row is locked during the check, so that
 // two creates cannot both use the last free resources. The used resources are always the sum over the runner's
-// sandboxes; no counter can drift.
+// sandboxes; no counter can drift. In a region of many runners a create looks at a few of them first: to lock all would
+// make creates wait for each other, and to sum all would take longer with each runner.
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Piece, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -31,35 +32,49 @@ const add = (one: Load, other: Load): Load => ({
   disk_gib: one.disk_gib + other.disk_gib,
 })
 
+const nothing: Load = { cpu: 0, memory_gib: 0, disk_gib: 0 }
+
+/** How many runners a create locks at first, out of all that could take the sandbox. */
+const sampleSize = 8
+
+/** `skips`: runners that another placement has locked are left out, instead of waiting for it. */
+type Locking = { skips?: boolean }
+
 const hold = async (
   transaction: Transaction,
   which: Piece,
   { sandboxId = null, countsWarm }: Counting,
-  image: string | Piece | null = null,
+  { image = null, skips = false }: Locking & { image?: string | Piece | null } = {},
 ): Promise<HeldRunner[]> => {
   // Two statements that are sent together. The second one counts what was committed while the first one waited for
   // locks. Rows are locked in the order of ids, so that two placements cannot deadlock.
   const [runners, loads] = await Promise.all([
     transaction<(RunnerRow & { image: string | null })[]>`
-      select id, cpu, memory_gib, disk_gib, volumes, ${image}::text as image from runners where ${which} order by id for no key update`,
+      select id, cpu, memory_gib, disk_gib, volumes, ${image}::text as image from runners where ${which}
+      order by id ${skips ? transaction`for no key update skip locked` : transaction`for no key update`}`,
     transaction<(Load & { runner_id: string })[]>`
+      with seen as materialized (select id from runners where ${which})
+      select id as runner_id, 0::float8 as cpu, 0::float8 as memory_gib, 0::float8 as disk_gib from seen
+      union all
       select runner_id,
         coalesce(sum(cpu) filter (where state = any(${statesHoldingCompute}::text[])), 0)::float8 as cpu,
         coalesce(sum(memory_gib) filter (where state = any(${statesHoldingCompute}::text[])), 0)::float8 as memory_gib,
         sum(disk_gib)::float8 as disk_gib
       from sandboxes
-      where runner_id in (select id from runners where ${which}) and state = any(${statesHoldingDisk}::text[])
+      where runner_id in (select id from seen) and state = any(${statesHoldingDisk}::text[])
         and id is distinct from ${sandboxId}
         ${countsWarm ? transaction`` : transaction`and warm_pool_id is null`}
       group by runner_id
       union all
       select runner_id, 0, 0, size_gib::float8 from volumes
-      where runner_id in (select id from runners where ${which}) and state <> 'deleted'`,
+      where runner_id in (select id from seen) and state <> 'deleted'`,
   ])
-  return runners.map((runner) => ({
-    ...runner,
-    load: loads.filter(({ runner_id }) => runner_id === runner.id).reduce(add, { cpu: 0, memory_gib: 0, disk_gib: 0 }),
-  }))
+  const loadsOf = Map.groupBy(loads, ({ runner_id }) => runner_id)
+  // A runner that only the first statement saw is left out, because its load is unknown.
+  return runners.flatMap((runner) => {
+    const ofRunner = loadsOf.get(runner.id)
+    return ofRunner === undefined ? [] : [{ ...runner, load: ofRunner.reduce(add, nothing) }]
+  })
 }
 
 /** Resources that a sandbox will hold. Without `diskGiB` its disk is on the runner already. */
@@ -114,32 +129,60 @@ const noRunnerMounts = ({ name, runnerId }: VolumesNeed): Problem =>
       : `The volume "${name}" is on the runner "${runnerId}", which is not ready or does not have this snapshot.`,
   )
 
-/** Locks the ready runners of a region that have the image. */
-export const holdRunners = (
-  transaction: Transaction,
-  { regionId, image }: { regionId: string; image: string | Piece },
-  counting: Counting = {},
-): Promise<HeldRunner[]> => {
-  const which = transaction`region_id = ${regionId} and state = 'ready' and ${image} = any(images)`
-  return hold(transaction, which, counting, image)
+/** Where a sandbox can go. `volumes`: what its volumes need, if it mounts some. */
+type Candidates = { regionId: string; image: string | Piece; volumes?: VolumesNeed | undefined }
+
+/** The condition for ready runners of the region that have the image and, if one runner has the volumes, are that one. */
+const canTake = (transaction: Transaction, { regionId, image, volumes }: Candidates) => {
+  const only = volumes?.runnerId ? transaction`and id = ${volumes.runnerId}` : transaction``
+  return transaction`region_id = ${regionId} and state = 'ready' and ${image} = any(images) ${only}`
 }
 
-/** Picks the runner with the most free resources. Throws if no runner has enough. */
-export const pickRunner = async (
+/**
+ * Locks some of the runners that can take a sandbox, chosen at random: all of them where there are at most
+ * `sampleSize`. The emptiest of a few is nearly as good a choice as the emptiest of all.
+ */
+export const holdRunners = (
   transaction: Transaction,
-  runners: readonly HeldRunner[],
-  wanted: Place,
-  overcommit: Overcommit,
-): Promise<string> => {
-  const { volumes: need } = wanted
-  const able = runners.filter((runner) => canMount(runner, need))
-  const [best] = able
+  candidates: Candidates,
+  counting: Counting = {},
+): Promise<HeldRunner[]> => {
+  const seed = Math.floor(Math.random() * 2 ** 31)
+  const which = transaction`id in (
+    select id from runners where ${canTake(transaction, candidates)}
+    order by hashtextextended(id, ${seed}) limit ${sampleSize})`
+  return hold(transaction, which, counting, { image: candidates.image })
+}
+
+const bestOf = (runners: readonly HeldRunner[], wanted: Place, overcommit: Overcommit): string | undefined =>
+  runners
+    .filter((runner) => canMount(runner, wanted.volumes))
     .map((runner) => ({ id: runner.id, share: shareOf(runner, withVolumes(wanted, runner), overcommit) }))
     .filter(({ share }) => share <= 1)
-    .sort((one, other) => one.share - other.share)
-  if (best) return best.id
+    .sort((one, other) => one.share - other.share)[0]?.id
+
+/**
+ * Picks the runner with the most free resources. If none of `held` has enough and the region has more runners, looks at
+ * all that no other placement has locked. Throws if no runner has enough.
+ */
+export const pickRunner = async (
+  transaction: Transaction,
+  held: readonly HeldRunner[],
+  wanted: Place,
+  overcommit: Overcommit,
+  counting: Counting = {},
+): Promise<string> => {
+  const { volumes: need } = wanted
+  let runners = held
+  let best = bestOf(runners, wanted, overcommit)
+  if (best === undefined && held.length === sampleSize) {
+    runners = await hold(transaction, canTake(transaction, wanted), counting, { image: wanted.image, skips: true })
+    best = bestOf(runners, wanted, overcommit)
+  }
+  if (best !== undefined) return best
+  const able = runners.filter((runner) => canMount(runner, need))
+  if (need && able.length === 0 && (need.runnerId !== null || runners.length > 0)) throw noRunnerMounts(need)
   if (runners.length === 0) throw await nobodyHas(transaction, wanted)
-  if (need && able.length === 0) throw noRunnerMounts(need)
   if (need && need.runnerId !== null) {
     const where = `The runner "${need.runnerId}", which has the volume "${need.name}",`
     throw new Problem('no_room', `${where} has no room for a sandbox of this size now.`)
@@ -147,13 +190,23 @@ export const pickRunner = async (
   throw new Problem('no_room', 'No runner has room for a sandbox of this size now.')
 }
 
-/** Whether the runner `runnerId` is among the locked runners and has enough free resources. */
-export const hasRoomOn = (
-  runners: readonly HeldRunner[],
+/**
+ * Whether the runner `runnerId` could be locked and has enough free resources. `held`: the runners that are locked
+ * already.
+ */
+export const hasRoomOn = async (
+  transaction: Transaction,
+  held: readonly HeldRunner[],
   runnerId: string | null,
   wanted: RequestedSize,
   overcommit: Overcommit,
-): boolean => runners.some((runner) => runner.id === runnerId && hasRoom(runner, wanted, overcommit))
+): Promise<boolean> => {
+  const isHere = (runner: HeldRunner) => runner.id === runnerId
+  if (held.some(isHere) || held.length < sampleSize)
+    return held.some((each) => isHere(each) && hasRoom(each, wanted, overcommit))
+  const found = await hold(transaction, transaction`id = ${runnerId} and state = 'ready'`, {}, { skips: true })
+  return found.some((each) => hasRoom(each, wanted, overcommit))
+}
 
 /**
  * Finds the ready runner of a region with the image and the most free resources, and locks it until the transaction
@@ -165,8 +218,9 @@ export const reserveRunner = async (
   overcommit: Overcommit,
   countsWarm?: CountsWarm,
 ): Promise<string> => {
-  const runners = await holdRunners(transaction, wanted, { sandboxId: wanted.sandboxId, countsWarm })
-  return await pickRunner(transaction, runners, wanted, overcommit)
+  const counting = { sandboxId: wanted.sandboxId, countsWarm }
+  const runners = await holdRunners(transaction, wanted, counting)
+  return await pickRunner(transaction, runners, wanted, overcommit, counting)
 }
 
 const said: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }

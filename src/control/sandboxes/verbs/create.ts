@@ -17,7 +17,13 @@ import {
   readTtl,
 } from '#src/control/quotas/service.ts'
 import { findRegion, type Region } from '#src/control/regions/service.ts'
-import { type HeldRunner, hasRoomOn, holdRunners, pickRunner } from '#src/control/runners/placement.ts'
+import {
+  type HeldRunner,
+  hasRoomOn,
+  holdRunners,
+  pickRunner,
+  type VolumesNeed,
+} from '#src/control/runners/placement.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import { type HeldSecrets, mountSecrets } from '#src/control/secrets/mounting.ts'
 import { checkMade, untilMade } from '#src/control/snapshots/awaiting.ts'
@@ -90,13 +96,13 @@ const getOrigin = async (
   organizationId: string,
   wish: Wish,
   idOrName: string,
-  regionId: string,
+  { regionId, volumes }: { regionId: string; volumes: VolumesNeed | undefined },
 ): Promise<Origin> => {
   if (wish.definition !== undefined) return { definition: wish.definition }
   const hold = async (id: string | Piece, image: string | Piece) => {
     const [warm, runners] = await Promise.all([
       holdWarm(transaction, { organizationId, regionId, snapshotId: id }),
-      holdRunners(transaction, { regionId, image }),
+      holdRunners(transaction, { regionId, image, volumes }),
     ])
     return { warm, runners }
   }
@@ -133,7 +139,7 @@ const plan = async (
     getRegion(transaction, organization, regionId),
     getQuotas(transaction, organization, regionId),
     tellIn?.(transaction),
-    getOrigin(transaction, organization.id, wish, snapshot, regionId),
+    getOrigin(transaction, organization.id, wish, snapshot, { regionId, volumes: mounts?.need }),
   ])
   const quota = quotaOf('snapshot' in origin ? origin.snapshot.sandboxClass : 'container')
   checkOpen(region, quota)
@@ -235,7 +241,12 @@ const write = async (
   const { warm, runners } = 'snapshot' in origin ? origin : {}
   // A warm sandbox already runs, so no volume can be mounted in it. If its runner has no room for the requested size, the
   // caller gets a new sandbox on another runner.
-  if (mounts === undefined && warm && runners && hasRoomOn(runners, warm.runner_id, size, options.overcommit)) {
+  const canClaim =
+    mounts === undefined &&
+    warm &&
+    runners &&
+    (await hasRoomOn(transaction, runners, warm.runner_id, size, options.overcommit))
+  if (canClaim) {
     return { row: await claimWarm(transaction, parts, warm, wanted, wish.name, by), from: 'started' }
   }
   const place = { regionId, image: wanted.image, volumes: mounts?.need, ...size }
