@@ -139,7 +139,10 @@ export const status = async (directory: string, { json }: { json: boolean }): Pr
   if (!found.running) process.exitCode = 3
   if (json) return console.log(JSON.stringify(found, null, 2))
   if (!found.running) return console.log(`Nothing serves ${directory}${found.ended ? `: ${found.ended}` : ''}.`)
-  console.log(`Alcove at ${found.url}/api, process ${found.pid}\n`)
+  const isServer = found.programs.some(({ name }) => name === 'control')
+  console.log(
+    `${isServer ? `Alcove at ${found.url}/api` : `A host of the server at ${found.url}`}, process ${found.pid}\n`,
+  )
   for (const program of found.programs) console.log(describe(program))
   const lines = found.sandboxes ? sandboxLines(found.sandboxes) : [`sandboxes unknown: ${found.sandboxesUnknown}`]
   console.log(`\n${lines.map((line) => `  ${line}`).join('\n')}`)

@@ -114,7 +114,7 @@ const checkStore = ({ archive }: UpConfig, say: Display['say']): void => {
 type Parts = { data: Pick<DataDirectory, 'path'>; files: HostFiles; say: Display['say'] }
 
 /** Returns the server that this host has joined. Joins it if it has not, or if there is another token. */
-const joinedServer = async (
+export const joinedServer = async (
   url: URL,
   { token }: Pick<NetworkJoinOptions, 'token'>,
   { data, files, say }: Parts,

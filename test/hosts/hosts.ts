@@ -1,0 +1,98 @@
+// A server with hosts on a network of a test: the commands that an operator types, in the namespaces of each host.
+import assert from 'node:assert/strict'
+import { mkdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { smallDefaultIn } from '#test/sandboxes/small-default.ts'
+import type { Host, Network, Started } from './namespaces.ts'
+
+const launcher = resolve(import.meta.dirname, '../../alcove')
+
+/** Settings that all machines of a test have: the small default image, and one archive store. */
+export const settingsOf = async ({ directory }: Network): Promise<Record<string, string>> => {
+  const store = join(directory, 'archives')
+  mkdirSync(store, { recursive: true, mode: 0o700 })
+  return {
+    ALCOVE_CACHE_DIR: await smallDefaultIn(process.env['ALCOVE_TEST_SERVERS'] ?? directory),
+    ALCOVE_ARCHIVE_STORE: `file://${store}`,
+    ALCOVE_MOST_WARM: '0',
+  }
+}
+
+/** Runs `alcove` on a host. Throws if it fails. Returns what it has written to standard output. */
+export const alcove = async (host: Host, ...args: string[]): Promise<string> => {
+  const { code, out, err } = await host.run([launcher, ...args])
+  assert.equal(code, 0, `alcove ${args.join(' ')}: ${err}`)
+  return out.trim()
+}
+
+type Answer = { status: number; body: Record<string, unknown> }
+
+/** Makes an HTTP call with curl, from a host of the network. */
+export const call = async (from: Host, key: string, method: string, url: string, body?: unknown): Promise<Answer> => {
+  const told = body === undefined ? [] : ['--header', 'content-type: application/json', '--data-binary', '@-']
+  const basics = ['--silent', '--show-error', '--max-time', '120', '--write-out', '\n%{http_code}']
+  const { code, out, err } = await from.run(
+    ['curl', ...basics, '--request', method, '--header', `authorization: Bearer ${key}`, ...told, url],
+    { input: body === undefined ? '' : JSON.stringify(body) },
+  )
+  assert.equal(code, 0, `curl ${method} ${url}: ${err}`)
+  const end = out.lastIndexOf('\n')
+  const text = out.slice(0, end)
+  return {
+    status: Number(out.slice(end + 1)),
+    body: text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : {},
+  }
+}
+
+export type Server = {
+  host: Host
+  up: Started
+  key: string
+  /** Makes a call to the API. `path` is below `/api`. */
+  api: (method: string, path: string, body?: unknown) => Promise<Answer>
+}
+
+/** Starts a server on a host, which other hosts may join. */
+export const startServer = async (host: Host, env: Record<string, string>): Promise<Server> => {
+  const options = ['--data', host.data, '--host', '0.0.0.0', '--public-host', host.address, '--hosts', host.address]
+  const up = host.start([launcher, 'up', ...options], { env })
+  await up.until('Alcove is ready', 600_000)
+  const key = await alcove(host, 'key', '--data', host.data)
+  const api: Server['api'] = async (method, path, body) =>
+    await call(host, key, method, `http://${host.address}:4600/api${path}`, body)
+  return { host, up, key, api }
+}
+
+/** Adds a runner to the server. Returns its token. */
+export const addRunner = ({ host }: Server, name: string): Promise<string> =>
+  alcove(host, 'runner', 'add', name, '--data', host.data)
+
+/** Starts a host of a server. Without a token, it must have joined before. */
+export const startHost = async (
+  { host: server }: Pick<Server, 'host'>,
+  host: Host,
+  env: Record<string, string>,
+  { token, options = [] }: { token?: string; options?: readonly string[] } = {},
+): Promise<Started> => {
+  const told = token === undefined ? [] : ['--token', token]
+  const joining = ['runner', '--data', host.data, '--join', `https://${server.address}:4603`, '--host', host.address]
+  const started = host.start([launcher, ...joining, ...told, ...options], { env })
+  await started.until('has joined', 600_000)
+  return started
+}
+
+/** Asks until the answer is as wanted. Throws with the last answer if it does not become so. */
+export const untilAnswer = async (
+  ask: () => Promise<Answer>,
+  isSo: (answer: Answer) => boolean,
+  timeoutMs = 60_000,
+): Promise<Answer> => {
+  const end = Date.now() + timeoutMs
+  for (;;) {
+    const answer = await ask()
+    if (isSo(answer)) return answer
+    assert.ok(Date.now() < end, `last answer: ${JSON.stringify(answer)}`)
+    await pause(200)
+  }
+}

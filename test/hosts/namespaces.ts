@@ -1,0 +1,262 @@
+// Hosts for tests, on one machine: each has process, mount and network namespaces of its own, and a bridge joins their
+// networks. The bridge is in a network namespace too, so several tests may run at the same time, and no test can reach
+// anything outside.
+//
+//   await using network = await Network.open()
+//   const server = await network.addHost('server')      // 198.51.100.1
+//   const { out } = await server.run(['ip', 'address'])
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { purge } from '#src/cli/purge.ts'
+import { identityOf, isAlive, type ProcessIdentity, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
+import { findDataDirectory } from '#src/up/data-directory.ts'
+
+/** The network of the tests. RFC 5737 reserves it for documentation, so no machine has such an address. */
+const addressOf = (number: number) => `198.51.100.${number}`
+
+const prefix = 'alcove-hosts-'
+const bridge = 'hosts'
+const patienceMs = 120_000
+const mostOutput = 256 * 1024
+
+type Options = { env?: Record<string, string>; input?: string; timeoutMs?: number }
+
+export type Ran = { code: number | null; out: string; err: string }
+
+/** A program that was started on a host and runs. */
+export type Started = {
+  child: ChildProcess
+  /** What it has written until now, to standard output and standard error. */
+  text: () => string
+  /** Waits until it has written this text. Rejects if it ends before. */
+  until: (text: string, timeoutMs?: number) => Promise<void>
+  /** Resolves with its exit code. */
+  ended: Promise<number | null>
+}
+
+/** The namespaces of a process, as arguments of `nsenter`. */
+const inside = ({ pid }: ProcessIdentity, ...kinds: string[]) => ['--target', String(pid), ...kinds, '--']
+
+const sh = (command: string, ...args: string[]) =>
+  execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'], encoding: 'utf8' })
+
+/** Returns the only child of a process. `unshare --fork` has one: the first process of the new namespaces. */
+const childOf = (pid: number): number =>
+  Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0])
+
+const until = async (what: string, isSo: () => boolean, timeoutMs = 10_000): Promise<void> => {
+  const end = Date.now() + timeoutMs
+  while (!isSo()) {
+    assert.ok(Date.now() < end, `not within ${timeoutMs} ms: ${what}`)
+    await pause(10)
+  }
+}
+
+/** Ends everything that has the directory of a network, also of a test that was killed. Returns what is left. */
+const clear = async (directory: string): Promise<string[]> => {
+  const noted = join(directory, 'processes')
+  for (const name of existsSync(noted) ? readdirSync(noted) : []) {
+    const identity = JSON.parse(readFileSync(join(noted, name), 'utf8')) as ProcessIdentity
+    signalProcess(identity, 'SIGKILL')
+    await waitUntilGone(identity, 10_000)
+  }
+  const hosts = join(directory, 'hosts')
+  const left: string[] = []
+  for (const name of existsSync(hosts) ? readdirSync(hosts) : []) {
+    const data = findDataDirectory(join(hosts, name, 'data'))
+    if (data !== undefined) left.push(...(await purge(data)))
+  }
+  if (left.length === 0) rmSync(directory, { recursive: true, force: true })
+  return left
+}
+
+/** Removes what tests have left that were killed. */
+const clearFormer = async (): Promise<void> => {
+  for (const name of readdirSync(tmpdir())) {
+    const directory = join(tmpdir(), name)
+    const owner = join(directory, 'owner')
+    if (!name.startsWith(prefix) || !existsSync(owner)) continue
+    if (!isAlive(JSON.parse(readFileSync(owner, 'utf8')) as ProcessIdentity)) await clear(directory)
+  }
+}
+
+export class Network implements AsyncDisposable {
+  /** Directory of the hosts' data. Every host sees all of it, as all have the same files apart from /run. */
+  readonly directory: string
+  readonly hosts: Host[] = []
+  readonly #switch: ProcessIdentity
+
+  private constructor(directory: string) {
+    this.directory = directory
+    mkdirSync(join(directory, 'processes'))
+    mkdirSync(join(directory, 'hosts'))
+    const own = spawn('unshare', ['--net', 'sleep', 'infinity'], { stdio: 'ignore' })
+    this.#switch = this.note('switch', own.pid ?? 0)
+  }
+
+  /** Makes a network without hosts. */
+  static async open(): Promise<Network> {
+    await clearFormer()
+    const directory = mkdtempSync(join(tmpdir(), prefix))
+    writeFileSync(join(directory, 'owner'), JSON.stringify(identityOf(process.pid)))
+    const network = new Network(directory)
+    const own = readFileSync('/proc/self/net/dev', 'utf8')
+    const path = `/proc/${network.#switch.pid}/net/dev`
+    await until('the switch has a network of its own', () => readFileSync(path, 'utf8') !== own)
+    network.onSwitch('ip', 'link', 'add', bridge, 'type', 'bridge')
+    network.onSwitch('ip', 'link', 'set', bridge, 'up')
+    return network
+  }
+
+  /** Runs a command in the network namespace of the bridge. */
+  onSwitch(...command: string[]): void {
+    sh('nsenter', ...inside(this.#switch, '--net'), ...command)
+  }
+
+  /** Writes a process down, so that a later test can end it if this one is killed. */
+  note(name: string, pid: number): ProcessIdentity {
+    const identity = identityOf(pid)
+    writeFileSync(join(this.directory, 'processes', name), JSON.stringify(identity))
+    return identity
+  }
+
+  /** Adds a host and switches it on. */
+  async addHost(name: string): Promise<Host> {
+    const host = new Host(this, name, this.hosts.length + 1)
+    this.hosts.push(host)
+    await host.boot()
+    return host
+  }
+
+  /** Ends all hosts and removes what they have. Throws if something could not be removed. */
+  async [Symbol.asyncDispose]() {
+    assert.deepEqual(await clear(this.directory), [], 'left on this machine')
+  }
+}
+
+export class Host {
+  readonly name: string
+  readonly address: string
+  /** The data directory. It survives `kill`, as a disk does. */
+  readonly data: string
+  readonly #network: Network
+  readonly #port: string
+  /** The address of the network card stays, as that of a real machine does. Others remember it for a while. */
+  readonly #cardAddress: string
+  #first: ProcessIdentity = { pid: 0, startTime: '' }
+  #boots = 0
+
+  constructor(network: Network, name: string, number: number) {
+    this.#network = network
+    this.name = name
+    this.address = addressOf(number)
+    this.#port = `host${number}`
+    this.#cardAddress = `02:00:00:00:00:${number.toString(16).padStart(2, '0')}`
+    this.data = join(network.directory, 'hosts', name, 'data')
+    mkdirSync(this.data, { recursive: true })
+  }
+
+  get isOn(): boolean {
+    return isAlive(this.#first)
+  }
+
+  /** Switches the host on. */
+  async boot(): Promise<void> {
+    this.#boots += 1
+    const own = join(this.#network.directory, 'hosts', this.name)
+    const [scratch, ready] = [join(own, 'scratch'), join(own, `ready-${this.#boots}`)]
+    mkdirSync(scratch, { recursive: true })
+    const init = join(import.meta.dirname, 'host-init.sh')
+    const namespaces = ['--mount', '--net', '--pid', '--propagation', 'private', '--mount-proc', '--fork']
+    // Some versions of unshare print a warning for each use, so what it prints is shown only if the start fails.
+    const child = spawn('unshare', [...namespaces, 'sh', init, scratch, ready], { stdio: ['ignore', 'ignore', 'pipe'] })
+    let complaints = ''
+    child.stderr.on('data', (chunk: Buffer) => {
+      complaints += chunk.toString()
+    })
+    await until(`${this.name} is on`, () => existsSync(ready)).catch((error: Error) => {
+      throw new Error(`${error.message}: ${complaints}`, { cause: error })
+    })
+    this.#first = this.#network.note(this.name, childOf(child.pid ?? 0))
+    const pid = String(this.#first.pid)
+    const card = ['name', 'eth0', 'address', this.#cardAddress, 'netns', pid]
+    this.#network.onSwitch('ip', 'link', 'add', this.#port, 'type', 'veth', 'peer', ...card)
+    this.#network.onSwitch('ip', 'link', 'set', this.#port, 'master', bridge, 'up')
+    const here = (...command: string[]) => sh('nsenter', ...inside(this.#first, '--net'), ...command)
+    here('ip', 'address', 'add', `${this.address}/24`, 'dev', 'eth0')
+    here('ip', 'link', 'set', 'eth0', 'up')
+  }
+
+  /** Ends every process of the host at once, as a power failure does. Its disk stays; `boot` switches it on again. */
+  async kill(): Promise<void> {
+    signalProcess(this.#first, 'SIGKILL')
+    assert.ok(await waitUntilGone(this.#first, 30_000), `${this.name} is still on`)
+  }
+
+  /** Cuts the host off the network. */
+  cut(): void {
+    this.#network.onSwitch('ip', 'link', 'set', this.#port, 'down')
+  }
+
+  /** Joins a host that was cut off to the network again. */
+  mend(): void {
+    this.#network.onSwitch('ip', 'link', 'set', this.#port, 'up')
+  }
+
+  /** Starts a program on this host. */
+  start(command: readonly string[], { env = {} }: Options = {}): Started {
+    const child = this.#spawn(command, env)
+    let text = ''
+    let onChange = () => {}
+    const read = (chunk: Buffer) => {
+      text = (text + chunk.toString()).slice(-mostOutput)
+      onChange()
+    }
+    child.stdin.end()
+    child.stdout.on('data', read)
+    child.stderr.on('data', read)
+    const ended = once(child, 'close').then(([code]) => {
+      onChange()
+      return code as number | null
+    })
+    const waitFor = async (wanted: string, timeoutMs = patienceMs) => {
+      const end = Date.now() + timeoutMs
+      while (!text.includes(wanted)) {
+        const hasEnded = child.exitCode !== null || child.signalCode !== null
+        assert.ok(!hasEnded && Date.now() < end, `${this.name} did not say ${JSON.stringify(wanted)}:\n${text}`)
+        const changed = new Promise<void>((resolve) => {
+          onChange = resolve
+        })
+        await Promise.race([changed, pause(1000, undefined, { ref: false })])
+      }
+    }
+    return { child, text: () => text, until: waitFor, ended }
+  }
+
+  /** Runs a command on this host and waits for its end. */
+  async run(command: readonly string[], { env = {}, input = '', timeoutMs = patienceMs }: Options = {}): Promise<Ran> {
+    const child = this.#spawn(command, env, timeoutMs)
+    const [out, err]: [Buffer[], Buffer[]] = [[], []]
+    child.stdout.on('data', (chunk: Buffer) => out.push(chunk))
+    child.stderr.on('data', (chunk: Buffer) => err.push(chunk))
+    child.stdin.on('error', () => {})
+    child.stdin.end(input)
+    const [code] = await once(child, 'close')
+    const textOf = (chunks: Buffer[]) => Buffer.concat(chunks).toString()
+    return { code, out: textOf(out), err: textOf(err) }
+  }
+
+  #spawn(command: readonly string[], env: Record<string, string>, timeout?: number) {
+    return spawn('nsenter', [...inside(this.#first, '--net', '--mount', '--pid'), ...command], {
+      stdio: 'pipe',
+      cwd: '/',
+      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
+      ...(timeout === undefined ? {} : { timeout, killSignal: 'SIGKILL' }),
+    })
+  }
+}
