@@ -29,7 +29,11 @@ export const keepJoined = async ({ data, controlUrl, runner, programs, display, 
   // runner.
   const current = () => ({
     ...identityOf(process.pid),
-    ...{ host: controlUrl.hostname, port: Number(controlUrl.port || 80), url: controlUrl.origin },
+    ...{
+      host: controlUrl.hostname,
+      port: Number(controlUrl.port || (controlUrl.protocol === 'https:' ? 443 : 80)),
+      url: controlUrl.origin,
+    },
     programs: all.map(({ state }) => state),
   })
   const write = upStateWriter(data.stateFile, display.say)

@@ -16,7 +16,7 @@ export const checkPortsAreFree = async (ports: readonly { host: string; port: nu
     if (refusal === undefined) continue
     if (refusal === 'EADDRINUSE') {
       throw new Complaint(
-        `port ${port} on ${host} is in use; give another with --port N (Alcove takes N, N+1 and N+2; ALCOVE_SSH_LISTEN moves the last one)`,
+        `port ${port} on ${host} is in use; give another with --port N (Alcove takes N, N+1 and N+2, and with --hosts N+3 and N+4; ALCOVE_SSH_LISTEN moves N+2)`,
       )
     }
     throw new Complaint(`cannot listen on ${host}:${port}: ${refusal}`)
