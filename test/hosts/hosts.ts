@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { socketPath } from '#src/postgres/previous.ts'
+import { startTestPostgres } from '#test/control/test-postgres.ts'
 import { smallDefaultIn } from '#test/sandboxes/small-default.ts'
 import type { Host, Network, Started } from './namespaces.ts'
 
@@ -95,4 +97,44 @@ export const untilAnswer = async (
     assert.ok(Date.now() < end, `last answer: ${JSON.stringify(answer)}`)
     await pause(200)
   }
+}
+
+export type TestDatabase = AsyncDisposable & {
+  /** The URL for every host of the network. */
+  url: string
+}
+
+/** Starts a PostgreSQL that hosts reach at the address of `host`, so that a cut of that host cuts the database off. */
+export const startDatabase = async (host: Host): Promise<TestDatabase> => {
+  const postgres = await startTestPostgres()
+  const url = new URL(postgres.url)
+  const socket = socketPath(url.searchParams.get('host') ?? '')
+  const relay = host.start([process.execPath, join(import.meta.dirname, 'relay.ts'), host.address, '5432', socket])
+  await relay.until('relays')
+  url.search = ''
+  url.host = `${host.address}:5432`
+  return { url: url.href, [Symbol.asyncDispose]: postgres.stop }
+}
+
+export type ControlOptions = { database: TestDatabase; encryptionKey: string; firstKey: string; proxyUrl: string }
+
+/** Starts control alone on a host, as a user without rights. Clients and hosts reach it at the address of that host. */
+export const startControl = async (
+  host: Host,
+  { database, encryptionKey, firstKey, proxyUrl }: ControlOptions,
+  env: Record<string, string> = {},
+): Promise<Started> => {
+  const settings = {
+    DATABASE_URL: database.url,
+    ALCOVE_LISTEN: `${host.address}:4600`,
+    ALCOVE_HOSTS_LISTEN: `${host.address}:4603`,
+    ALCOVE_PUBLIC_URL: `http://${host.address}:4600`,
+    ALCOVE_PROXY_URL: proxyUrl,
+    ALCOVE_ENCRYPTION_KEY: encryptionKey,
+    ALCOVE_FIRST_KEY: firstKey,
+  }
+  const nobody = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups', '--no-new-privs']
+  const started = host.start([...nobody, launcher, 'control'], { env: { ...settings, ...env } })
+  await started.until('control serves')
+  return started
 }

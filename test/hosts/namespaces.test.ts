@@ -7,7 +7,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { Network } from './namespaces.ts'
 
 suite('hosts of a test', { skip: needsRoot }, () => {
-  test('hosts reach each other, see only their own processes and /run, and die at once', async () => {
+  test('hosts reach each other unless they are cut off, see only their own processes, and die at once', async () => {
     await using network = await Network.open()
     const one = await network.addHost('one')
     const two = await network.addHost('two')
@@ -25,6 +25,10 @@ suite('hosts of a test', { skip: needsRoot }, () => {
     one.cut()
     assert.equal(await reaches(), '')
     one.mend()
+    assert.equal(await reaches(), 'hello')
+    two.block(one.address)
+    assert.equal(await reaches(), '')
+    two.unblock(one.address)
     assert.equal(await reaches(), 'hello')
     const { out } = await two.run(['sh', '-c', 'ls /run /sys/class/net; ps -e --no-headers | wc -l'])
     assert.match(out.replaceAll(/\s+/g, ' '), /^\/run: lock netns \/sys\/class\/net: eth0 lo \d $/)

@@ -26,6 +26,8 @@ const mostOutput = 256 * 1024
 
 type Options = { env?: Record<string, string>; input?: string; timeoutMs?: number }
 
+const tableOf = (address: string) => `test_block_${address.replaceAll('.', '_')}`
+
 export type Ran = { code: number | null; out: string; err: string }
 
 /** A program that was started on a host and runs. */
@@ -187,9 +189,8 @@ export class Host {
     const card = ['name', 'eth0', 'address', this.#cardAddress, 'netns', pid]
     this.#network.onSwitch('ip', 'link', 'add', this.#port, 'type', 'veth', 'peer', ...card)
     this.#network.onSwitch('ip', 'link', 'set', this.#port, 'master', bridge, 'up')
-    const here = (...command: string[]) => sh('nsenter', ...inside(this.#first, '--net'), ...command)
-    here('ip', 'address', 'add', `${this.address}/24`, 'dev', 'eth0')
-    here('ip', 'link', 'set', 'eth0', 'up')
+    this.#onNetwork('ip', 'address', 'add', `${this.address}/24`, 'dev', 'eth0')
+    this.#onNetwork('ip', 'link', 'set', 'eth0', 'up')
   }
 
   /** Ends every process of the host at once, as a power failure does. Its disk stays; `boot` switches it on again. */
@@ -206,6 +207,29 @@ export class Host {
   /** Joins a host that was cut off to the network again. */
   mend(): void {
     this.#network.onSwitch('ip', 'link', 'set', this.#port, 'up')
+  }
+
+  /** Drops everything between this host and another address, as a broken path between two machines does. */
+  block(address: string): void {
+    const table = tableOf(address)
+    this.#onNetwork('nft', 'add', 'table', 'inet', table)
+    for (const [hook, side] of [
+      ['input', 'saddr'],
+      ['output', 'daddr'],
+    ] as const) {
+      const chain = `{ type filter hook ${hook} priority -300 ; }`
+      this.#onNetwork('nft', 'add', 'chain', 'inet', table, hook, chain)
+      this.#onNetwork('nft', 'add', 'rule', 'inet', table, hook, 'ip', side, address, 'drop')
+    }
+  }
+
+  /** Takes `block` back. */
+  unblock(address: string): void {
+    this.#onNetwork('nft', 'delete', 'table', 'inet', tableOf(address))
+  }
+
+  #onNetwork(...command: string[]): void {
+    sh('nsenter', ...inside(this.#first, '--net'), ...command)
   }
 
   /** Starts a program on this host. */
