@@ -52,6 +52,14 @@ export const meanings: Record<string, string> = {
     "Service key of the runner `local`, which is on control's machine. Default: none, there is no such runner.",
   ALCOVE_CERTIFICATES_DIR:
     'Directory with authority.pem, certificate.pem and key.pem of this program. With an https:// address of control, they replace its key. Default: none.',
+  ALCOVE_GATE_ID:
+    "Which gate this is, or which gate serves the sandboxes of this runner: the id of its machine's runner. Default: local, the gate of the server's own machine.",
+  ALCOVE_GATE_ADDRESS:
+    'Address and port at which the gate of this machine listens for gates of other machines. Default: none.',
+  ALCOVE_GATE_PUBLIC_URL:
+    'URL at which clients reach the gate of this machine directly. Default: none, they use the gate of the server.',
+  ALCOVE_GATE_PEERS_LISTEN:
+    'Address and port on which the gate listens for gates of other machines, such as 0.0.0.0:4604. It needs ALCOVE_CERTIFICATES_DIR. Default: none.',
   ALCOVE_CACHE_DIR: 'Directory that all servers of a host share, for built images. Default: /var/cache/alcove.',
   ALCOVE_VOLUME_GIB: 'Limit of each new volume in GiB (1-999999). Default: 10.',
   ALCOVE_VOLUMES_DIR:

@@ -3,6 +3,8 @@
 // connects, or at the next sweep.
 import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
+import type { Access } from '#src/wire/access.ts'
+import type { GateOfHost } from '#src/wire/hosts.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
 /**
@@ -11,9 +13,19 @@ import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
  */
 const mostBufferedBytes = 8 * 1024 * 1024
 
+/** Where gates find the sandboxes of a runner. */
+export type RunnerPlace = Pick<Access, 'runnerAddress' | 'gate'>
+
+/** The part of a gate's description that other gates get. */
+export const placeOfGate = (gate: GateOfHost | undefined): Pick<RunnerPlace, 'gate'> => {
+  if (gate === undefined) return {}
+  const { id, address } = gate
+  return { gate: { id, ...(address !== undefined && { address }) } }
+}
+
 export class RunnerLinks {
   readonly #sockets = new Map<string, WebSocket>()
-  readonly #addresses = new Map<string, string>()
+  readonly #places = new Map<string, RunnerPlace>()
 
   /** Adds the link of a runner. If the runner has an older link to this process, that link is closed. */
   add(runnerId: string, socket: WebSocket): void {
@@ -25,17 +37,17 @@ export class RunnerLinks {
   remove(runnerId: string, socket: WebSocket): void {
     if (this.#sockets.get(runnerId) !== socket) return
     this.#sockets.delete(runnerId)
-    this.#addresses.delete(runnerId)
+    this.#places.delete(runnerId)
   }
 
-  /** Stores the address at which the runner serves toolboxes, as the runner reported it on its link. */
-  noteAddress(runnerId: string, address: string): void {
-    if (this.#sockets.has(runnerId)) this.#addresses.set(runnerId, address)
+  /** Stores where gates find the runner's sandboxes, as the runner reported it on its link. */
+  notePlace(runnerId: string, place: RunnerPlace): void {
+    if (this.#sockets.has(runnerId)) this.#places.set(runnerId, place)
   }
 
-  /** The address of a runner, if it is linked to this process. */
-  addressOf(runnerId: string | null): string | undefined {
-    return runnerId === null ? undefined : this.#addresses.get(runnerId)
+  /** Where gates find a runner's sandboxes, if the runner is linked to this process. */
+  placeOf(runnerId: string | null): RunnerPlace | undefined {
+    return runnerId === null ? undefined : this.#places.get(runnerId)
   }
 
   /** Closes the link of a runner that was taken out of service. */

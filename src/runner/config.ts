@@ -7,6 +7,7 @@ import { type Mirror, mirrorsMeaning, readMirrors } from '#src/kit/registry-mirr
 import { namesIn, readSettings, type Settings } from '#src/kit/settings.ts'
 import { readStoreAddress, type StoreAddress } from '#src/kit/store-address.ts'
 import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settings.ts'
+import type { GateOfHost } from '#src/wire/hosts.ts'
 
 export type RunnerConfig = {
   instance: string
@@ -15,6 +16,8 @@ export type RunnerConfig = {
   runnerKey: string
   /** Directory with the runner's certificate. Undefined: it has none. */
   certificatesDirectory?: string | undefined
+  /** The gate through which the runner's sandboxes are reached. Absent: a gate of this machine that knows the socket. */
+  gate?: GateOfHost | undefined
   /** `<data>/runner`: directory of the journal, the storage pool and the images. */
   directory: string
   /** The unix socket for requests from gates. The group `socketGid` may connect to it. */
@@ -62,6 +65,7 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       runnerKey: showsCertificate(controlUrl, certificatesDirectory)
         ? ''
         : text('ALCOVE_RUNNER_KEY', "the runner's own key for control, unless it shows a certificate"),
+      gate: readGate(optional, complain),
       directory,
       socket: optional('ALCOVE_RUNNER_SOCKET') ?? `${data}/run/runner.sock`,
       socketGid: whole('ALCOVE_RUNNER_SOCKET_GID', 'the number of the group that the gate runs with'),
@@ -81,6 +85,19 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       telemetry: readTelemetry(environment, 'alcove-runner'),
     }
   })
+
+/** Reads how the sandboxes of this runner are reached. An empty value counts as absent. */
+const readGate = (optional: Settings['optional'], complain: (sentence: string) => void): GateOfHost | undefined => {
+  const [id, address, publicUrl] = ['ID', 'ADDRESS', 'PUBLIC_URL'].map((end) => optional(`ALCOVE_GATE_${end}`))
+  if (address !== undefined && !/^\S{1,255}:\d{1,5}$/.test(address)) {
+    complain('ALCOVE_GATE_ADDRESS is not usable: host:port at which the gate of this machine listens for other gates')
+  }
+  if (publicUrl !== undefined && !(URL.canParse(publicUrl) && /^https?:/.test(publicUrl))) {
+    complain('ALCOVE_GATE_PUBLIC_URL is not usable: the URL at which clients reach the gate of this machine')
+  }
+  if (id === undefined) return undefined
+  return { id, ...(address && { address }), ...(publicUrl && { publicUrl: publicUrl.replace(/\/+$/, '') }) }
+}
 
 const readRegistryMirrors = (given: string | undefined, complain: (sentence: string) => void): Mirror[] => {
   const mirrors = readMirrors(namesIn(given))

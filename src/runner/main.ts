@@ -217,6 +217,7 @@ export const startRunner = async (
       images: allImages.list(),
       capabilities: host.capabilities,
       version,
+      ...(config.gate && { gate: config.gate }),
     }),
     onDatabase: (databaseId) => {
       if (isOurDatabase(directory, databaseId)) return true

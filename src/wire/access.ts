@@ -1,6 +1,7 @@
 // The gate asks control whether a call is allowed before it forwards the call (`POST /proxy/access`, with the gate's
 // service key). For calls that control expects, control sends its answer to the gate before the gate asks.
 import { hash } from 'node:crypto'
+import type { GateOfHost } from './hosts.ts'
 
 /**
  * A credential of the caller. If a call has several credentials, they are tried in the order of
@@ -54,6 +55,11 @@ export type Access = {
   ticket: string
   /** The unix socket on which the runner of the sandbox waits for connections of gates: `unix:/path`. */
   runnerAddress: string
+  /**
+   * The gate through which the sandbox is reached. Another gate passes the call on to it. Absent: `runnerAddress` is on
+   * the machine of the gate that asks.
+   */
+  gate?: Pick<GateOfHost, 'id' | 'address'>
   isStarted: boolean
   state: string
   /**

@@ -25,6 +25,11 @@ export type UploadAccess = {
   secret: string
   /** The address of the runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
+  /**
+   * Id of the gate on the runner's machine. A gate of another machine gives the uploads to its own runner, because the
+   * runners of all machines have one store. Absent: the runner is on the gate's machine.
+   */
+  gateId?: string
 }
 
 /** A completely uploaded context, as a runner lists it. */

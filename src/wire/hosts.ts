@@ -47,6 +47,9 @@ export type HostCertificates = {
   renewAfterSeconds: number
 }
 
+/** The id of the gates on the machine of the server. No runner of another machine may have it. */
+export const localGateId = 'local'
+
 /** The gate through which a sandbox of a runner is reached. A runner tells this in its `hello`. */
 export type GateOfHost = {
   /** Id of the runner of the gate's machine. The gate's certificate has this id in its name. */

@@ -3,6 +3,7 @@
 // WebSocket to `/runners/link`, the link, which carries the same messages sooner. If the link is lost, messages only
 // take longer. Each message may arrive twice or late. If its `generation` is older than the one that the receiver
 // knows, the receiver ignores it.
+import type { GateOfHost } from './hosts.ts'
 import type { ImageStorage } from './image-storage.ts'
 import type { MeterSample } from './meter-reading.ts'
 import type { SandboxState } from './sandbox-state.ts'
@@ -278,7 +279,15 @@ type Traced = { traceparent?: string; tracestate?: string }
  * changes.
  */
 export type FromRunner =
-  | { type: 'hello'; address: string; images: readonly string[]; capabilities: RunnerCapabilities; version: string }
+  | {
+      type: 'hello'
+      address: string
+      images: readonly string[]
+      capabilities: RunnerCapabilities
+      version: string
+      /** The gate through which the runner's sandboxes are reached. Absent: the gates of its machine know its address. */
+      gate?: GateOfHost
+    }
   | ({ type: 'report'; report: Report } & Traced)
   | { type: 'image'; report: ImageReport }
   | { type: 'volume'; report: VolumeReport }

@@ -7,6 +7,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
 import { isAssignment } from '#src/runner/control-link/assignment.ts'
+import type { GateOfHost } from '#src/wire/hosts.ts'
 import type {
   Assignment,
   FromRunner,
@@ -82,7 +83,12 @@ export const archiveReport = (id: string) => ({ id, sha256: 'a'.repeat(64), byte
 const imageConfig = { entrypoint: [], env: {}, user: 'of-image', workdir: '/' }
 
 /** Options of the runner. `token`: the token of an added runner. Default: the server's own runner. */
-export type RunnerOptions = { images?: readonly string[]; capabilities?: Partial<RunnerCapabilities>; token?: string }
+export type RunnerOptions = {
+  images?: readonly string[]
+  capabilities?: Partial<RunnerCapabilities>
+  token?: string
+  gate?: GateOfHost
+}
 
 const untilMilliseconds = 20_000
 
@@ -190,6 +196,7 @@ export const connectRunner = async (
       images: present,
       capabilities: { ...capabilities, ...options.capabilities },
       version: '0.0.0-simulated',
+      ...(options.gate && { gate: options.gate }),
     })
     await listed
   }

@@ -19,6 +19,7 @@ import {
   toolboxPort,
 } from '#src/wire/access.ts'
 import { type Allowed, digestOfCall } from '#src/wire/ticket.ts'
+import { placeOfGate } from '../runner-links.ts'
 import type { RunningParts } from '../running.ts'
 import { isSignedBy } from './file-signature.ts'
 import type { GateParts } from './gate-links.ts'
@@ -56,6 +57,7 @@ const AccessAnswer = Type.Object({
   sandboxId: Type.String(),
   organizationId: Type.String(),
   runnerAddress: Type.String(),
+  gate: Type.Optional(Type.Object({ id: Type.String(), address: Type.Optional(Type.String()) })),
   isStarted: Type.Boolean(),
   state: Type.String(),
   leastGeneration: Type.Optional(Type.Integer()),
@@ -164,7 +166,10 @@ const hasOurBearer = async ({ callers }: RunningParts, credentials: readonly Cre
   return bearer?.kind === 'bearer' && (await callers.find(bearer.token)) !== undefined
 }
 
-type AccessDetails = Pick<Access, 'runnerAddress' | 'openedBy' | 'isBearerOurs' | 'warnsVisitors'>
+type AccessDetails = Pick<Access, 'runnerAddress' | 'gate' | 'openedBy' | 'isBearerOurs' | 'warnsVisitors'>
+
+const gateOf = ({ runner_gate_id: id, runner_gate_address: address }: SandboxRow) =>
+  placeOfGate(id ? { id, ...(address && { address }) } : undefined)
 
 /** The reply to a gate that asks about access to a sandbox. */
 export const accessOf = (
@@ -199,6 +204,7 @@ const answerAccess = async (parts: GateParts, question: AccessQuestion, proxyReg
   if (question.countsAsActivity) await touch(sql, row, parts.clock.now(), activityEverySeconds)
   return accessOf(parts, row, allowed, {
     runnerAddress,
+    ...gateOf(row),
     openedBy,
     isBearerOurs: await hasOurBearer(parts, question.credentials),
     warnsVisitors: question.port !== undefined && (await hasPreviewWarning(sql, row.organization_id)),

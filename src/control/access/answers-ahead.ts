@@ -25,11 +25,11 @@ export const answerAhead = (
   row: SandboxRow,
   at: Date,
 ): void => {
-  const runnerAddress = links.addressOf(row.runner_id)
-  if (gates.size === 0 || runnerAddress === undefined || !isRunning(row.state, row.desired_state)) return
+  const place = links.placeOf(row.runner_id)
+  if (gates.size === 0 || place === undefined || !isRunning(row.state, row.desired_state)) return
   const question = questionAfter(request, row.id)
   if (question === undefined) return
-  const found = { runnerAddress, openedBy: 'bearer', isBearerOurs: true, warnsVisitors: false } as const
+  const found = { ...place, openedBy: 'bearer', isBearerOurs: true, warnsVisitors: false } as const
   const access = accessOf({ tickets }, row, { kind: 'toolbox' }, found)
-  gates.tell({ type: 'access', question: keyOfQuestion(question), access, at: at.getTime() })
+  gates.tell({ type: 'access', question: keyOfQuestion(question), access, at: at.getTime() }, place.gate?.id)
 }

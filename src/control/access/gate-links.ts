@@ -1,14 +1,16 @@
 import type { WebSocket } from 'ws'
 import type { AccessAhead } from '#src/wire/access.ts'
+import { localGateId } from '#src/wire/hosts.ts'
 import type { RunningParts } from '../running.ts'
 import type { Tickets } from './tickets.ts'
 
 /** The open links of this server's own gates to this process. */
 export class GateLinks {
-  readonly #sockets = new Set<WebSocket>()
+  readonly #sockets = new Map<WebSocket, string>()
 
-  add(socket: WebSocket): void {
-    this.#sockets.add(socket)
+  /** `gateId`: the id of the gate, which it has proved. */
+  add(socket: WebSocket, gateId = localGateId): void {
+    this.#sockets.set(socket, gateId)
     socket.on('close', () => this.#sockets.delete(socket))
     socket.on('error', () => socket.terminate())
   }
@@ -17,15 +19,19 @@ export class GateLinks {
     return this.#sockets.size
   }
 
-  /** Sends a message to every gate, except those that have not yet taken the messages before it. */
-  tell(message: AccessAhead): void {
+  /**
+   * Sends a message to the gates that callers are likely to use: those of the server's machine, and the gate of the
+   * sandbox's host. A gate that has not yet taken the messages before it gets none.
+   */
+  tell(message: AccessAhead, gateOfHost = localGateId): void {
     const text = JSON.stringify(message)
-    for (const socket of this.#sockets)
-      if (socket.readyState === socket.OPEN && socket.bufferedAmount === 0) socket.send(text)
+    for (const [socket, id] of this.#sockets)
+      if ((id === localGateId || id === gateOfHost) && socket.readyState === socket.OPEN && socket.bufferedAmount === 0)
+        socket.send(text)
   }
 
   closeAll(): void {
-    for (const socket of this.#sockets) socket.close(1001, 'control is stopping')
+    for (const socket of this.#sockets.keys()) socket.close(1001, 'control is stopping')
   }
 }
 

@@ -72,13 +72,10 @@ export class OwnApi {
     path: string,
     { query = {}, body, text, headers = {}, timeoutSeconds = 60 }: ToolboxCall = {},
   ): Promise<{ bytes: Buffer; headers: Headers }> {
-    const { id, toolboxProxyUrl } = (await this.control('GET', `/sandbox/${encodeURIComponent(sandbox)}`)) as {
+    const { id } = (await this.control('GET', `/sandbox/${encodeURIComponent(sandbox)}`)) as {
       id: string
-      toolboxProxyUrl: string
     }
-    if (toolboxProxyUrl !== this.#toolboxUrl)
-      throw new ToolError('This sandbox is in a region with a gate of its own, which these tools cannot reach.')
-    const url = `${toolboxProxyUrl}/${id}${path}?${new URLSearchParams(query)}`
+    const url = `${this.#toolboxUrl}/${id}${path}?${new URLSearchParams(query)}`
     const type = text === undefined ? 'application/json' : 'application/octet-stream'
     const sent = text ?? (body === undefined ? undefined : JSON.stringify(body))
     const timeout = AbortSignal.timeout((timeoutSeconds + spareSeconds) * 1000)

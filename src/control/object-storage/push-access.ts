@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
 import { checkNotSuspended } from '#src/control/people/organization.ts'
-import { findSharedRunnerAddress } from '#src/control/runners/service.ts'
+import { findSharedRunner } from '#src/control/runners/service.ts'
 import { UnreadableSecret } from '#src/control/storage/encryption.ts'
 import { Problem } from '#src/problems.ts'
 import { contextBucket, contextRegion, type UploadAccess, type UploadQuestion } from '#src/wire/contexts.ts'
@@ -75,7 +75,8 @@ export const answerUpload = async (
   if (!isStill) throw new Problem('unauthorized')
   checkNotSuspended(parts, caller)
   const { organizationId, secret } = grant
-  const runnerAddress = await findSharedRunnerAddress(parts.database.sql, caller.organization.defaultRegionId)
-  if (runnerAddress === undefined) throw new Problem('unavailable', 'No runner is there to keep the files.')
-  return { organizationId, secret, runnerAddress }
+  const runner = await findSharedRunner(parts.database.sql, caller.organization.defaultRegionId)
+  if (runner === undefined) throw new Problem('unavailable', 'No runner is there to keep the files.')
+  const { address: runnerAddress, gateId } = runner
+  return { organizationId, secret, runnerAddress, ...(gateId !== null && { gateId }) }
 }

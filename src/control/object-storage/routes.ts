@@ -24,6 +24,7 @@ const Answer = Type.Object({
   organizationId: Type.String(),
   secret: Type.String(),
   runnerAddress: Type.String(),
+  gateId: Type.Optional(Type.String()),
 })
 
 export const objectStorageRoutes = (parts: RunningParts): ControlRoute[] => [

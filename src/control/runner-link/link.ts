@@ -19,7 +19,9 @@ import { reconcileSnapshots } from '#src/control/snapshots/of-runner.ts'
 import { applyVolumeReport } from '#src/control/volumes/of-runner.ts'
 import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
+import { type GateOfHost, localGateId } from '#src/wire/hosts.ts'
 import { type FromRunner, imageConfigBounds, type Report, type ToRunner, volumeDrivers } from '#src/wire/runner-link.ts'
+import { placeOfGate } from '../runner-links.ts'
 import type { RunningParts } from '../running.ts'
 import { applyImageReport, keepProgress } from './image-reports.ts'
 
@@ -60,6 +62,13 @@ const FromRunnerShape = Type.Union([
       volumes: Type.Optional(Type.Enum([...volumeDrivers])),
     }),
     version: text,
+    gate: Type.Optional(
+      Type.Object({
+        id: Type.String({ minLength: 1, maxLength: 63 }),
+        address: Type.Optional(Type.String({ maxLength: 261, pattern: '^\\S+:\\d{1,5}$' })),
+        publicUrl: Type.Optional(Type.String({ maxLength: 2048, pattern: '^https?://[^\\s?#]+$' })),
+      }),
+    ),
   }),
   Type.Object({
     type: Type.Literal('report'),
@@ -123,6 +132,9 @@ const readMessage = (data: RawData): FromRunner | undefined => {
   }
 }
 
+/** A runner that could name any gate would draw the calls of its sandboxes to another host. */
+const mayHaveGate = (runnerId: string, { id }: GateOfHost) => id === runnerId || id === localGateId
+
 export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, socket: WebSocket): void => {
   const runnerId = runner.id
   const { database, clock, log, links, options } = parts
@@ -155,9 +167,13 @@ export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, soc
   const take = async (message: FromRunner) => {
     switch (message.type) {
       case 'hello':
+        if (message.gate !== undefined && !mayHaveGate(runnerId, message.gate)) {
+          log.warn({ runnerId, gateId: message.gate.id }, 'a runner named the gate of another host; its link is closed')
+          return socket.close(1008, `the gate of runner ${runnerId} must have its id`)
+        }
         await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })
         await reconcileSnapshots(database, clock.now())
-        links.noteAddress(runnerId, message.address)
+        links.notePlace(runnerId, { runnerAddress: message.address, ...placeOfGate(message.gate) })
         links.say(runnerId, { type: 'list' })
         return
       case 'alive':

@@ -7,7 +7,7 @@ export {
   findDatabaseId,
   findOwnerOfRegion,
   findRunnerByKey,
-  findSharedRunnerAddress,
+  findSharedRunner,
   insertRunner,
   listGoneWithSandboxes,
   listRemovers,

@@ -2,6 +2,7 @@
 
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import type { GateOfHost } from '#src/wire/hosts.ts'
 import type { ImageStorage } from '#src/wire/image-storage.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
 import { forgiveSilence } from '../sandboxes/service.ts'
@@ -39,6 +40,7 @@ type Hello = {
   images: readonly string[]
   capabilities: RunnerCapabilities
   version: string
+  gate?: GateOfHost
 }
 
 export const writeHello = async (
@@ -53,7 +55,8 @@ export const writeHello = async (
     update runners set address = ${hello.address}, images = ${hello.images as string[]}, version = ${hello.version},
       cpu = ${cpu}, memory_gib = ${memoryGiB}, disk_gib = ${diskGiB}, runtime = ${runtime},
       runtime_version = ${runtimeVersion}, hard_disk_limit = ${hardDiskLimit},
-      pause = ${pause ?? null}, fork = ${fork ?? null}, volumes = ${volumes ?? null},
+      gate_id = ${hello.gate?.id ?? null}, gate_address = ${hello.gate?.address ?? null},
+      gate_public_url = ${hello.gate?.publicUrl ?? null}, pause = ${pause ?? null}, fork = ${fork ?? null}, volumes = ${volumes ?? null},
       state = case when state in ('initializing', 'unresponsive') then 'ready' else state end, is_silent = false,
       last_heartbeat_at = ${now}, updated_at = ${now}
     where id = ${runnerId}`
@@ -81,13 +84,16 @@ export const markUnresponsive = async (sql: Sql, before: Date, now: Date): Promi
   return rows.map(({ id }) => id)
 }
 
-/** The address of a ready shared runner, which the server's own gate can reach. Runners of `regionId` are preferred. */
-export const findSharedRunnerAddress = async (sql: Sql, regionId: string | null): Promise<string | undefined> => {
-  const [row] = await sql<{ address: string }[]>`
-    select address from runners join regions on regions.id = runners.region_id
+/** Where gates find a ready shared runner. Runners of `regionId` are preferred. */
+export const findSharedRunner = async (
+  sql: Sql,
+  regionId: string | null,
+): Promise<{ address: string; gateId: string | null } | undefined> => {
+  const [row] = await sql<{ address: string; gateId: string | null }[]>`
+    select address, gate_id as "gateId" from runners join regions on regions.id = runners.region_id
     where regions.organization_id is null and runners.state = 'ready' and address is not null
     order by region_id = ${regionId} desc nulls last, runners.id limit 1`
-  return row?.address
+  return row
 }
 
 /** The organization that owns a region; undefined for a shared region. */
@@ -195,7 +201,8 @@ export const listGoneWithSandboxes = async (sql: Sql): Promise<string[]> => {
 /** Takes a runner out of service. Keeps its row, because other rows still name the runner. */
 export const decommission = async (transaction: Transaction, id: string, now: Date): Promise<void> => {
   await transaction`
-    update runners set state = 'decommissioned', images = '{}', address = null, key_hash = 'gone: ' || id,
+    update runners set state = 'decommissioned', images = '{}', address = null, gate_id = null,
+      gate_address = null, gate_public_url = null, key_hash = 'gone: ' || id,
       updated_at = ${now}
     where id = ${id}`
 }

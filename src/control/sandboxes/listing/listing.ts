@@ -67,7 +67,8 @@ const listed = (sql: Sql): Piece => sql.unsafe(listedText)
 
 /** Reads the rows of the ids in `picked`. */
 const rowsOf = (sql: Sql, columns: Piece, order: Piece) => sql`
-  select ${columns}, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at
+  select ${columns}, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at,
+      runners.gate_public_url as runner_gate_url
   from picked join sandboxes using (id) left join runners on runners.id = sandboxes.runner_id
   order by ${order}`
 
@@ -121,7 +122,8 @@ const look = async (sql: Sql, question: Question, depth: number): Promise<Look> 
       select case when (select count(*) from picked) < ${limit} then
         (select count(*)::int from (select from (${read()}) seen limit ${depth}) seen) end as seen
     )
-    select looked.*, ${listed(sql)}, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at
+    select looked.*, ${listed(sql)}, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at,
+      runners.gate_public_url as runner_gate_url
     from looked left join picked on true left join sandboxes on sandboxes.id = picked.id
       left join runners on runners.id = sandboxes.runner_id
     order by ${order()}`

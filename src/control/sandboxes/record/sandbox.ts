@@ -28,6 +28,10 @@ export type SandboxRow = ColumnValues & {
   runner_heartbeat_at?: Date | null
   /** Address of the runner's toolboxes; `null` until the runner has connected for the first time. */
   runner_address?: string | null
+  /** The gate of the runner's host (`GateOfHost`). */
+  runner_gate_id?: string | null
+  runner_gate_address?: string | null
+  runner_gate_url?: string | null
   /**
    * What the runner can preserve at a pause (`runner_pause`) or copy at a fork (`runner_fork`): disk only, or memory
    * too. `null` if the runner cannot pause or fork.
@@ -38,7 +42,7 @@ export type SandboxRow = ColumnValues & {
   previous_state_changed_at?: Date
 }
 
-export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at'>
+export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at' | 'runner_gate_url'>
 
 /**
  * The reason that callers see. The state of a sandbox on a silent runner is only the last reported one, and the reason
@@ -122,13 +126,16 @@ const show = <Row>(fields: readonly Field<Row>[], row: Row): Record<string, unkn
   return shown
 }
 
+/** Clients call the gate of the sandbox's host if the operator gave it a public address, and otherwise any gate. */
+const toolboxUrlOf = ({ runner_gate_url }: ListedRow, proxyUrl: string) => `${runner_gate_url ?? proxyUrl}/toolbox`
+
 /** An item of a listing, without the fields that only single records have. */
 export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem =>
   ({
     ...show(listFields, row),
     gpu: 0,
     backupState: 'None',
-    toolboxProxyUrl: `${proxyUrl}/toolbox`,
+    toolboxProxyUrl: toolboxUrlOf(row, proxyUrl),
   }) as SandboxListItem
 
 /** The sandbox as a full record of the API. */

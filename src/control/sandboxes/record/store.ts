@@ -32,8 +32,13 @@ export type StateChange = {
 /** Selects sandboxes with the columns of their runner that verbs and the gate need. */
 export const withRunner = (sql: Sql): Piece => sql`
   select sandboxes.*, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at,
-    runners.address as runner_address, runners.pause as runner_pause, runners.fork as runner_fork
+    runners.address as runner_address, runners.gate_id as runner_gate_id, runners.gate_address as runner_gate_address,
+    runners.gate_public_url as runner_gate_url, runners.pause as runner_pause, runners.fork as runner_fork
   from sandboxes left join runners on runners.id = sandboxes.runner_id`
+
+/** The columns of a row that was just written, with the one column of its runner that records show. */
+const written = (sql: Sql): Piece => sql`
+  sandboxes.*, (select gate_public_url from runners where runners.id = sandboxes.runner_id) as runner_gate_url`
 
 export const nameTaken = (name: string | undefined, cause: unknown): Problem =>
   new Problem('already_exists', `There is a sandbox named "${name}" already.`, { cause })
@@ -132,7 +137,7 @@ export const writeState = async (
       update sandboxes set ${sql(asWritten(sql, columns))} ${isToldAgain ? sql`from hasty` : sql``}
       where id = ${sandbox.id} and state = ${sandbox.state} and version = ${sandbox.version}
         ${whileDue ? sql`and due_at <= ${now}` : sql``}
-      returning sandboxes.*
+      returning ${written(sql)}
     ), ${event(sql, sandbox.state, change, now)}`
   if (row) row.previous_state_changed_at = sandbox.state_changed_at
   return row
@@ -150,7 +155,7 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Prom
   }
   try {
     const [row] = await sql<SandboxRow[]>`
-      with written as (insert into sandboxes ${sql(columns)} returning *),
+      with written as (insert into sandboxes ${sql(columns)} returning ${written(sql)}),
       ${event(sql, null, { to: sandbox.state, by }, now)}`
     return row as SandboxRow
   } catch (error) {
@@ -194,7 +199,7 @@ export const updateSandbox = async (
   set: Partial<Omit<SandboxRow, 'state' | 'version' | 'desired_state'>>,
 ): Promise<SandboxRow> => {
   const [row] = await sql<SandboxRow[]>`
-    update sandboxes set ${sql(asWritten(sql, set))} where id = ${id} and state <> 'destroyed' returning *`
+    update sandboxes set ${sql(asWritten(sql, set))} where id = ${id} and state <> 'destroyed' returning ${written(sql)}`
   if (!row) throw noSandbox(id)
   return row
 }
@@ -217,7 +222,7 @@ export const writeLabels = async (
     )
     update sandboxes set labels = ${sql.json(labels)}, updated_at = ${now},
       generation = generation + anew, version = version + anew
-    from told where sandboxes.id = told.id and state <> 'destroyed' returning sandboxes.*`
+    from told where sandboxes.id = told.id and state <> 'destroyed' returning ${written(sql)}`
   if (!row) throw noSandbox(id)
   return row
 }
