@@ -164,7 +164,10 @@ const createCommandLine = (): Command => {
         .default(4600),
     )
     .option('--host <address>', 'with https://: the address on which the gate listens for clients', '127.0.0.1')
-    .option('--address <address>', 'with https://: the address at which other machines reach this one')
+    .option(
+      '--address <address>',
+      'the address at which other machines reach this one: with http://, that of the server’s --hosts',
+    )
     .option('--public-url <url>', 'with https://: where clients reach the gate of this machine directly')
     .action(async (given) => {
       if (given.join === undefined) runner.help({ error: true })

@@ -2,13 +2,14 @@
 // programs.
 import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
+import { localGateId } from '#src/wire/hosts.ts'
+import { checkHost, peersAddressOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 import type { UpConfig } from './config.ts'
 import { prepareDataDirectory } from './data-directory.ts'
 import { orDiskComplaint } from './disk-complaint.ts'
 import { createDisplay } from './display.ts'
 import { joinOverNetwork, type NetworkJoinOptions } from './hosts/join-network.ts'
-import { ownRunnerId } from './hosts/own-certificates.ts'
 import { keepJoined } from './keep-joined.ts'
 import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
@@ -36,6 +37,8 @@ const runJoined = async (options: JoinOptions, config: UpConfig): Promise<void> 
   if (Object.keys(config.archive).length === 0) {
     throw new Complaint('ALCOVE_ARCHIVE_STORE must be set, to the store of the server: archives are how sandboxes move')
   }
+  // The gate of this machine is that of the server, which listens for other gates at the server's port plus 4.
+  const gateAddress = readGateAddress(options.address, Number(controlUrl.port || 80))
   await checkIsHere(controlUrl)
   const runner = await introduce(controlUrl, token)
   ensurePackages(display.say)
@@ -52,9 +55,15 @@ const runJoined = async (options: JoinOptions, config: UpConfig): Promise<void> 
     addresses: { controlUrl: controlUrl.origin },
     onProgress: display.progress,
     secrets: { runnerKey: token },
-    gate: { id: ownRunnerId },
+    gate: { id: localGateId, ...(gateAddress !== undefined && { address: gateAddress }) },
   })
   await keepJoined({ data, controlUrl, runner, programs: [program], display, stopAsked })
+}
+
+const readGateAddress = (address: string | undefined, port: number): string | undefined => {
+  if (address === undefined) return undefined
+  checkHost('--address', address)
+  return peersAddressOf(address, port)
 }
 
 const readUrl = (text: string): URL => {

@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { identityOf } from '#src/kit/process-identity.ts'
+import { localGateId } from '#src/wire/hosts.ts'
 import { addressesOf } from './address.ts'
 import { commandFor } from './command-for.ts'
 import { Complaint } from './complaint.ts'
@@ -22,7 +23,7 @@ import { orDiskComplaint } from './disk-complaint.ts'
 import { createDisplay, type Display, welcome } from './display.ts'
 import { askFirstLink } from './first-link.ts'
 import { takeOverFormerNames } from './former-names.ts'
-import { keepOwnCertificates, ownRunnerId } from './hosts/own-certificates.ts'
+import { keepOwnCertificates } from './hosts/own-certificates.ts'
 import { MakingImage } from './making-image.ts'
 import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
@@ -121,6 +122,10 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
           seconds: (performance.now() - startedAt) / 1000,
         }),
       )
+      if (hosts !== undefined) {
+        const command = commandFor('runner add NAME', options.data)
+        display.say(`Other machines may join at https://${addresses.hosts?.control}; to add one: ${command}`)
+      }
       if (lackOfPages !== undefined) display.say(`The dashboard has no pages: ${lackOfPages}`)
       const lack = options.lackOfImage(data.runner)
       if (lack !== undefined) {
@@ -183,7 +188,7 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
   const runnerKey = parts.secrets.runnerKey
   const own =
     addresses.hosts && keepOwnCertificates({ data, controlUrl: addresses.controlUrl, runnerKey, say: display.say })
-  const gate = { id: ownRunnerId, ...(addresses.hosts && { address: addresses.hosts.gate }) }
+  const gate = { id: localGateId, ...(addresses.hosts && { address: addresses.hosts.gate }) }
   const peers = own && { gate, certificates: own.directory, hasCertificates: own.renewal.hasCertificates }
   const onChange = (changed: Supervised) => {
     save()

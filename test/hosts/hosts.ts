@@ -21,9 +21,12 @@ export const settingsOf = async ({ directory }: Network): Promise<Record<string,
   }
 }
 
+/** Returns the command line of `alcove` with these arguments. */
+export const commandOf = (...args: string[]): string[] => [launcher, ...args]
+
 /** Runs `alcove` on a host. Throws if it fails. Returns what it has written to standard output. */
 export const alcove = async (host: Host, ...args: string[]): Promise<string> => {
-  const { code, out, err } = await host.run([launcher, ...args])
+  const { code, out, err } = await host.run(commandOf(...args))
   assert.equal(code, 0, `alcove ${args.join(' ')}: ${err}`)
   return out.trim()
 }

@@ -5,9 +5,6 @@ import { HostFiles } from './host-files.ts'
 import { Renewal } from './renewal.ts'
 import { renewCertificates } from './trade.ts'
 
-/** The id of the server's own runner. */
-export const ownRunnerId = 'local'
-
 type Parts = { data: DataDirectory; controlUrl: string; runnerKey: string; say: (line: string) => void }
 
 /** Begins to get and renew the certificates, which takes until control serves. */
