@@ -35,7 +35,7 @@ const add = (one: Load, other: Load): Load => ({
 const nothing: Load = { cpu: 0, memory_gib: 0, disk_gib: 0 }
 
 /** How many runners a create locks at first, out of all that could take the sandbox. */
-const sampleSize = 8
+const sampleSize = 4
 
 /** `skips`: runners that another placement has locked are left out, instead of waiting for it. */
 type Locking = { skips?: boolean }

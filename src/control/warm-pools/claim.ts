@@ -18,10 +18,11 @@ export const holdWarm = async (
   const [row] = await transaction<SandboxRow[]>`
     select sandboxes.* from sandboxes
       join warm_pools on warm_pools.id = warm_pool_id
-      join runners on runners.id = runner_id
     where warm_pools.snapshot_id = ${snapshotId} and warm_pools.region_id = ${regionId}
       and (warm_pools.organization_id = ${organizationId} or warm_pools.organization_id is null)
-      and sandboxes.state = 'started' and desired_state = 'started' and runners.state = 'ready'
+      and sandboxes.state = 'started' and desired_state = 'started'
+      -- Not a join: with many runners, PostgreSQL would begin with them and read all of their sandboxes.
+      and (select runners.state from runners where runners.id = runner_id) = 'ready'
     order by warm_pools.organization_id nulls last, sandboxes.created_at, sandboxes.id
     limit 1 for no key update of sandboxes skip locked`
   return row
