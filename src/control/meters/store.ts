@@ -1,5 +1,7 @@
 // The SQL of usage samples.
+
 import type { Sql } from '#src/control/storage/database.ts'
+import { isUnsynced } from '#src/control/storage/unsynced.ts'
 import type { MeterReading, MeterSample } from '#src/wire/meter-reading.ts'
 
 /** Least seconds between two stored samples of a sandbox. Samples that come sooner are dropped. */
@@ -22,7 +24,7 @@ export const insertSamples = async (
       ("sandboxId" text, "cpuCount" real, "cpuUsedPct" real, "memTotal" real, "memUsed" real, "memCache" real,
        "diskTotal" real, "diskUsed" real)
     join sandboxes on sandboxes.id = "sandboxId" and runner_id = ${runnerId} and state <> 'destroyed'
-    where not exists (
+    where ${isUnsynced(sql)} and not exists (
       select 1 from sandbox_meters known where known.sandbox_id = sandboxes.id::uuid and at > ${ago(now, leastSeconds)})
     on conflict do nothing`
 }

@@ -2,6 +2,7 @@
 
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import { isUnsynced } from '#src/control/storage/unsynced.ts'
 import type { GateOfHost } from '#src/wire/hosts.ts'
 import type { ImageStorage } from '#src/wire/image-storage.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
@@ -73,7 +74,7 @@ export const writeHeartbeat = async (
     update runners set last_heartbeat_at = ${now}, is_silent = false,
       image_storage = ${imageStorage === undefined ? null : sql.json(imageStorage)},
       state = case when state = 'unresponsive' then 'ready' else state end
-    where id = ${runnerId}`
+    where id = ${runnerId} and ${isUnsynced(sql)}`
 }
 
 /** Marks runners without a heartbeat since `before` as silent, drained runners included. Returns their ids. */
