@@ -23,6 +23,7 @@ const freePort = async (): Promise<number> => {
 export type ControlProcess = AsyncDisposable & {
   /** Base URL of the started control: `http://127.0.0.1:port/api`. */
   base: string
+  pid: number
   /** Kills the process with SIGKILL. */
   kill: () => Promise<void>
 }
@@ -59,5 +60,10 @@ export const startControlProcess = async (
   })
   const ready = await Promise.race([once(child, 'message'), once(child, 'exit')])
   if (child.exitCode !== null) throw new Error(`control ended with ${ready[0]}`)
-  return { base: `http://${address}/api`, kill: () => killed(child), [Symbol.asyncDispose]: () => killed(child) }
+  return {
+    base: `http://${address}/api`,
+    pid: child.pid!,
+    kill: () => killed(child),
+    [Symbol.asyncDispose]: () => killed(child),
+  }
 }
