@@ -211,6 +211,15 @@ CREATE INDEX issuer_records_grant ON public.issuer_records USING btree (grant_ha
 CREATE INDEX issuer_records_uid ON public.issuer_records USING btree (model, uid_hash);
 CREATE INDEX issuer_records_user_code ON public.issuer_records USING btree (model, user_code_hash);
 
+create table leftovers (
+  sandbox_id text not null,
+  runner_id text not null,
+  generation integer not null,
+  constraint leftovers_pkey PRIMARY KEY (sandbox_id, runner_id),
+  constraint leftovers_sandbox_id_fkey FOREIGN KEY (sandbox_id) REFERENCES sandboxes(id) ON DELETE CASCADE
+);
+CREATE INDEX leftovers_of_runner ON public.leftovers USING btree (runner_id);
+
 create table mail_outbox (
   id text default (gen_random_uuid())::text not null,
   about text not null,
@@ -309,6 +318,14 @@ create table preview_tokens (
 CREATE INDEX preview_tokens_by_hash ON public.preview_tokens USING btree (token_hash);
 CREATE INDEX preview_tokens_of_maker ON public.preview_tokens USING btree (maker_hash);
 
+create table region_hearing (
+  region_id text not null,
+  since timestamp(3) with time zone not null,
+  until timestamp(3) with time zone not null,
+  constraint region_hearing_pkey PRIMARY KEY (region_id),
+  constraint region_hearing_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id) ON DELETE CASCADE
+);
+
 create table region_quotas (
   organization_id text not null,
   region_id text not null,
@@ -398,6 +415,7 @@ create table runners (
   gate_id text,
   gate_address text,
   gate_public_url text,
+  lost_at timestamp(3) with time zone,
   constraint runners_pkey PRIMARY KEY (id),
   constraint runners_key_hash_key UNIQUE (key_hash),
   constraint runners_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id),

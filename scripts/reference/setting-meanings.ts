@@ -21,6 +21,8 @@ export const meanings: Record<string, string> = {
   ALCOVE_OLDER_ENCRYPTION_KEYS:
     'Former values of ALCOVE_ENCRYPTION_KEY, separated by commas. They still decrypt; new secrets use the current key. Default: none.',
   ALCOVE_AUDIT_DAYS: 'Days that the audit log is kept. Default: 90.',
+  ALCOVE_LOST_AFTER_MINUTES:
+    'Minutes of silence after which a host is lost, and its sandboxes are given up. Default: 10. 0: only `alcove runner lost` gives up a host.',
   ALCOVE_METER_HOURS: 'Hours that the usage samples of sandboxes are kept. Default: 48.',
   ALCOVE_EXECUTE_TIMEOUT_SECONDS:
     'Limit in seconds of a process/execute that names no timeout and carries no X-Daytona-SDK-Version header. Default: 10. 0 disables it.',

@@ -201,6 +201,11 @@ const createCommandLine = (): Command => {
     .option('--undo', 'take it back')
     .action(async (id, { data, undo }) => (await import('./runner.ts')).drainRunner(data, id, undo !== true))
   runner
+    .command('lost <id>')
+    .description('give up a silent runner now: sandboxes with a copy in the store can then be started elsewhere')
+    .addOption(dataOption())
+    .action(async (id, { data }) => (await import('./runner.ts')).loseRunner(data, id))
+  runner
     .command('remove <id>')
     .description('take a runner out of service for good')
     .addOption(dataOption())

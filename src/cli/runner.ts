@@ -27,10 +27,36 @@ const printToken = (directory: string, token: string): void => {
   console.error(joinCommand(token, serverOf(directory)))
 }
 
-type Runner = { id: string; region: string; state: string; sandboxes: number; warm: number }
+type Runner = {
+  id: string
+  region: string
+  state: string
+  sandboxes: number
+  warm: number
+  silentSince?: string
+  lostAt?: string
+  givenUp: number
+  leftovers: number
+}
 
 /** Words of the command line for the states of a runner, as the API calls them. */
 const words: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
+
+const stateOf = ({ state, lostAt, silentSince }: Runner): string => {
+  if (lostAt !== undefined) return 'lost'
+  if (silentSince !== undefined && state !== 'disabled') return 'silent'
+  return words[state] ?? state
+}
+
+/** What a line says after the number of sandboxes. */
+const remarksOf = ({ warm, silentSince, lostAt, givenUp, leftovers }: Runner): string => {
+  const remarks = [
+    ...(warm > 0 ? [`of which ${warm} warm, of nobody yet`] : []),
+    ...(silentSince === undefined ? [] : [`not heard since ${silentSince}`]),
+    ...(lostAt === undefined ? [] : [`lost: ${givenUp} are errors, ${leftovers} can start elsewhere`]),
+  ]
+  return remarks.map((remark) => `, ${remark}`).join('')
+}
 
 /**
  * Returns a heading and a line for each runner. The number of sandboxes includes warm sandboxes, which nobody owns yet,
@@ -41,13 +67,8 @@ export const runnerLines = (runners: readonly Runner[]): string[] => {
     `${id.padEnd(20)} ${region.padEnd(12)} ${state.padEnd(10)} ${sandboxes}`
   return [
     line('RUNNER', 'REGION', 'STATE', 'SANDBOXES'),
-    ...runners.map(({ id, region, state, sandboxes, warm }) =>
-      line(
-        id,
-        region,
-        words[state] ?? state,
-        `${sandboxes}${warm > 0 ? `, of which ${warm} warm, of nobody yet` : ''}`,
-      ),
+    ...runners.map((runner) =>
+      line(runner.id, runner.region, stateOf(runner), `${runner.sandboxes}${remarksOf(runner)}`),
     ),
   ]
 }
@@ -61,6 +82,11 @@ export const drainRunner = async (directory: string, id: string, isDrained: bool
     unschedulable: isDrained,
   })
   console.log(isDrained ? `${id} gets no new sandboxes; those that it has go on.` : `${id} gets new sandboxes again.`)
+}
+
+export const loseRunner = async (directory: string, id: string): Promise<void> => {
+  const { givenUp, leftovers } = await askServer<Runner>(directory, 'POST', `/runners/${encodeURIComponent(id)}/lost`)
+  console.log(`${id} is lost. ${leftovers} of its sandboxes can be started elsewhere; ${givenUp} are errors.`)
 }
 
 export const removeRunner = async (directory: string, id: string, force: boolean): Promise<void> => {

@@ -66,6 +66,12 @@ const readPrivateTargets = (given: string | undefined, complain: (sentence: stri
   return networks ?? noNetworks
 }
 
+const readLostAfterMinutes = (given: string, complain: (sentence: string) => void): number => {
+  if (/^\d{1,5}$/.test(given)) return Number(given)
+  complain('ALCOVE_LOST_AFTER_MINUTES is not usable: minutes of silence after which a host is given up, 0 to 99999')
+  return 10
+}
+
 const readAuditDays = (given: string, complain: (sentence: string) => void): number => {
   const days = Number(given)
   if (/^\d{1,4}$/.test(given) && days >= 1) return days
@@ -231,6 +237,7 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       rateLimits: readRateLimits(optional, complain),
       trustedProxies: readTrustedProxies(optional('ALCOVE_TRUSTED_PROXIES') ?? '0', complain),
       auditDays: readAuditDays(optional('ALCOVE_AUDIT_DAYS') ?? '90', complain),
+      lostAfterMinutes: readLostAfterMinutes(optional('ALCOVE_LOST_AFTER_MINUTES') ?? '10', complain),
       meterHours: readMeterHours(optional('ALCOVE_METER_HOURS') ?? '48', complain),
       volumeGiB: readVolumeGiB(optional('ALCOVE_VOLUME_GIB') ?? '10', complain),
       webhooks: readProviderChoice(

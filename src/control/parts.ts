@@ -72,6 +72,8 @@ export type Settings = {
   dashboardDirectory: string | undefined
   /** How many days audit rows are kept. */
   auditDays: number
+  /** Minutes of silence after which a runner is lost. 0: only the operator gives up runners. */
+  lostAfterMinutes: number
   /** How many hours samples of resource use are kept. */
   meterHours: number
   /** Limit in GiB of each new volume. */

@@ -23,6 +23,7 @@ export const testSettings: Settings = {
   dashboardUrl: undefined,
   dashboardDirectory: undefined,
   auditDays: 90,
+  lostAfterMinutes: 10,
   meterHours: 48,
   volumeGiB: 10,
   webhooks: { kind: 'embedded' },

@@ -78,6 +78,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 
   'POST /runners': ['runner', 'create'],
   'PATCH /runners/{runnerId}/scheduling': ['runner', 'update_scheduling'],
+  'POST /runners/{runnerId}/lost': ['runner', 'give_up'],
   'DELETE /runners/{runnerId}': ['runner', 'delete'],
 
   'POST /docker-registry': ['docker_registry', 'create'],

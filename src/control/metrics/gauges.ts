@@ -13,10 +13,14 @@ import { givenBackReasons, type ImageStorage, imageKinds } from '#src/wire/image
 
 const mostRunners = 200
 
+const runnerStates = ['initializing', 'ready', 'disabled', 'unresponsive', 'lost']
+
 type StateCount = { state: string; isWarm: boolean; count: number; oldestSeconds: number }
 type Queue = { queue: string; length: number; oldestSeconds: number }
-type RunnerRow = Record<'id' | 'state', string> &
-  Record<'cpu' | 'memory' | 'disk' | 'promisedCpu' | 'promisedMemory' | 'promisedDisk' | 'silentSeconds', number> & {
+type RunnerRow = Record<'id' | 'state', string> & { isLost: boolean; isSilent: boolean } & Record<
+    'cpu' | 'memory' | 'disk' | 'promisedCpu' | 'promisedMemory' | 'promisedDisk' | 'silentSeconds',
+    number
+  > & {
     imageStorage: ImageStorage | null
   }
 
@@ -46,7 +50,7 @@ const measureQueues = (sql: Sql, now: Date): Promise<Queue[]> => {
 }
 
 const measureRunners = (sql: Sql, now: Date): Promise<RunnerRow[]> => sql`
-  select runners.id, runners.state, runners.cpu, runners.memory_gib as memory, runners.disk_gib as disk,
+  select runners.id, runners.state, is_silent as "isSilent", lost_at is not null as "isLost", runners.cpu, runners.memory_gib as memory, runners.disk_gib as disk,
     runners.image_storage as "imageStorage",
     coalesce(sum(held.cpu) filter (where held.state in ${sql(statesHoldingCompute)}), 0)::float8 as "promisedCpu",
     coalesce(sum(held.memory_gib) filter (where held.state in ${sql(statesHoldingCompute)}), 0)::float8 as "promisedMemory",
@@ -54,7 +58,8 @@ const measureRunners = (sql: Sql, now: Date): Promise<RunnerRow[]> => sql`
     coalesce(extract(epoch from ${now}::timestamptz - last_heartbeat_at), 0)::float8 as "silentSeconds"
   from (select * from runners where state <> 'decommissioned' order by id limit ${mostRunners}) runners
     left join sandboxes held on held.runner_id = runners.id
-  group by runners.id, runners.state, runners.cpu, runners.memory_gib, runners.disk_gib, runners.image_storage, last_heartbeat_at`
+  group by runners.id, runners.state, runners.cpu, runners.memory_gib, runners.disk_gib, runners.image_storage, last_heartbeat_at,
+    is_silent, lost_at`
 
 /** Registers the gauges. Returns a function that updates the gauges from the database. */
 export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Promise<void>) => {
@@ -73,6 +78,7 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
   const promised = gauge('alcove_runner_promised', 'What of a runner is promised to sandboxes.', ['runner', 'resource'])
   const ready = gauge('alcove_runner_ready', '1: new sandboxes are placed on it.', ['runner'])
   const silent = gauge('alcove_runner_silent_seconds', 'Since a runner was last heard of.', ['runner'])
+  const byState = gauge('alcove_runners', 'Runners by state.', ['state'])
   const imageBytes = gauge(
     'alcove_runner_image_bytes',
     'Disk of images, kept layers and cached lines of Dockerfiles.',
@@ -105,9 +111,17 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
       for (const reason of givenBackReasons) givenBack.inc({ runner, kind, reason }, given[kind]?.[reason] ?? 0)
     }
   }
+  const showRunnerStates = (rows: readonly RunnerRow[]) => {
+    const states = rows.map(({ isLost, isSilent, state }) => {
+      if (isLost) return 'lost'
+      return isSilent ? 'unresponsive' : state
+    })
+    for (const state of runnerStates) byState.set({ state }, states.filter((each) => each === state).length)
+  }
   const showRunners = (rows: readonly RunnerRow[]) => {
     // Resets the gauges, so that removed runners are not shown any more.
     for (const each of [capacity, promised, ready, silent, imageBytes, givenBack]) each.reset()
+    showRunnerStates(rows)
     for (const row of rows) {
       const { id: runner } = row
       const resources = [

@@ -1,16 +1,34 @@
-// Marks runners without heartbeats as silent, and ends the sandboxes of removed runners.
+// Marks runners without heartbeats as silent, gives up the lost ones, and ends the sandboxes of removed runners.
 
+import { noteSilence } from '#src/control/sandboxes/record/timeline.ts'
+import { giveUpOn } from '#src/control/sandboxes/upkeep/lost-runner.ts'
 import { endOnRunner } from '#src/control/sandboxes/upkeep/runner-gone.ts'
 import { silentBefore } from '../runners/leases.ts'
-import { listGoneWithSandboxes, markUnresponsive } from '../runners/service.ts'
+import { hearRegions, listGoneWithSandboxes, listLost, markLost, markUnresponsive } from '../runners/service.ts'
 import type { RunningParts } from '../running.ts'
 
+/** Gives up the sandboxes of all lost runners: those that were lost long ago too, if control ended meanwhile. */
+export const giveUpOnLost = async (parts: RunningParts): Promise<void> => {
+  for (const runner of await listLost(parts.database.sql)) await giveUpOn(parts, runner)
+}
+
 export const sweepLeases = async (parts: RunningParts): Promise<void> => {
-  const { database, clock, log, options } = parts
+  const { database, clock, log, options, settings } = parts
   const now = clock.now()
-  for (const runnerId of await markUnresponsive(database.sql, silentBefore(parts), now)) {
+  const heard = await hearRegions(database.sql, parts, now)
+  const silent = await database.transaction(async (transaction) => {
+    const marked = await markUnresponsive(transaction, silentBefore(parts), now)
+    // In a region that control does not hear, the silence says nothing about the sandboxes.
+    const noted = marked.filter(({ regionId }) => heard.includes(regionId)).map(({ id }) => id)
+    if (noted.length > 0) await noteSilence(transaction, noted, now)
+    return marked
+  })
+  for (const { id: runnerId } of silent) {
     log.warn({ runnerId, leaseSeconds: options.leaseSeconds }, 'a runner has missed its heartbeats')
   }
+  const lost = await markLost(database.sql, { regionIds: heard, minutes: settings.lostAfterMinutes, now })
+  for (const runnerId of lost) log.error({ runnerId }, 'a runner is lost; its sandboxes are given up')
+  await giveUpOnLost(parts)
   // A sandbox that changed at the moment when its runner was removed can still name that runner. Such sandboxes are ended
   // now.
   for (const runnerId of await listGoneWithSandboxes(database.sql)) await endOnRunner(parts, runnerId)

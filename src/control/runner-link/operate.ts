@@ -3,8 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'
 import { findSharedRegion } from '#src/control/regions/service.ts'
+import { silentBefore } from '#src/control/runners/leases.ts'
 import type { CreateRunner } from '#src/control/runners/schemas.ts'
 import {
+  declareLost,
   decommission,
   insertRunner,
   listRunners,
@@ -19,6 +21,7 @@ import { isDuplicate, type Transaction } from '#src/control/storage/database.ts'
 import { holdVolumesOn, loseVolumesOf } from '#src/control/volumes/of-runner.ts'
 import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
+import { giveUpOnLost } from './leases.ts'
 
 const newToken = () => `alr_${randomBytes(32).toString('hex')}`
 
@@ -56,6 +59,9 @@ const asView = ({ started, ...runner }: RunnerView) => ({
   currentAllocatedDiskGiB: runner.allocatedDiskGiB,
   ...{ sandboxes: runner.sandboxes, warm: runner.warm, tags: [], runnerClass: 'container' },
   ...{ version: runner.version, apiVersion: '0' },
+  ...(runner.silentSince === null ? {} : { silentSince: runner.silentSince.toISOString() }),
+  ...(runner.lostAt === null ? {} : { lostAt: runner.lostAt.toISOString() }),
+  ...{ givenUp: runner.givenUp, leftovers: runner.leftovers },
   ...(runner.lastHeartbeatAt === null ? {} : { lastChecked: runner.lastHeartbeatAt.toISOString() }),
   createdAt: runner.createdAt.toISOString(),
   updatedAt: runner.updatedAt.toISOString(),
@@ -89,6 +95,20 @@ export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
 export const scheduleRunner = async (parts: RunningParts, id: string, unschedulable: boolean) => {
   const { database, clock } = parts
   if (!(await writeDrained(database.sql, id, unschedulable, clock.now()))) throw noSuchRunner()
+  return viewRunner(parts, id)
+}
+
+/**
+ * Gives up a silent runner by the operator's word: its sandboxes with a copy in the store can be started elsewhere at
+ * once. A runner that is heard is refused, because its sandboxes run.
+ */
+export const loseRunner = async (parts: RunningParts, id: string) => {
+  const { database, clock } = parts
+  if (!(await declareLost(database.sql, id, silentBefore(parts), clock.now()))) {
+    await viewRunner(parts, id)
+    throw new Problem('conflict', `Runner "${id}" is not silent. Drain it instead.`)
+  }
+  await giveUpOnLost(parts)
   return viewRunner(parts, id)
 }
 

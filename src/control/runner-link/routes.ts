@@ -27,7 +27,15 @@ import { PathText } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import { serveRunnerLink } from './link.ts'
-import { addRunner, removeRunner, scheduleRunner, viewRunner, viewRunnerOf, viewRunners } from './operate.ts'
+import {
+  addRunner,
+  loseRunner,
+  removeRunner,
+  scheduleRunner,
+  viewRunner,
+  viewRunnerOf,
+  viewRunners,
+} from './operate.ts'
 
 const isReportable = (state: string): state is (typeof reportable)[number] =>
   (reportable as readonly string[]).includes(state)
@@ -123,6 +131,15 @@ export const runnerRoutes = (parts: RunningParts): ControlRoute[] => [
     body: UpdateScheduling,
     replies: { 200: Runner },
     run: ({ params, body }) => scheduleRunner(parts, params.runnerId, body.unschedulable),
+  }),
+  route({
+    method: 'POST',
+    path: '/runners/:runnerId/lost',
+    needs: 'admin',
+    summary: 'Gives up a silent runner now, as control does by itself after a while.',
+    params: RunnerId,
+    replies: { 200: Runner },
+    run: ({ params }) => loseRunner(parts, params.runnerId),
   }),
   route({
     method: 'DELETE',

@@ -2,6 +2,8 @@
 // two creates cannot both use the last free resources. The used resources are always the sum over the runner's
 // sandboxes; no counter can drift. In a region of many runners a create looks at a few of them first: to lock all would
 // make creates wait for each other, and to sum all would take longer with each runner.
+
+import { hasNoLeftover } from '#src/control/sandboxes/record/leftovers.ts'
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Piece, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -107,7 +109,12 @@ export type VolumesNeed = {
 }
 
 /** Resources, region and image that a new sandbox needs. */
-type Place = Required<RequestedSize> & { regionId: string; image: string; volumes?: VolumesNeed | undefined }
+type Place = Required<RequestedSize> & {
+  regionId: string
+  image: string
+  volumes?: VolumesNeed | undefined
+  sandboxId?: string
+}
 
 const canMount = ({ id, volumes }: HeldRunner, need: VolumesNeed | undefined): boolean => {
   if (need === undefined) return true
@@ -130,12 +137,20 @@ const noRunnerMounts = ({ name, runnerId }: VolumesNeed): Problem =>
   )
 
 /** Where a sandbox can go. `volumes`: what its volumes need, if it mounts some. */
-type Candidates = { regionId: string; image: string | Piece; volumes?: VolumesNeed | undefined }
+type Candidates = {
+  regionId: string
+  image: string | Piece
+  volumes?: VolumesNeed | undefined
+  sandboxId?: string | undefined
+}
 
 /** The condition for ready runners of the region that have the image and, if one runner has the volumes, are that one. */
-const canTake = (transaction: Transaction, { regionId, image, volumes }: Candidates) => {
+const canTake = (transaction: Transaction, { regionId, image, volumes, sandboxId }: Candidates) => {
+  const whole = sandboxId
+    ? transaction`and ${hasNoLeftover(transaction, sandboxId, transaction`runners.id`)}`
+    : transaction``
   const only = volumes?.runnerId ? transaction`and id = ${volumes.runnerId}` : transaction``
-  return transaction`region_id = ${regionId} and state = 'ready' and ${image} = any(images) ${only}`
+  return transaction`region_id = ${regionId} and state = 'ready' and ${image} = any(images) ${only} ${whole}`
 }
 
 /**
@@ -214,7 +229,7 @@ export const hasRoomOn = async (
  */
 export const reserveRunner = async (
   transaction: Transaction,
-  wanted: Place & { sandboxId?: string },
+  wanted: Place,
   overcommit: Overcommit,
   countsWarm?: CountsWarm,
 ): Promise<string> => {

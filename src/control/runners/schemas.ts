@@ -44,6 +44,17 @@ export const Runner = Type.Object({
   currentAllocatedDiskGiB: Type.Number(),
   sandboxes: Type.Integer({ description: 'Those that have their disk there (Alcove only).' }),
   warm: Type.Integer({ description: 'Of these, those started ahead that nobody has claimed (Alcove only).' }),
+  silentSince: Type.Optional(
+    Type.String({ description: 'When it was last heard, if it is silent: it gets nothing new (Alcove only).' }),
+  ),
+  lostAt: Type.Optional(Type.String({ description: 'When it was given up, until it is heard again (Alcove only).' })),
+  givenUp: Type.Integer({
+    description: 'Sandboxes on it that are `error`, if it is lost. They may come back with it (Alcove only).',
+  }),
+  leftovers: Type.Integer({
+    description:
+      'Sandboxes that were given up and can be started elsewhere. It removes what it has of them (Alcove only).',
+  }),
   tags: Type.Array(Type.String(), { description: 'Always empty.' }),
   runnerClass: Type.Enum(['container']),
   version: Type.String(),

@@ -1,4 +1,5 @@
 // The functions about runners that other modules may use. Only this module uses its storage.
+export { declareLost, hearRegions, listLost, markLost } from './hearing.ts'
 export {
   decommission,
   deleteRunnersIn,

@@ -58,7 +58,7 @@ export const writeHello = async (
       runtime_version = ${runtimeVersion}, hard_disk_limit = ${hardDiskLimit},
       gate_id = ${hello.gate?.id ?? null}, gate_address = ${hello.gate?.address ?? null},
       gate_public_url = ${hello.gate?.publicUrl ?? null}, pause = ${pause ?? null}, fork = ${fork ?? null}, volumes = ${volumes ?? null},
-      state = case when state in ('initializing', 'unresponsive') then 'ready' else state end, is_silent = false,
+      state = case when state in ('initializing', 'unresponsive') then 'ready' else state end, is_silent = false, lost_at = null,
       last_heartbeat_at = ${now}, updated_at = ${now}
     where id = ${runnerId}`
 }
@@ -71,19 +71,18 @@ export const writeHeartbeat = async (
 ): Promise<void> => {
   await sql`
     with used as (${forgiveSilence(sql, { runnerId, silentBefore, now })})
-    update runners set last_heartbeat_at = ${now}, is_silent = false,
+    update runners set last_heartbeat_at = ${now}, is_silent = false, lost_at = null,
       image_storage = ${imageStorage === undefined ? null : sql.json(imageStorage)},
       state = case when state = 'unresponsive' then 'ready' else state end
     where id = ${runnerId} and ${isUnsynced(sql)}`
 }
 
-/** Marks runners without a heartbeat since `before` as silent, drained runners included. Returns their ids. */
-export const markUnresponsive = async (sql: Sql, before: Date, now: Date): Promise<string[]> => {
-  const rows = await sql<{ id: string }[]>`
+/** Marks runners without a heartbeat since `before` as silent, drained runners included. Returns them. */
+export const markUnresponsive = (sql: Sql, before: Date, now: Date): Promise<RunnerIdentity[]> =>
+  sql<RunnerIdentity[]>`
     update runners set is_silent = true, state = case when state = 'ready' then 'unresponsive' else state end, updated_at = ${now}
-    where state in ('ready', 'disabled') and not is_silent and last_heartbeat_at < ${before} returning id`
-  return rows.map(({ id }) => id)
-}
+    where state in ('ready', 'disabled') and not is_silent and last_heartbeat_at < ${before}
+    returning id, region_id as "regionId"`
 
 /** Where gates find a ready shared runner. Runners of `regionId` are preferred. */
 export const findSharedRunner = async (
@@ -137,6 +136,11 @@ export type RunnerView = RunnerIdentity & {
   allocatedDiskGiB: number
   sandboxes: number
   warm: number
+  silentSince: Date | null
+  lostAt: Date | null
+  /** If the runner is lost: its sandboxes in `error`. `leftovers`: those of which it may have an older disk. */
+  givenUp: number
+  leftovers: number
 }
 
 /** Lists at most 1,000 runners, oldest first. `id` and `regionId` select some of them. */
@@ -153,7 +157,10 @@ export const listRunners = async (
       coalesce(sum(sandboxes.memory_gib) filter (where sandboxes.state in ${sql(statesHoldingCompute)}), 0)::float8
         as "allocatedMemoryGiB",
       coalesce(sum(sandboxes.disk_gib), 0)::float8 as "allocatedDiskGiB",
-      count(sandboxes.id)::int as sandboxes, count(sandboxes.warm_pool_id)::int as warm
+      count(sandboxes.id)::int as sandboxes, count(sandboxes.warm_pool_id)::int as warm,
+      case when is_silent then last_heartbeat_at end as "silentSince", lost_at as "lostAt",
+      count(sandboxes.id) filter (where lost_at is not null and sandboxes.state = 'error')::int as "givenUp",
+      (select count(*)::int from leftovers where leftovers.runner_id = runners.id) as leftovers
     from runners left join sandboxes on runner_id = runners.id and sandboxes.state in ${sql(statesHoldingDisk)}
     where runners.state <> 'decommissioned' and (${id}::text is null or runners.id = ${id})
       and (${regionId}::text is null or runners.region_id = ${regionId})

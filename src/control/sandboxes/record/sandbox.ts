@@ -26,6 +26,8 @@ export type SandboxRow = ColumnValues & {
   /** Columns of the sandbox's runner. */
   runner_is_silent?: boolean | null
   runner_heartbeat_at?: Date | null
+  /** When the sandbox's runner was given up. */
+  runner_lost_at?: Date | null
   /** Address of the runner's toolboxes; `null` until the runner has connected for the first time. */
   runner_address?: string | null
   /** The gate of the runner's host (`GateOfHost`). */
@@ -49,7 +51,7 @@ export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'ru
  * says so.
  */
 const reasonOf = (row: ListedRow): string | null => {
-  if (!row.runner_is_silent || row.state === 'destroyed') return row.error_reason
+  if (!row.runner_is_silent || row.state === 'destroyed' || row.state === 'error') return row.error_reason
   const since = row.runner_heartbeat_at?.toISOString() ?? 'it was registered'
   return `Its runner has not been heard since ${since}; this is the last state known.`
 }

@@ -5,6 +5,7 @@ import { noSandbox, Problem } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { type ColumnValues, jsonColumns, type NewSandbox } from './columns.ts'
+import { asLeftover } from './leftovers.ts'
 import { stateRows } from './lifecycle.ts'
 import { languageLabel, type SandboxRow } from './sandbox.ts'
 import type { ForRunnerQuery } from './schemas.ts'
@@ -32,7 +33,7 @@ export type StateChange = {
 /** Selects sandboxes with the columns of their runner that verbs and the gate need. */
 export const withRunner = (sql: Sql): Piece => sql`
   select sandboxes.*, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at,
-    runners.address as runner_address, runners.gate_id as runner_gate_id, runners.gate_address as runner_gate_address,
+    runners.lost_at as runner_lost_at, runners.address as runner_address, runners.gate_id as runner_gate_id, runners.gate_address as runner_gate_address,
     runners.gate_public_url as runner_gate_url, runners.pause as runner_pause, runners.fork as runner_fork
   from sandboxes left join runners on runners.id = sandboxes.runner_id`
 
@@ -165,20 +166,38 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Prom
 }
 
 /**
- * Lists, in the order of ids, the sandboxes that a runner should have, and those whose end the runner has not reported
- * yet. Without `states`, lists sandboxes in every state.
+ * Lists, in the order of ids, the sandboxes that a runner should have, those whose end the runner has not reported yet,
+ * and its leftovers. Without `states`, lists sandboxes in every state.
  */
-export const listForRunner = (sql: Sql, runnerId: string, asked: ForRunnerQuery): Promise<SandboxRow[]> => {
+export const listForRunner = async (sql: Sql, runnerId: string, asked: ForRunnerQuery): Promise<SandboxRow[]> => {
   const { states, skipReconcilingSandboxes, after = null, limit = null } = asked
   const wanted = states?.length ? states : null
-  return sql<SandboxRow[]>`
-    select * from sandboxes
-    where runner_id = ${runnerId} and (state <> 'destroyed' or gone_at is null)
-      and (${wanted}::text[] is null or state = any(${wanted}::text[]))
-      and (not ${skipReconcilingSandboxes}::boolean or state = desired_state)
-      and (${after}::text is null or id > ${after})
-    order by id limit ${limit}::int`
+  const hasLeftovers = wanted === null && !skipReconcilingSandboxes
+  const rows = await sql<(SandboxRow & { leftover_generation: number | null })[]>`
+    with listed as (
+      select id, null::integer as leftover_generation from sandboxes
+      where runner_id = ${runnerId} and (state <> 'destroyed' or gone_at is null)
+        and (${wanted}::text[] is null or state = any(${wanted}::text[]))
+        and (not ${skipReconcilingSandboxes}::boolean or state = desired_state)
+        and (${after}::text is null or id > ${after})
+      union all
+      select sandbox_id, generation from leftovers
+      where runner_id = ${runnerId} and ${hasLeftovers} and (${after}::text is null or sandbox_id > ${after})
+      order by id limit ${limit}::int)
+    select sandboxes.*, leftover_generation from listed join sandboxes using (id) order by id`
+  return rows.map(({ leftover_generation, ...row }) =>
+    leftover_generation === null ? row : asLeftover(row, leftover_generation),
+  )
 }
+
+/** Lists sandboxes of a runner that is still lost, and that are not given up yet. */
+export const listToGiveUp = (sql: Sql, runnerId: string, most: number): Promise<SandboxRow[]> =>
+  sql<SandboxRow[]>`
+    select sandboxes.* from sandboxes join runners on runners.id = runner_id and lost_at is not null
+    where runner_id = ${runnerId} and sandboxes.desired_state <> 'destroyed'
+      and sandboxes.state not in ('archived', 'destroying', 'destroyed')
+      and (sandboxes.state <> 'error' or archived_at is not null)
+    order by sandboxes.id limit ${most}`
 
 /**
  * Lists sandboxes of these runners that have been under way since before `before`. The condition matches the index

@@ -3,7 +3,7 @@
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Parts } from '#src/control/parts.ts'
-import type { Database } from '#src/control/storage/database.ts'
+import type { Database, Sql } from '#src/control/storage/database.ts'
 import { deleteBeyond, deleteOld } from '#src/control/storage/history.ts'
 import { noSandbox } from '#src/problems.ts'
 import type { Cause } from '#src/wire/runner-link.ts'
@@ -103,6 +103,17 @@ export const addMishap = async (
     from sandboxes where id = ${sandboxId} and runner_id = ${runnerId} and state <> 'destroyed'
     returning id as "eventId", organization_id as "organizationId"`
   if (written) changes.tellMishap({ sandboxId, ...written })
+}
+
+/** Writes into the timeline of each sandbox of these runners that its host does not answer. */
+export const noteSilence = async (sql: Sql, runnerIds: readonly string[], now: Date): Promise<void> => {
+  await sql`
+    insert into sandbox_events (sandbox_id, organization_id, from_state, to_state, at, by_kind, by_id, reason)
+    select sandboxes.id, organization_id, sandboxes.state, sandboxes.state, ${now}, 'timer', 'silent-runner',
+      'Its host does not answer. Last heard: ' || to_char(last_heartbeat_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') || '.'
+    from sandboxes join runners on runners.id = runner_id
+    where runner_id in ${sql(runnerIds as string[])} and sandboxes.state not in ('destroyed', 'archived')
+      and warm_pool_id is null`
 }
 
 export const sweepEvents = async (

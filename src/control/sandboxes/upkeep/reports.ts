@@ -5,6 +5,7 @@ import { Problem } from '#src/problems.ts'
 import type { Progress, Report } from '#src/wire/runner-link.ts'
 import type { DesiredState } from '#src/wire/sandbox-state.ts'
 import { asText, cleanCause, describe } from '../record/cause.ts'
+import { removeLeftover } from '../record/leftovers.ts'
 import { afterRefusal, afterReport, stateRows, statesUnderWay } from '../record/lifecycle.ts'
 import { writeGone, writeProgress } from '../record/notes.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
@@ -166,6 +167,10 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
     // The sandbox is `started` before and after a claim, so the runner's confirmation changes no state. After any other
     // change, the generation is newer than that of the claim.
     if (changes.tellTaken(runnerId, report.sandboxId, report.generation)) return
+  }
+  if (report.state === 'destroyed' && report.generation !== undefined) {
+    const { sandboxId, generation } = report
+    if (await removeLeftover(database.sql, { sandboxId, runnerId, generation })) return
   }
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
     const known = attempt === 0 ? findWrittenHere(parts, runnerId, report) : undefined

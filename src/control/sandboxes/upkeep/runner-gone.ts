@@ -1,6 +1,7 @@
 // Ends the sandboxes of a runner that was removed for good. The disks on it are lost; archives in the store are not.
 
 import type { RunningParts } from '#src/control/running.ts'
+import { forgetLeftoversOn } from '../record/leftovers.ts'
 import { leaveRunner } from '../record/notes.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { type StateChange, writeState } from '../record/store.ts'
@@ -30,6 +31,7 @@ export const endOnRunner = async (parts: RunningParts, runnerId: string): Promis
   const { database, clock, changes } = parts
   const { sql } = database
   const now = clock.now()
+  await forgetLeftoversOn(sql, runnerId)
   await leaveRunner(sql, runnerId, now)
   for (const row of await sql<SandboxRow[]>`select * from sandboxes where runner_id = ${runnerId}`) {
     if (row.desired_state === 'destroyed') {

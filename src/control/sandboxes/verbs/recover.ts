@@ -22,6 +22,11 @@ export const recoverSandbox = async (
       `This sandbox cannot be recovered: ${sandbox.error_reason ?? 'it can only be deleted'}`,
     )
   }
+  if (sandbox.state === 'error' && sandbox.archived_at === null && sandbox.runner_lost_at) {
+    const since = sandbox.runner_heartbeat_at?.toISOString()
+    const host = `The host "${sandbox.runner_id}" of this sandbox has not answered since ${since}.`
+    throw new Problem('conflict', `${host} The sandbox can be recovered when the host is back.`)
+  }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
     // If a resize took too long, control set the state to `error`, and `resize_from` holds the size before it. That

@@ -1,0 +1,43 @@
+// Leftovers: what a lost runner may still have of a sandbox that can be started elsewhere. The runner finds each of them
+// in its list, with a newer generation and the target `destroyed`. A sandbox is never placed on a runner that has a
+// leftover of it.
+import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
+import type { SandboxRow } from './sandbox.ts'
+
+type Leftover = { sandboxId: string; runnerId: string; generation: number }
+
+export const addLeftover = async (
+  transaction: Transaction,
+  { sandboxId, runnerId, generation }: Leftover,
+): Promise<void> => {
+  await transaction`
+    insert into leftovers (sandbox_id, runner_id, generation) values (${sandboxId}, ${runnerId}, ${generation})
+    on conflict (sandbox_id, runner_id) do update set generation = excluded.generation`
+}
+
+/** Returns whether the runner had a leftover of the sandbox with this generation. It has none any more. */
+export const removeLeftover = async (sql: Sql, { sandboxId, runnerId, generation }: Leftover): Promise<boolean> => {
+  const { count } = await sql`
+    delete from leftovers where sandbox_id = ${sandboxId} and runner_id = ${runnerId} and generation = ${generation}`
+  return count > 0
+}
+
+/** Forgets the leftovers on a runner that was removed for good. */
+export const forgetLeftoversOn = async (sql: Sql, runnerId: string): Promise<void> => {
+  await sql`delete from leftovers where runner_id = ${runnerId}`
+}
+
+/** Condition: the runner `runnerId` has no leftover of the sandbox. */
+export const hasNoLeftover = (sql: Sql, sandboxId: string, runnerId: Piece): Piece => sql`
+  not exists (select from leftovers where sandbox_id = ${sandboxId} and leftovers.runner_id = ${runnerId})`
+
+/**
+ * The row of a sandbox as a runner sees it that has a leftover of it: it is to be destroyed, and its archive is another
+ * runner's.
+ */
+export const asLeftover = (row: SandboxRow, generation: number): SandboxRow => ({
+  ...row,
+  generation,
+  ...{ state: 'destroying', desired_state: 'destroyed', archive_id: null, archived_at: null, stop_signal: 'SIGKILL' },
+  ...{ secrets: [], volumes: [] },
+})

@@ -1,0 +1,58 @@
+// Gives up what was on a lost runner. A sandbox with a copy in the store can be started elsewhere. Every other sandbox
+// becomes `error`, and still belongs to the runner: if the runner comes back with it, its report ends the error.
+import type { RunningParts } from '#src/control/running.ts'
+import { addLeftover } from '../record/leftovers.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { listToGiveUp, type StateChange, writeState } from '../record/store.ts'
+
+const by = { kind: 'timer', id: 'lost-runner' } as const
+
+/** Maximum number of sandboxes of one runner that are given up in one sweep. */
+const mostAtOnce = 500
+
+type LostRunner = { id: string; lastHeartbeatAt: Date }
+
+/**
+ * The columns with which the copy in the store becomes the sandbox's disk, or undefined if the store has no copy that is
+ * as new as the disk.
+ */
+export const copyInStore = ({ archived_at, archive_sha256 }: SandboxRow): Partial<SandboxRow> | undefined =>
+  archived_at === null || archive_sha256 === null ? undefined : {}
+
+const changeOf = (row: SandboxRow, runner: LostRunner, now: Date): StateChange => {
+  const since = runner.lastHeartbeatAt.toISOString()
+  const copy = copyInStore(row)
+  if (copy === undefined) {
+    const reason = `Its host "${runner.id}" has not answered since ${since} and is given up. If the host comes back, so may this sandbox.`
+    return { to: 'error', by, reason, set: { error_reason: reason, recoverable: true } }
+  }
+  return {
+    to: 'archived',
+    by,
+    reason: `Its host "${runner.id}" has not answered since ${since} and is given up. The copy in the store can be started.`,
+    set: {
+      ...copy,
+      ...{ error_reason: null, recoverable: null, resize_from: null, runner_id: null },
+      ...{ desired_state: 'archived', generation: row.generation + 1 },
+      stopped_at: row.state === 'stopped' ? row.stopped_at : now,
+    },
+  }
+}
+
+/**
+ * Gives up the sandboxes of a lost runner, at most `mostAtOnce`. The rest, and a sandbox whose row another process
+ * writes at the same moment, is given up by the next sweep.
+ */
+export const giveUpOn = async ({ database, clock, changes }: RunningParts, runner: LostRunner): Promise<void> => {
+  const now = clock.now()
+  for (const row of await listToGiveUp(database.sql, runner.id, mostAtOnce)) {
+    const written = await database.transaction(async (transaction) => {
+      const moved = await writeState(transaction, row, changeOf(row, runner, now), now)
+      if (moved?.state === 'archived') {
+        await addLeftover(transaction, { sandboxId: row.id, runnerId: runner.id, generation: moved.generation })
+      }
+      return moved
+    })
+    if (written) changes.announce(row.state, written)
+  }
+}
