@@ -87,6 +87,26 @@ create table first_keys (
   constraint first_keys_pkey PRIMARY KEY (hash)
 );
 
+create table host_authority (
+  is_only boolean default true not null,
+  certificate text not null,
+  private_key text not null,
+  created_at timestamp(3) with time zone not null,
+  constraint host_authority_pkey PRIMARY KEY (is_only),
+  constraint host_authority_is_only_check CHECK (is_only)
+);
+
+create table hosts (
+  runner_id text not null,
+  runner_key_hash text not null,
+  gate_key_hash text not null,
+  token_hash text,
+  updated_at timestamp(3) with time zone not null,
+  constraint hosts_pkey PRIMARY KEY (runner_id),
+  constraint hosts_token_hash_key UNIQUE (token_hash),
+  constraint hosts_runner_id_fkey FOREIGN KEY (runner_id) REFERENCES runners(id) ON DELETE CASCADE
+);
+
 create table idempotency_keys (
   organization_id text not null,
   key text not null,

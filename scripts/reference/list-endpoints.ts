@@ -1,5 +1,6 @@
 import type { ControlRoute } from '#src/control/auth/route.ts'
 import { type EndpointParts, endpoints } from '#src/control/endpoints.ts'
+import { joinRoutes } from '#src/control/hosts/routes.ts'
 
 /**
  * Lists every route of control. The parts that control gives to its routes are used only when a route runs, so
@@ -7,5 +8,5 @@ import { type EndpointParts, endpoints } from '#src/control/endpoints.ts'
  */
 export const listEndpoints = (): ControlRoute[] => {
   const absent: unknown = new Proxy(() => absent, { get: () => absent, apply: () => absent })
-  return endpoints(absent as EndpointParts)
+  return [...endpoints(absent as EndpointParts), ...joinRoutes(absent as EndpointParts)]
 }

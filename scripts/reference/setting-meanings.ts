@@ -33,6 +33,8 @@ export const meanings: Record<string, string> = {
   ALCOVE_METER_SECONDS: 'Seconds between two usage samples of a sandbox (0-3600). Default: 60. 0 disables metering.',
   ALCOVE_SSH_LISTEN:
     'Address and port of the SSH gateway, such as 0.0.0.0:2222. Default: the host of `--host`, and the port of `--port` plus 2. off: no SSH access.',
+  ALCOVE_HOSTS_LISTEN:
+    'host:port at which control listens for hosts of other machines, such as 198.51.100.1:4603. Default: none, no machine may join over the network.',
   ALCOVE_SSH_URL:
     'Where clients reach the SSH gateway, such as ssh://alcove.example.com:2222. Default: the host of the other public URLs, and the port on which the gateway listens.',
   ALCOVE_SSH_GATEWAY_KEY: 'Service key of the SSH gateway. Default: none, there is no SSH access.',

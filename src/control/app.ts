@@ -2,7 +2,7 @@
 import fastifyCors from '@fastify/cors'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Connections } from '#src/http/connections.ts'
-import { createServer } from '#src/http/server.ts'
+import { createServer, type ServerParts } from '#src/http/server.ts'
 import { Problem } from '#src/problems.ts'
 import { touchKey } from './api-keys/service.ts'
 import { createTrail } from './audit/trail.ts'
@@ -13,6 +13,11 @@ import type { ControlRoute, Needs, OrganizationContext } from './auth/route.ts'
 import { serveDashboard } from './dashboard/serve.ts'
 import { endpoints } from './endpoints.ts'
 import { attachEvents } from './events/socket-io.ts'
+import { HostAuthority } from './hosts/authority.ts'
+import { HostConnections } from './hosts/connections.ts'
+import { createHostsGuard, isForHosts } from './hosts/guard.ts'
+import { joinRoutes } from './hosts/routes.ts'
+import { followHosts, tlsOptionsOf } from './hosts/server.ts'
 import { type EmbeddedIssuer, openIssuer } from './issuer/issuer.ts'
 import { type Outbox, openOutbox } from './mail/outbox.ts'
 import { logTransport, type MailTransport } from './mail/transport.ts'
@@ -20,7 +25,7 @@ import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { openRunning, type RunningServer } from './open-running.ts'
 import { createOutbound } from './outbound/outbound.ts'
 import type { Parts } from './parts.ts'
-import { createLimits, limitHeaders } from './rate-limits/limits.ts'
+import { createLimits, type Limits, limitHeaders } from './rate-limits/limits.ts'
 import { findRegionIdByProxyKey, findRegionIdBySshKey } from './regions/service.ts'
 import { findRunnerByKey } from './runners/service.ts'
 import type { RunningOptions } from './running.ts'
@@ -34,6 +39,8 @@ import { openWebhookRoom, type WebhookRoom } from './webhooks/room.ts'
 export type App = {
   server: FastifyInstance
   routes: readonly ControlRoute[]
+  /** The server of the port for hosts, and its routes. Undefined: no machine may join over the network. */
+  hosts: { server: FastifyInstance; routes: readonly ControlRoute[] } | undefined
   /** The guard that checks every call before its route runs. */
   guard: Guard
   sandboxes: RunningServer
@@ -86,6 +93,36 @@ const corsForOthers = { origin: false as const }
  */
 const corsFor = ({ headers }: FastifyRequest) => (headers.origin ? corsForPages : corsForOthers)
 
+const answeringFor = (route: ControlRoute): ControlRoute => ({ ...route, run: sayWhyNot(route.run) })
+
+type HostsServerParts = Pick<ServerParts<object, Needs>, 'prefixes' | 'source' | 'log' | 'tell'> & {
+  authority: HostAuthority
+  routes: readonly ControlRoute[]
+  limits: Limits
+}
+
+/** Opens the server of the port for hosts, which serves only what programs of hosts call. */
+const openHostsServer = async (
+  parts: Parts,
+  { authority, routes: all, limits, ...ofBothServers }: HostsServerParts,
+): Promise<App['hosts']> => {
+  const routes = [...all.filter(isForHosts), ...joinRoutes({ ...parts, authority })]
+  const connections = await HostConnections.open(parts)
+  const server = await createServer<object, Needs>({
+    ...ofBothServers,
+    routes: routes.map(answeringFor),
+    guard: limits.around(sayWhyNot(createHostsGuard(connections))),
+    connections: new Connections(),
+    tls: tlsOptionsOf(authority),
+  })
+  server.addHook('onSend', (request, reply, payload, done) => {
+    limits.tell(request, reply)
+    done(null, payload)
+  })
+  followHosts(server, { authority, connections, version: parts.settings.version })
+  return { server, routes }
+}
+
 /** Creates the app. The database must have been migrated. */
 export const createApp = async (
   parts: Parts,
@@ -107,7 +144,8 @@ export const createApp = async (
   const webhooks = await openWebhookRoom(parts, sandboxes.options)
   const metrics = createMetrics(parts, sandboxes.changes)
   const trail = createTrail(parts)
-  const routes = endpoints({ ...webhooks, ...sandboxes, outbox, outbound, metrics, ownTokens, trail })
+  const authority = settings.hostsListen && (await HostAuthority.open(parts))
+  const routes = endpoints({ ...webhooks, ...sandboxes, outbox, outbound, metrics, ownTokens, trail, authority })
   const guard = createGuard({
     callers,
     proxyKeyHash: settings.proxyKeyHash,
@@ -120,25 +158,31 @@ export const createApp = async (
 
   const limits = createLimits(settings.rateLimits)
   const limitedGuard = limits.around(sayWhyNot(guard))
-  const server = await createServer<object, Needs>({
-    routes: routes.map(trail.follow).map((route) => ({ ...route, run: sayWhyNot(route.run) })),
+  const ofBothServers = {
     // All endpoints are served below `/api`, which the documented clients use. They are also served without a prefix,
     // for clients that were configured with the origin alone.
     prefixes: ['/api', ''],
-    unserved,
     source: 'DAYTONA_API',
+    log,
+    tell: (
+      { sandboxId, sandboxIdOrName, organizationId }: Readonly<Record<string, string | undefined>>,
+      context?: object,
+    ) => ({
+      'alcove.sandbox': sandboxId ?? sandboxIdOrName,
+      'alcove.organization.id': organizationIn(context) ?? organizationId,
+    }),
+  }
+  const server = await createServer<object, Needs>({
+    ...ofBothServers,
+    routes: routes.map(trail.follow).map(answeringFor),
+    unserved,
     guard: (request, route) => {
       trail.meet(request, route)
       return limitedGuard(request, route)
     },
-    log,
     connections: new Connections(),
     trustedProxies: settings.trustedProxies,
     ownerOf: organizationIn,
-    tell: ({ sandboxId, sandboxIdOrName, organizationId }, context) => ({
-      'alcove.sandbox': sandboxId ?? sandboxIdOrName,
-      'alcove.organization.id': organizationIn(context) ?? organizationId,
-    }),
   })
   await server.register(fastifyCors, { delegator: (request, answer) => answer(null, corsFor(request)) })
   metrics.follow(server)
@@ -156,9 +200,12 @@ export const createApp = async (
     if (completing === undefined) goOn()
     else completing.then(goOn).catch(done)
   })
+  const hosts = authority && (await openHostsServer(parts, { ...ofBothServers, authority, routes, limits }))
+  if (hosts !== undefined) metrics.follow(hosts.server)
   return {
     server,
     routes,
+    hosts,
     guard,
     sandboxes,
     issuer: own,
@@ -167,7 +214,7 @@ export const createApp = async (
     metrics,
     close: async () => {
       // The HTTP server stops first, so that no call uses a background task that has stopped already.
-      await server.close()
+      await Promise.all([server.close(), hosts?.server.close()])
       metrics.close()
       own?.close()
       await webhooks.close()

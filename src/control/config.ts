@@ -220,6 +220,10 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
         optional('ALCOVE_SSH_PUBLIC_HOST_KEY'),
         complain,
       ),
+      hostsListen:
+        optional('ALCOVE_HOSTS_LISTEN') === undefined
+          ? undefined
+          : address('ALCOVE_HOSTS_LISTEN', 'host:port at which control listens for hosts of other machines'),
       defaultRegionMayChange: readSwitch('ALCOVE_DEFAULT_REGION_MAY_CHANGE', optional, complain),
       version,
       defaultSnapshot: 'default',

@@ -16,6 +16,8 @@ import type { ControlRoute } from './auth/route.ts'
 import { openApiRoutes } from './configuration/openapi-routes.ts'
 import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
+import type { HostAuthority } from './hosts/authority.ts'
+import { hostRoutes } from './hosts/routes.ts'
 import { identityProviderRoutes } from './identity-providers/routes.ts'
 import { invitationRoutes } from './invitations/routes.ts'
 import { accountRoutes } from './issuer/routes.ts'
@@ -53,6 +55,8 @@ export type EndpointParts = GateParts &
     metrics: Metrics
     ownTokens: OwnTokens
     trail: Pick<Trail, 'settled'>
+    /** Undefined: no machine may join over the network. */
+    authority: HostAuthority | undefined
   }
 
 /**
@@ -97,6 +101,7 @@ const described = (parts: EndpointParts): ControlRoute[] => [
   ...accessRoutes(byKey(parts)),
   ...variableRoutes(byKey(parts)),
   ...runnerRoutes(byKey(parts)),
+  ...hostRoutes(parts),
   ...webhookRoutes(parts),
   ...metricsRoutes(parts),
   ...mcpRoutes(parts),

@@ -34,7 +34,9 @@ export const startProgram = async ({
   const app = await createApp(parts, { mostWarm, overcommit }, { transport: smtp && smtpTransport(smtp) })
   app.metrics.includeProcess()
   const address = await app.server.listen({ ...listen, backlog })
-  log.info({ address }, 'control serves')
+  const { hostsListen } = settings
+  const hostsAddress = hostsListen && (await app.hosts?.server.listen({ ...hostsListen, backlog }))
+  log.info({ address, hostsAddress }, 'control serves')
   return {
     address,
     stop: async () => {

@@ -36,6 +36,8 @@ export type Settings = {
    * server has no SSH gateway.
    */
   sshGateway: SshGatewaySettings | undefined
+  /** Where control listens for hosts of other machines. Undefined: no machine may join over the network. */
+  hostsListen: { host: string; port: number } | undefined
   /** Whether an organization may replace its default region after it has chosen one. */
   defaultRegionMayChange: boolean
   /** Version of Alcove, from package.json. */

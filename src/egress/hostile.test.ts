@@ -8,7 +8,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { after, before, beforeEach, suite, test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { connect, createServer as createTls, setDefaultCACertificates, type TLSSocket } from 'node:tls'
-import { makeAuthority, makeServerCertificate } from '#src/control/secrets/certificate.ts'
+import { makeAuthority, makeServerCertificate } from '#src/kit/certificate.ts'
 import { serveConnection } from './connection.ts'
 
 const span = { notBefore: new Date(Date.now() - 86_400_000), notAfter: new Date(Date.now() + 86_400_000) }

@@ -2,6 +2,7 @@
 // schemas check the call before the route's `run` is called.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import type { TlsOptions } from 'node:tls'
 import fastifyWebsocket from '@fastify/websocket'
 import fastify, {
   type FastifyBaseLogger,
@@ -29,7 +30,7 @@ import { boundUnread } from './unread-answers.ts'
 import { refuseUnserved, type Unserved } from './unserved.ts'
 import { readPart } from './validate.ts'
 
-type ServerParts<Context extends object, Needs extends string> = {
+export type ServerParts<Context extends object, Needs extends string> = {
   routes: readonly Route<Context, Needs>[]
   /** Beginnings of paths, such as `['/api', '']`. The server serves each route below each of them. */
   prefixes: readonly string[]
@@ -42,6 +43,8 @@ type ServerParts<Context extends object, Needs extends string> = {
   log: Logger
   /** Limits the connections. Absent: there is no limit, because only our own programs can connect. */
   connections?: Connections
+  /** The server speaks TLS with these options. Absent: it does not speak TLS. */
+  tls?: TlsOptions
   /** Largest body in bytes. Default: 1 MiB. */
   bodyLimit?: number
   /**
@@ -108,11 +111,13 @@ export const createServer = async <Context extends object, Needs extends string>
   guard,
   log,
   connections,
+  tls,
   bodyLimit = 1024 * 1024,
   trustedProxies = 0,
   ownerOf = () => undefined,
   tell = () => ({}),
 }: ServerParts<Context, Needs>): Promise<FastifyInstance> => {
+  const http = { ServerResponse: answersWithin() as never, ...headTimes }
   const server = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -121,7 +126,7 @@ export const createServer = async <Context extends object, Needs extends string>
     // Milliseconds for which an idle connection stays open. This is longer than in any client, so that clients close
     // idle connections first. Otherwise a client could send a call on a connection that the server is closing.
     keepAliveTimeout: 90_000,
-    http: { ServerResponse: answersWithin() as never, ...headTimes },
+    ...(tls === undefined ? { http } : { https: { ...http, ...tls } as never }),
     clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
     // All calls use the server's own logger. A logger for each call would cost more than the guard. Lines of the log

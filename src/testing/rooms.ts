@@ -67,6 +67,7 @@ export const rooms: Record<string, readonly string[]> = {
     'events',
     'webhooks',
     'bootstrap.ts',
+    'hosts',
     'runner-link',
     'mcp',
     // Rooms that put the program together. They import all others.
@@ -190,6 +191,8 @@ export const writers: Record<string, string> = {
   docker_registries: 'registries',
   first_keys: 'bootstrap.ts',
   idempotency_keys: 'sandboxes/verbs',
+  host_authority: 'hosts',
+  hosts: 'hosts',
   identity_provider_domains: 'identity-providers',
   identity_provider_roles: 'identity-providers',
   identity_providers: 'identity-providers',

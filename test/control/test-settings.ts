@@ -11,6 +11,7 @@ export const testSettings: Settings = {
   runnerKeyHash: hashKey(keys.runner),
   collectorKeyHash: hashKey(keys.collector),
   sshGateway: { keyHash: hashKey(keys['ssh-gateway']), host: 'ssh.test', port: 3002, hostKey: 'ssh-ed25519 AAAA' },
+  hostsListen: undefined,
   defaultRegionMayChange: false,
   version: '0.0.0-test',
   defaultSnapshot: 'default',

@@ -77,6 +77,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   'POST /regions/{id}/regenerate-snapshot-manager-credentials': ['region', 'regenerate_snapshot_manager_credentials'],
 
   'POST /runners': ['runner', 'create'],
+  'POST /runners/{runnerId}/token': ['runner', 'regenerate_token'],
   'PATCH /runners/{runnerId}/scheduling': ['runner', 'update_scheduling'],
   'POST /runners/{runnerId}/lost': ['runner', 'give_up'],
   'DELETE /runners/{runnerId}': ['runner', 'delete'],

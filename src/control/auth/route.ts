@@ -11,8 +11,9 @@ export const roleNeeds = {
   member: 'A member of the organization.',
   owner: 'An owner of the organization.',
   admin: 'An operator of this server.',
-  proxy: 'A gate by its service key (the interface says proxy): of this server, or of the region of an organization.',
-  runner: 'A runner, by its service key.',
+  proxy:
+    'A gate by its service key or, on the port for hosts, its certificate (the interface says proxy): of this server, or of the region of an organization.',
+  runner: 'A runner, by its service key or, on the port for hosts, its certificate.',
   collector: 'The telemetry collector, by its service key.',
   'owner or collector': 'An owner of the organization, or the telemetry collector.',
   'member or ssh-gateway':
@@ -43,7 +44,9 @@ export type Caller = {
 
 export type UserContext = { user: User; caller: Caller }
 export type OrganizationContext = UserContext & { organization: Organization }
-type RunnerContext = { runner: { id: string; regionId: string } }
+
+/** `isCertified`: the runner has shown its certificate, on the port for hosts. Absent: it has sent its key. */
+type RunnerContext = { runner: { id: string; regionId: string }; isCertified?: true }
 
 /**
  * The region whose proxy makes the call; that proxy sees only its region. `undefined`: the server's own proxy, which

@@ -1,7 +1,8 @@
 // The operator's actions on runners: add, drain, remove.
-import { randomBytes } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'
+import type { HostAuthority } from '#src/control/hosts/authority.ts'
+import { endCertificates, newToken } from '#src/control/hosts/join.ts'
 import { findSharedRegion } from '#src/control/regions/service.ts'
 import { silentBefore } from '#src/control/runners/leases.ts'
 import type { CreateRunner } from '#src/control/runners/schemas.ts'
@@ -23,13 +24,15 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import { giveUpOnLost } from './leases.ts'
 
-const newToken = () => `alr_${randomBytes(32).toString('hex')}`
-
 /**
  * Registers a runner and returns its token. The runner gets sandboxes only after a program has connected with that
  * token.
  */
-export const addRunner = async (parts: RunningParts, { name: id, regionId = 'local' }: CreateRunner) => {
+export const addRunner = async (
+  parts: RunningParts,
+  authority: HostAuthority | undefined,
+  { name: id, regionId = 'local' }: CreateRunner,
+) => {
   const { database, clock } = parts
   if (!/^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(id)) {
     throw new Problem('bad_request', 'name may only hold small letters, digits and dashes, and no dash at an end')
@@ -37,7 +40,7 @@ export const addRunner = async (parts: RunningParts, { name: id, regionId = 'loc
   if ((await findSharedRegion(parts, regionId)) === undefined) {
     throw new Problem('bad_request', `There is no shared region "${regionId}".`)
   }
-  const apiKey = newToken()
+  const apiKey = newToken(authority)
   try {
     await insertRunner(database.sql, { id, regionId, keyHash: hashKey(apiKey) }, clock.now())
   } catch (error) {
@@ -151,6 +154,7 @@ export const removeRunner = async (parts: RunningParts, id: string, isForced: bo
     }
     const now = clock.now()
     await decommission(transaction, id, now)
+    await endCertificates(transaction, id)
     await loseVolumesOf(transaction, id, now)
     await loseSnapshotsOf(transaction, id, now)
   })

@@ -25,6 +25,7 @@ import { listForRunner as listVolumes } from '#src/control/volumes/of-runner.ts'
 import { VolumeAssignmentShape } from '#src/control/volumes/schemas.ts'
 import { PathText } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'
+import type { HostAuthority } from '../hosts/authority.ts'
 import type { RunningParts } from '../running.ts'
 import { serveRunnerLink } from './link.ts'
 import {
@@ -46,7 +47,7 @@ const AssignedSandbox = Type.Object({
   assignment: Type.Object({}, { additionalProperties: true }),
 })
 
-export const runnerRoutes = (parts: RunningParts): ControlRoute[] => [
+export const runnerRoutes = (parts: RunningParts & { authority: HostAuthority | undefined }): ControlRoute[] => [
   route({
     method: 'GET',
     path: '/sandbox/for-runner',
@@ -112,7 +113,7 @@ export const runnerRoutes = (parts: RunningParts): ControlRoute[] => [
     summary: 'Lets a runner join; its token is answered here and never again.',
     body: CreateRunner,
     replies: { 201: NewRunner },
-    run: ({ body }) => addRunner(parts, body),
+    run: ({ body }) => addRunner(parts, parts.authority, body),
   }),
   route({
     method: 'GET',

@@ -17,6 +17,7 @@ export {
   markUnresponsive,
   type RunnerIdentity,
   type RunnerView,
+  replaceKey,
   writeDrained,
   writeHeartbeat,
   writeHello,

@@ -177,6 +177,13 @@ export const insertRunner = async (
     values (${id}, ${regionId}, ${keyHash}, ${now}, ${now})`
 }
 
+/** Replaces the hash of a runner's key. Returns the runner's region. */
+export const replaceKey = async (sql: Sql, id: string, keyHash: string, now: Date): Promise<string> => {
+  const [row] = await sql<{ regionId: string }[]>`
+    update runners set key_hash = ${keyHash}, updated_at = ${now} where id = ${id} returning region_id as "regionId"`
+  return row!.regionId
+}
+
 /** Locks the runner, so that no sandbox is placed there until the transaction ends. */
 export const lockRunner = async (transaction: Transaction, id: string): Promise<boolean> => {
   const { count } = await transaction`select from runners where id = ${id} and state <> 'decommissioned' for update`

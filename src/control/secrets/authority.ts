@@ -1,9 +1,9 @@
 // The certificate authority of an organization. It signs certificates for the hosts at which the organization's secrets may
 // be used. The authority's private key never leaves control.
+import { type Certified, makeAuthority, makeServerCertificate, spanOf } from '#src/kit/certificate.ts'
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql } from '../storage/database.ts'
-import { type Certified, makeAuthority, makeServerCertificate } from './certificate.ts'
 import { type Authority, findAuthorities, insertAuthority, type Secret } from './store.ts'
 
 const dayMs = 86_400_000
@@ -15,15 +15,6 @@ const mostKept = 5000
 
 const purposeOf = (organizationId: string) => `secret-authority:${organizationId}`
 const nameOf = (organizationId: string) => `Alcove secrets of ${organizationId}`
-
-/**
- * The time span in which a certificate is valid. The span is measured by the kernel's clock, as clients do when they
- * check a certificate. It begins a day earlier, because a client's clock may be slow.
- */
-const spanOf = (days: number) => ({
-  notBefore: new Date(Date.now() - dayMs),
-  notAfter: new Date(Date.now() + days * dayMs),
-})
 
 /** Makes the organization's authority if it has none. Returns its certificate. */
 export const ensureAuthority = async (

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
-import type { Certified } from '#src/control/secrets/certificate.ts'
+import type { Certified } from '#src/kit/certificate.ts'
 
 export type Received = { method: string; path: string; version: string; headers: [string, string][]; body: string }
 

@@ -1,6 +1,5 @@
-// Makes the certificates that the proxy for secrets shows in place of a server's own: one authority for each organization, and
-// server certificates signed by it. No library is used, because this only writes two fixed forms of certificates (RFC 5280) and
-// parses none.
+// Writes X.509 certificates with keys of EC P-256: of an authority, and of programs, signed by an authority. No library is
+// used, because this only writes two fixed forms of certificates (RFC 5280) and parses none.
 import {
   createHash,
   createPrivateKey,
@@ -13,7 +12,19 @@ import {
 
 export type Certified = { certificate: string; privateKey: string }
 
-type Span = { notBefore: Date; notAfter: Date }
+/** The time span in which a certificate is valid. */
+export type Span = { notBefore: Date; notAfter: Date }
+
+const dayMs = 86_400_000
+
+/**
+ * Returns the span of a certificate that is made now. The kernel's clock counts, because clients check certificates by
+ * it. The span begins a day earlier, because a client's clock may be slow.
+ */
+export const spanOf = (days: number): Span => ({
+  notBefore: new Date(Date.now() - dayMs),
+  notAfter: new Date(Date.now() + days * dayMs),
+})
 
 const bytesOf = (value: number): number[] => (value < 256 ? [value] : [...bytesOf(value >>> 8), value & 255])
 
@@ -48,7 +59,8 @@ const timeOf = (date: Date) => {
 const extension = (id: string, isCritical: boolean, value: Uint8Array) =>
   sequence(objectId(id), ...(isCritical ? [isTrue] : []), octets(value))
 
-const publicPart = (key: KeyObject): Buffer => createPublicKey(key as never).export({ type: 'spki', format: 'der' })
+const publicPart = (key: KeyObject): Buffer =>
+  (key.type === 'public' ? key : createPublicKey(key as never)).export({ type: 'spki', format: 'der' })
 
 /** Identifies a key in certificates. RFC 5280 §4.2.1.2 allows any value that is unique for the key. */
 const keyId = (key: KeyObject) => createHash('sha256').update(publicPart(key)).digest().subarray(0, 20)
@@ -60,7 +72,7 @@ const write = (
   issuer: { name: string; key: KeyObject },
   { notBefore, notAfter }: Span,
   extensions: readonly Buffer[],
-): Certified => {
+): string => {
   // A serial number is positive, so its first bit is 0.
   const serial = randomBytes(16)
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40
@@ -85,11 +97,10 @@ const write = (
   const text = sequence(toSign, ecdsaWithSha256, signature)
     .toString('base64')
     .replaceAll(/.{1,64}/g, '$&\n')
-  return {
-    certificate: `-----BEGIN CERTIFICATE-----\n${text}-----END CERTIFICATE-----\n`,
-    privateKey: subject.key.export({ type: 'pkcs8', format: 'pem' }) as string,
-  }
+  return `-----BEGIN CERTIFICATE-----\n${text}-----END CERTIFICATE-----\n`
 }
+
+const asPem = (privateKey: KeyObject) => privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
 
 /**
  * The extension that says what a key may be used for: one bit per use, from the left (RFC 5280 §4.2.1.3). `unused`:
@@ -99,25 +110,46 @@ const usage = (bits: number, unused: number) => extension('2.5.29.15', true, nod
 const digitalSignature = usage(0x80, 7)
 const signsCertificates = usage(0x06, 1)
 
-/** Makes an authority, which may sign certificates of servers and no further authorities. */
+/** Makes an authority, which may sign certificates of programs and no further authorities. */
 export const makeAuthority = (name: string, span: Span): Certified => {
   const subject = { name, key: newKey() }
   const isAuthority = extension('2.5.29.19', true, sequence(isTrue, node(0x02, Buffer.from([0]))))
-  return write(subject, subject, span, [isAuthority, signsCertificates])
+  return {
+    certificate: write(subject, subject, span, [isAuthority, signsCertificates]),
+    privateKey: asPem(subject.key),
+  }
 }
 
-/** Makes a certificate for servers with the names in `hosts`, signed by `authority`. */
-export const makeServerCertificate = (
-  authority: { name: string; privateKey: string },
-  hosts: readonly string[],
-  span: Span,
-): Certified => {
+/** What an authority needs to sign certificates. `privateKey`: PEM. */
+type Issuer = { name: string; privateKey: string }
+
+/** What a program may do in TLS with a certificate. */
+const purposes = { server: '1.3.6.1.5.5.7.3.1', client: '1.3.6.1.5.5.7.3.2' } as const
+
+export type Purpose = keyof typeof purposes
+
+type Holder = {
+  publicKey: KeyObject
+  /** The DNS names that the certificate is for. */
+  hosts: readonly string[]
+  purposes: readonly Purpose[]
+}
+
+/** Returns a certificate for the holder of a key, signed by `authority`. */
+export const certify = (authority: Issuer, holder: Holder, span: Span): string => {
   const issuer = { name: authority.name, key: createPrivateKey(authority.privateKey) }
-  const names = hosts.map((host) => node(0x82, Buffer.from(host, 'latin1')))
-  return write({ name: 'Alcove secrets', key: newKey() }, issuer, span, [
+  const names = holder.hosts.map((host) => node(0x82, Buffer.from(host, 'latin1')))
+  return write({ name: 'Alcove', key: holder.publicKey }, issuer, span, [
     extension('2.5.29.19', true, sequence()),
     digitalSignature,
-    extension('2.5.29.37', false, sequence(objectId('1.3.6.1.5.5.7.3.1'))),
+    extension('2.5.29.37', false, sequence(...holder.purposes.map((purpose) => objectId(purposes[purpose])))),
     extension('2.5.29.17', false, sequence(...names)),
   ])
+}
+
+/** Makes a key and a certificate for servers with the names in `hosts`, signed by `authority`. */
+export const makeServerCertificate = (authority: Issuer, hosts: readonly string[], span: Span): Certified => {
+  const key = newKey()
+  const holder = { publicKey: createPublicKey(key as never), hosts, purposes: ['server'] } as const
+  return { certificate: certify(authority, holder, span), privateKey: asPem(key) }
 }

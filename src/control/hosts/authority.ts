@@ -1,0 +1,88 @@
+// The certificate authority of this server. It signs the certificates by which hosts and control know each other. All
+// control processes share it. Its private key is encrypted in the database and never leaves control.
+import { createHash, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import type { Parts } from '#src/control/parts.ts'
+import { UnreadableSecret } from '#src/control/storage/encryption.ts'
+import { certify, makeAuthority, makeServerCertificate, spanOf } from '#src/kit/certificate.ts'
+import { controlHostName, type HostProgram, hostNameOf } from '#src/wire/hosts.ts'
+import { findAuthority, insertAuthority } from './store.ts'
+
+const name = 'Alcove hosts'
+const purpose = 'host-authority'
+const authorityDays = 3650
+/** Validity in days of every certificate that the authority signs. */
+export const certificateDays = 30
+
+export class HostAuthority {
+  /** The authority's own certificate, as PEM. */
+  readonly certificate: string
+  /** SHA-256 of the certificate's DER as base64url, by which a token names the authority. */
+  readonly hash: string
+  readonly #privateKey: string
+
+  private constructor(certificate: string, privateKey: string) {
+    this.certificate = certificate
+    this.hash = createHash('sha256').update(new X509Certificate(certificate).raw).digest('base64url')
+    this.#privateKey = privateKey
+  }
+
+  /** Reads the authority. Makes it if there is none. Processes that start at the same time get one and the same. */
+  static async open({
+    database,
+    encryption,
+    clock,
+  }: Pick<Parts, 'database' | 'encryption' | 'clock'>): Promise<HostAuthority> {
+    const { sql } = database
+    if ((await findAuthority(sql)) === undefined) {
+      const { certificate, privateKey } = makeAuthority(name, spanOf(authorityDays))
+      await insertAuthority(sql, { certificate, sealedKey: encryption.encrypt(purpose, privateKey) }, clock.now())
+    }
+    const { certificate, sealedKey } = (await findAuthority(sql))!
+    try {
+      return new HostAuthority(certificate, encryption.decrypt(purpose, sealedKey))
+    } catch (error) {
+      if (!(error instanceof UnreadableSecret)) throw error
+      throw new Error(
+        'the key of the authority for hosts was encrypted under another key: add that key to ALCOVE_OLDER_ENCRYPTION_KEYS',
+        { cause: error },
+      )
+    }
+  }
+
+  /** Signs a certificate for the public key of a program of a host. Returns PEM. */
+  certifyHost(program: HostProgram, runnerId: string, publicKey: KeyObject): string {
+    // A gate is a server for other gates too.
+    const purposes = program === 'gate' ? (['client', 'server'] as const) : (['client'] as const)
+    const holder = { publicKey, hosts: [hostNameOf(program, runnerId)], purposes }
+    return certify({ name, privateKey: this.#privateKey }, holder, spanOf(certificateDays))
+  }
+
+  /** Makes a key and a certificate for control, with the options for a TLS server. */
+  makeOwn(): { ca: string; cert: string; key: string } {
+    const issuer = { name, privateKey: this.#privateKey }
+    const { certificate, privateKey } = makeServerCertificate(issuer, [controlHostName], spanOf(certificateDays))
+    // The chain includes the authority, so that a machine that joins can compare it with the hash in its token.
+    return { ca: this.certificate, cert: certificate + this.certificate, key: privateKey }
+  }
+}
+
+/** SHA-256 of a public key (SubjectPublicKeyInfo), in lower-case hex. */
+export const keyHashOf = (key: KeyObject): string =>
+  createHash('sha256')
+    .update(key.export({ type: 'spki', format: 'der' }))
+    .digest('hex')
+
+/** Length of the SubjectPublicKeyInfo of a P-256 key whose point is not compressed. */
+const keyBytes = 91
+
+/** Reads a public key of EC P-256 from PEM. Undefined: it is anything else. */
+export const readPublicKey = (pem: string): KeyObject | undefined => {
+  if (!/^-----BEGIN PUBLIC KEY-----\n[A-Za-z0-9+/=\n]+\n-----END PUBLIC KEY-----\n?$/.test(pem)) return undefined
+  try {
+    const key = createPublicKey({ key: pem, format: 'pem' })
+    const isP256 = key.asymmetricKeyType === 'ec' && key.asymmetricKeyDetails?.namedCurve === 'prime256v1'
+    return isP256 && key.export({ type: 'spki', format: 'der' }).length === keyBytes ? key : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,34 @@
+// Limits joins with wrong tokens by address, like signing in with wrong passwords. Right tokens are not counted, so any
+// number of machines behind one address may join.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { RateLimiterMemory } from 'rate-limiter-flexible'
+import { createAddressKeys } from '#src/control/rate-limits/address-key.ts'
+import { Problem } from '#src/problems.ts'
+
+/** Wrong tokens that are allowed from one IPv4 address or IPv6 /64, per quarter of an hour. */
+export const mostFailures = 20
+const windowSeconds = 15 * 60
+
+/** Runs `join`. Counts the call if `join` refuses the token. Throws 429 if the caller's address has failed too often. */
+export type FailedJoins = <T>(request: FastifyRequest, reply: FastifyReply, join: () => Promise<T>) => Promise<T>
+
+const isWrongToken = (error: unknown) => error instanceof Problem && (error.status === 401 || error.status === 403)
+
+export const limitFailedJoins = (): FailedJoins => {
+  const addressKey = createAddressKeys()
+  const failures = new RateLimiterMemory({ points: mostFailures, duration: windowSeconds })
+  return async (request, reply, join) => {
+    const key = addressKey(request.ip)
+    const counted = await failures.get(key)
+    if (counted !== null && counted.consumedPoints >= mostFailures) {
+      reply.header('retry-after', String(Math.ceil(counted.msBeforeNext / 1000)))
+      throw new Problem('rate_limited', 'Too many wrong tokens from this address.')
+    }
+    try {
+      return await join()
+    } catch (error) {
+      if (isWrongToken(error)) await failures.penalty(key)
+      throw error
+    }
+  }
+}

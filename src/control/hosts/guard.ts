@@ -1,0 +1,25 @@
+// Checks each call on the port for hosts. The caller is known by its certificate; a bearer token counts for nothing.
+import type { TLSSocket } from 'node:tls'
+import type { Guard } from '#src/control/auth/guard.ts'
+import type { ControlRoute } from '#src/control/auth/route.ts'
+import { Problem } from '#src/problems.ts'
+import type { HostProgram } from '#src/wire/hosts.ts'
+import type { HostConnections } from './connections.ts'
+
+/** The program that may call a route with these `needs`. */
+const programFor: Partial<Record<ControlRoute['needs'], HostProgram>> = { runner: 'runner', proxy: 'gate' }
+
+/** Whether the port for hosts serves a route. */
+export const isForHosts = ({ needs }: Pick<ControlRoute, 'needs'>): boolean => programFor[needs] !== undefined
+
+export const createHostsGuard =
+  (connections: Pick<HostConnections, 'find'>): Guard =>
+  async (request, { needs }) => {
+    if (needs === 'public') return {}
+    const known = await connections.find(request.raw.socket as TLSSocket)
+    if (known === undefined) throw new Problem('unauthorized', 'This needs a valid certificate of a host.')
+    if (known.program !== programFor[needs]) throw new Problem('forbidden')
+    const { runnerId: id, regionId } = known
+    // A gate of a host is a gate of this server, and fronts sandboxes of all regions.
+    return known.program === 'gate' ? { proxyRegionId: undefined } : { runner: { id, regionId }, isCertified: true }
+  }

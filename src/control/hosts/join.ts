@@ -1,0 +1,150 @@
+// How a machine gets its certificates: the first time for the token of its runner, later with the certificate itself.
+import { type KeyObject, randomBytes } from 'node:crypto'
+import { hashKey } from '#src/control/auth/secret.ts'
+import { localRunnerId } from '#src/control/bootstrap.ts'
+import type { Parts } from '#src/control/parts.ts'
+import { findRunnerByKey, lockRunner, type RunnerIdentity, replaceKey } from '#src/control/runners/service.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import { type HostCertificates, type HostProgram, hostPrograms } from '#src/wire/hosts.ts'
+import { type HostAuthority, keyHashOf, readPublicKey } from './authority.ts'
+import type { Join, Renew } from './schemas.ts'
+import {
+  announceHostChange,
+  deleteHost,
+  endToken,
+  findHost,
+  findTraded,
+  type HostKeys,
+  hasKeyOfOthers,
+  writeHost,
+} from './store.ts'
+import { checkVersion } from './version-rule.ts'
+
+export type JoinParts = Pick<Parts, 'database' | 'clock' | 'log' | 'settings'> & { authority: HostAuthority }
+
+/** Hosts renew their certificates each day, so that they last for weeks while control cannot be reached. */
+const renewAfterSeconds = 24 * 60 * 60
+
+/** Makes a token for a runner. It names the authority, if machines may join over the network. */
+export const newToken = (authority: Pick<HostAuthority, 'hash'> | undefined): string =>
+  `alr_${randomBytes(32).toString('hex')}${authority === undefined ? '' : `.${authority.hash}`}`
+
+type PublicKeys = Record<HostProgram, KeyObject>
+
+const readKeys = (given: Record<HostProgram, string>): { keys: PublicKeys; hashes: HostKeys } => {
+  const [runner, gate] = hostPrograms.map((program) => {
+    const key = readPublicKey(given[program])
+    if (key === undefined) throw new Problem('bad_request', `keys.${program} is no public key of EC P-256 as PEM.`)
+    return key
+  }) as [KeyObject, KeyObject]
+  const hashes = { runner: keyHashOf(runner), gate: keyHashOf(gate) }
+  if (hashes.runner === hashes.gate) throw new Problem('bad_request', 'Runner and gate need different keys.')
+  return { keys: { runner, gate }, hashes }
+}
+
+const isSame = (one: HostKeys, other: HostKeys) => hostPrograms.every((program) => one[program] === other[program])
+
+const checkNotOfOthers = async (transaction: Transaction, runnerId: string, hashes: HostKeys) => {
+  if (!(await hasKeyOfOthers(transaction, runnerId, hashes))) return
+  throw new Problem('bad_request', 'Another host has one of these keys. Make new keys for this one.')
+}
+
+const certificatesFor = (
+  authority: HostAuthority,
+  { id: runnerId, regionId }: RunnerIdentity,
+  keys: PublicKeys,
+): HostCertificates => ({
+  ...{ runnerId, regionId, authority: authority.certificate },
+  certificates: {
+    runner: authority.certifyHost('runner', runnerId, keys.runner),
+    gate: authority.certifyHost('gate', runnerId, keys.gate),
+  },
+  renewAfterSeconds,
+})
+
+/**
+ * Trades the token of a runner for certificates. The same keys may trade it again until a certificate has been used,
+ * because the answer may be lost.
+ */
+export const trade = async (parts: JoinParts, { token, version, keys: given }: Join): Promise<HostCertificates> => {
+  const { database, clock, log, settings, authority } = parts
+  checkVersion(version, settings.version)
+  const { keys, hashes } = readKeys(given)
+  const tokenHash = hashKey(token)
+  const runner = await database.transaction(async (transaction) => {
+    const find = async () =>
+      (await findRunnerByKey(transaction, tokenHash))?.id ?? (await findTraded(transaction, tokenHash))
+    const id = await find()
+    // The server's own runner has a key that its settings name. That key is no token.
+    if (id === undefined || id === localRunnerId || !(await lockRunner(transaction, id))) {
+      throw new Problem('unauthorized')
+    }
+    const host = await findHost(transaction, id)
+    if (host?.tokenHash === tokenHash) {
+      if (isSame(host.keys, hashes)) return { id, regionId: host.regionId }
+      throw new Problem('forbidden', 'Another machine has traded this token already.')
+    }
+    // The runner is locked only now. Another machine may have traded the token, or an operator may have replaced it.
+    const identity = await findRunnerByKey(transaction, tokenHash)
+    if (identity === undefined) throw new Problem('unauthorized')
+    await checkNotOfOthers(transaction, id, hashes)
+    await writeHost(transaction, { runnerId: id, keys: hashes, tokenHash }, clock.now())
+    await replaceKey(transaction, id, `traded: ${id}`, clock.now())
+    await announceHostChange(transaction, id)
+    return identity
+  })
+  log.info({ runnerId: runner.id }, 'a host has traded its token for certificates')
+  return certificatesFor(authority, runner, keys)
+}
+
+/**
+ * Renews the certificates of a host. `isCertified`: it has proved itself with its certificate, and must have the same
+ * keys as before. The server's own runner proves itself with its key, and may change its keys.
+ */
+export const renew = async (
+  { database, clock, settings, authority }: JoinParts,
+  { runner, isCertified }: { runner: RunnerIdentity; isCertified: boolean },
+  { version, keys: given }: Renew,
+): Promise<HostCertificates> => {
+  checkVersion(version, settings.version)
+  const { keys, hashes } = readKeys(given)
+  await database.transaction(async (transaction) => {
+    if (!(await lockRunner(transaction, runner.id))) throw new Problem('unauthorized')
+    const host = await findHost(transaction, runner.id)
+    if (host !== undefined && isSame(host.keys, hashes)) return
+    if (isCertified)
+      throw new Problem('forbidden', 'This host has other keys. Join again with a new token to change them.')
+    await checkNotOfOthers(transaction, runner.id, hashes)
+    await writeHost(transaction, { runnerId: runner.id, keys: hashes, tokenHash: null }, clock.now())
+    await announceHostChange(transaction, runner.id)
+  })
+  return certificatesFor(authority, runner, keys)
+}
+
+/**
+ * Makes a new token for a runner. Its former token ends. Certificates that the runner has count until they end, or
+ * until the new token is traded.
+ */
+export const replaceToken = async (
+  { database, clock }: Pick<Parts, 'database' | 'clock'>,
+  authority: HostAuthority | undefined,
+  id: string,
+) => {
+  if (id === localRunnerId) {
+    throw new Problem('conflict', `Runner "${id}" is the server's own, and has a key of the server's settings.`)
+  }
+  const apiKey = newToken(authority)
+  const regionId = await database.transaction(async (transaction) => {
+    if (!(await lockRunner(transaction, id))) throw new Problem('not_found', 'There is no such runner.')
+    await endToken(transaction, id)
+    return await replaceKey(transaction, id, hashKey(apiKey), clock.now())
+  })
+  return { id, regionId, apiKey }
+}
+
+/** Ends the certificates of a runner that is being removed. */
+export const endCertificates = async (transaction: Transaction, runnerId: string): Promise<void> => {
+  await deleteHost(transaction, runnerId)
+  await announceHostChange(transaction, runnerId)
+}

@@ -1,0 +1,57 @@
+// The endpoints by which machines join.
+import { type ControlRoute, route } from '#src/control/auth/route.ts'
+import type { Parts } from '#src/control/parts.ts'
+import { NewRunner, RunnerId } from '#src/control/runners/schemas.ts'
+import { Problem } from '#src/problems.ts'
+import type { HostAuthority } from './authority.ts'
+import { limitFailedJoins } from './failed-joins.ts'
+import { renew, replaceToken, trade } from './join.ts'
+import { Certificates, Join, Renew } from './schemas.ts'
+
+type HostParts = Parts & {
+  /** Undefined: no machine may join over the network. */
+  authority: HostAuthority | undefined
+}
+
+const withAuthority = ({ authority, ...parts }: HostParts) => {
+  if (authority === undefined) throw new Problem('not_found', 'This server lets no machine join over the network.')
+  return { ...parts, authority }
+}
+
+/** The endpoints that only the port for hosts serves. */
+export const joinRoutes = (parts: HostParts): ControlRoute[] => {
+  const limited = limitFailedJoins()
+  return [
+    route({
+      method: 'POST',
+      path: '/runners/join',
+      needs: 'public',
+      summary: 'Trades the token of a runner for certificates. Only the port for hosts serves this.',
+      body: Join,
+      replies: { 200: Certificates },
+      run: ({ body, request, reply }) => limited(request, reply, () => trade(withAuthority(parts), body)),
+    }),
+  ]
+}
+
+export const hostRoutes = (parts: HostParts): ControlRoute[] => [
+  route({
+    method: 'POST',
+    path: '/runners/certificates',
+    needs: 'runner',
+    summary: 'Renews the certificates of the calling host.',
+    body: Renew,
+    replies: { 200: Certificates },
+    run: ({ runner, isCertified = false, body }) => renew(withAuthority(parts), { runner, isCertified }, body),
+  }),
+  route({
+    method: 'POST',
+    path: '/runners/:runnerId/token',
+    needs: 'admin',
+    givesAccess: true,
+    summary: 'Makes a new token for a runner, in place of its former one; it is answered here and never again.',
+    params: RunnerId,
+    replies: { 201: NewRunner },
+    run: ({ params }) => replaceToken(parts, parts.authority, params.runnerId),
+  }),
+]

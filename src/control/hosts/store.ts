@@ -1,0 +1,83 @@
+// The SQL of the authority and of hosts.
+import type { Sql } from '#src/control/storage/database.ts'
+import type { HostProgram } from '#src/wire/hosts.ts'
+
+export type StoredAuthority = { certificate: string; sealedKey: string }
+
+export const findAuthority = async (sql: Sql): Promise<StoredAuthority | undefined> => {
+  const [row] = await sql<StoredAuthority[]>`select certificate, private_key as "sealedKey" from host_authority`
+  return row
+}
+
+/** Stores the authority, if there is none yet. */
+export const insertAuthority = async (
+  sql: Sql,
+  { certificate, sealedKey }: StoredAuthority,
+  now: Date,
+): Promise<void> => {
+  await sql`
+    insert into host_authority (certificate, private_key, created_at) values (${certificate}, ${sealedKey}, ${now})
+    on conflict do nothing`
+}
+
+/** The hashes of the public keys of a host. */
+export type HostKeys = Record<HostProgram, string>
+
+export type Host = { runnerId: string; regionId: string; keys: HostKeys; tokenHash: string | null }
+
+type HostRow = { regionId: string; runner: string; gate: string; tokenHash: string | null }
+
+/** Finds the host of a runner that was not removed. */
+export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undefined> => {
+  const [row] = await sql<HostRow[]>`
+    select runners.region_id as "regionId", runner_key_hash as runner, gate_key_hash as gate, token_hash as "tokenHash"
+    from hosts join runners on runners.id = hosts.runner_id
+    where runner_id = ${runnerId} and runners.state <> 'decommissioned'`
+  if (row === undefined) return undefined
+  const { regionId, runner, gate, tokenHash } = row
+  return { runnerId, regionId, keys: { runner, gate }, tokenHash }
+}
+
+/** Finds the id of the runner whose token was traded and may be traded again. */
+export const findTraded = async (sql: Sql, tokenHash: string): Promise<string | undefined> => {
+  const [row] = await sql<{ id: string }[]>`select runner_id as id from hosts where token_hash = ${tokenHash}`
+  return row?.id
+}
+
+export const writeHost = async (
+  sql: Sql,
+  { runnerId, keys, tokenHash }: Omit<Host, 'regionId'>,
+  now: Date,
+): Promise<void> => {
+  await sql`
+    insert into hosts (runner_id, runner_key_hash, gate_key_hash, token_hash, updated_at)
+    values (${runnerId}, ${keys.runner}, ${keys.gate}, ${tokenHash}, ${now})
+    on conflict (runner_id) do update set runner_key_hash = excluded.runner_key_hash,
+      gate_key_hash = excluded.gate_key_hash, token_hash = excluded.token_hash, updated_at = excluded.updated_at`
+}
+
+/** Whether another host has one of these keys. */
+export const hasKeyOfOthers = async (sql: Sql, runnerId: string, keys: HostKeys): Promise<boolean> => {
+  const hashes = Object.values(keys)
+  const rows = await sql`
+    select from hosts where runner_id <> ${runnerId}
+      and (runner_key_hash = any(${hashes}) or gate_key_hash = any(${hashes})) limit 1`
+  return rows.length > 0
+}
+
+/** Makes the token of a host unusable. */
+export const endToken = async (sql: Sql, runnerId: string): Promise<void> => {
+  await sql`update hosts set token_hash = null where runner_id = ${runnerId} and token_hash is not null`
+}
+
+export const deleteHost = async (sql: Sql, runnerId: string): Promise<void> => {
+  await sql`delete from hosts where runner_id = ${runnerId}`
+}
+
+/** The channel on which processes hear that the certificates of a host changed. The payload is the runner's id. */
+export const hostChannel = 'alcove_hosts'
+
+/** Makes every process check the connections of a host again when the transaction commits. */
+export const announceHostChange = async (sql: Sql, runnerId: string): Promise<void> => {
+  await sql`select pg_notify(${hostChannel}, ${runnerId})`
+}

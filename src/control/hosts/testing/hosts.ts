@@ -1,0 +1,86 @@
+// A control with a port for hosts, and machines that call it with certificates or without.
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { request } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { WebSocket } from 'ws'
+import { newKeyPair } from '#src/kit/testing/authority.ts'
+import { controlHostName, type HostCertificates, type HostProgram } from '#src/wire/hosts.ts'
+import { type ControlOptions, startControl, type TestControl } from '#test/control/harness.ts'
+import { HostAuthority } from '../authority.ts'
+
+/** The version of the test's control. */
+export const version = '0.0.0-test'
+
+export type Shown = { cert: string; key: string }
+
+// biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there
+export type Answer = { status: number; body: any; headers: IncomingMessage['headers'] }
+
+export type Machine = { keys: Record<HostProgram, string>; privateKeys: Record<HostProgram, string> }
+
+export const newMachine = (): Machine => {
+  const [runner, gate] = [newKeyPair(), newKeyPair()]
+  return {
+    keys: { runner: runner.publicKey, gate: gate.publicKey },
+    privateKeys: { runner: runner.privateKey, gate: gate.privateKey },
+  }
+}
+
+export type Joined = Machine & { answer: HostCertificates; shows: (program: HostProgram) => Shown }
+
+const asJoined = (machine: Machine, answer: HostCertificates): Joined => ({
+  ...machine,
+  answer,
+  shows: (program) => ({ cert: answer.certificates[program], key: machine.privateKeys[program] }),
+})
+
+export type HostsControl = TestControl & {
+  port: number
+  authority: HostAuthority
+  /** Adds a runner. Returns its token. */
+  add: (name: string) => Promise<string>
+  /** Calls the port for hosts with a certificate, or without. */
+  ask: (method: string, path: string, options?: { body?: unknown; shown?: Shown; headers?: object }) => Promise<Answer>
+  trade: (token: string, machine: Machine, ofHost?: string) => Promise<Answer>
+  /** Adds a runner and joins as a new machine. */
+  join: (name: string) => Promise<Joined>
+  /** Opens a link with a certificate. */
+  link: (path: string, shown: Shown) => WebSocket
+}
+
+/** Starts a control that listens for hosts on a port of loopback. */
+export const startWithHosts = async (options: ControlOptions = {}): Promise<HostsControl> => {
+  const settings = { hostsListen: { host: '127.0.0.1', port: 0 }, ...options.settings }
+  const control = await startControl({ ...options, settings })
+  const { server } = control.app.hosts!
+  await server.listen(settings.hostsListen)
+  const { port } = server.server.address() as AddressInfo
+  const authority = await HostAuthority.open(control.parts)
+  const secure = { host: '127.0.0.1', port, ca: authority.certificate, servername: controlHostName }
+
+  const ask: HostsControl['ask'] = async (method, path, { body, shown, headers = {} } = {}) => {
+    const type = body === undefined ? {} : { 'content-type': 'application/json' }
+    const asking = request({
+      ...{ ...secure, ...shown, method, path: `/api${path}`, agent: false },
+      headers: { ...type, ...headers },
+    })
+    asking.end(typeof body === 'string' || body === undefined ? body : JSON.stringify(body))
+    const [reply] = (await once(asking, 'response')) as [IncomingMessage]
+    const text = (await reply.toArray()).join('')
+    return { status: reply.statusCode!, body: text === '' ? undefined : JSON.parse(text), headers: reply.headers }
+  }
+
+  const add = async (name: string) => (await control.as('admin').post('/runners', { name })).body.apiKey as string
+  const trade: HostsControl['trade'] = (token, { keys }, ofHost = version) =>
+    ask('POST', '/runners/join', { body: { token, version: ofHost, keys } })
+  return {
+    ...control,
+    ...{ port, authority, add, ask, trade },
+    join: async (name) => {
+      const machine = newMachine()
+      return asJoined(machine, (await trade(await add(name), machine)).body)
+    },
+    link: (path, shown) => new WebSocket(`wss://127.0.0.1:${port}/api${path}`, { ...secure, ...shown }),
+  }
+}
