@@ -68,6 +68,9 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
+export const isProblemCode = (word: unknown): word is ProblemCode =>
+  typeof word === 'string' && Object.hasOwn(problems, word)
+
 /**
  * Codes of status 500 and above that do not mean a failure of Alcove. A caller, a sandbox or a caller's own server
  * causes them.

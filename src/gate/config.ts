@@ -16,6 +16,10 @@ export type GateConfig = {
    * returns.
    */
   runnerSocket: string | undefined
+  /** Which gate this is: the id of its host's runner. Absent: a gate of the server's own machine. */
+  gateId?: string | undefined
+  /** Where the gate listens for gates of other hosts. Absent: it does not listen for them. */
+  peersListen?: { host: string; port: number } | undefined
   /** Timeout in seconds of an `execute` call that has no timeout and does not come from an SDK. 0: no timeout. */
   executeTimeoutSeconds: number
   telemetry: TelemetrySettings
@@ -26,6 +30,13 @@ export const loadConfig = (environment = process.env): GateConfig =>
     const listen = address('ALCOVE_LISTEN', 'host:port that the gate serves on')
     const controlUrl = url('ALCOVE_CONTROL_URL', 'where control serves, such as http://127.0.0.1:3000')
     const certificatesDirectory = optional('ALCOVE_CERTIFICATES_DIR')
+    const hasPeers = optional('ALCOVE_GATE_PEERS_LISTEN') !== undefined
+    const peersListen = hasPeers
+      ? address('ALCOVE_GATE_PEERS_LISTEN', 'host:port on which the gate listens for gates of other hosts')
+      : undefined
+    if (hasPeers && certificatesDirectory === undefined) {
+      complain('ALCOVE_GATE_PEERS_LISTEN needs ALCOVE_CERTIFICATES_DIR: gates prove themselves by certificates')
+    }
     return {
       listen,
       controlUrl,
@@ -41,6 +52,8 @@ export const loadConfig = (environment = process.env): GateConfig =>
         'where clients reach the gate (formerly called the proxy); that name itself is no preview',
       ),
       runnerSocket: optional('ALCOVE_RUNNER_SOCKET'),
+      gateId: optional('ALCOVE_GATE_ID'),
+      peersListen,
       executeTimeoutSeconds: readExecuteTimeout(optional('ALCOVE_EXECUTE_TIMEOUT_SECONDS'), complain),
       telemetry: readTelemetry(environment, 'alcove-gate'),
     }

@@ -4,7 +4,7 @@ import type { Access } from '#src/wire/access.ts'
 import type { AdmittedSandbox, Sandboxes, SandboxPlace } from './sandboxes.ts'
 import type { Need, TicketChecks } from './tickets.ts'
 
-export type Entering = AdmittedSandbox & Pick<Access, 'ticket'>
+export type Entering = AdmittedSandbox & Pick<Access, 'ticket' | 'gate'>
 
 export type Door = { enter: (entering: Entering, need: NeedInside) => Promise<SandboxPlace> }
 
@@ -14,11 +14,12 @@ type NeedInside = { method: string; path: string } | { port: number }
 export const createDoor = (sandboxes: Pick<Sandboxes, 'find'>, tickets: Pick<TicketChecks, 'check'>): Door => ({
   /** Checks the ticket, and returns the sandbox as `Sandboxes.find` does. Throws the refusal. */
   enter: async (entering, need) => {
-    const { organizationId } = await tickets.check(entering.ticket, {
+    const { organizationId, runnerAddress } = await tickets.check(entering.ticket, {
       sandboxId: entering.sandboxId,
       ...need,
     } satisfies Need)
-    const found = await sandboxes.find(entering)
+    // The address in the ticket is signed. The other one may come from another gate, which must not name any socket here.
+    const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
     // A warm sandbox gets a new owner and a new generation when it is claimed. The runner reports both together, so this is
     // the owner in the generation that control named.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {

@@ -13,13 +13,17 @@ import type { Logger } from '#src/kit/log.ts'
 import { logLevelOf, Problem } from '#src/problems.ts'
 import { toolboxDocument } from '#src/toolbox/openapi.ts'
 import { type Access, type AccessQuestion, signedToken, toolboxPort } from '#src/wire/access.ts'
+import type { UploadAccess } from '#src/wire/contexts.ts'
+import { localGateId } from '#src/wire/hosts.ts'
 import type { AccessDesk } from './access.ts'
 import { corsHeaders, preflightHeaders } from './cors.ts'
 import { follow, followUpgrade } from './follow.ts'
+import { forward } from './forward.ts'
 import { NotStarted } from './hindrance.ts'
 import type { Inside } from './inside.ts'
 import { isObjectStorage } from './object-storage/place.ts'
 import { createObjectStorage } from './object-storage/serve.ts'
+import type { Peers } from './peers/peers.ts'
 import { keepPresent } from './presence.ts'
 import { isForPreview, type PreviewAddress, readPreviewAddress } from './previews/address.ts'
 import { insideOf } from './previews/destination.ts'
@@ -51,6 +55,12 @@ export type FrontParts = FrontBounds & {
   sandboxes: Pick<Sandboxes, 'linkTo'>
   inside: Pick<Inside, 'request'>
   toolbox: Answering
+  /** The gates of other hosts. */
+  peers: Pick<Peers, 'isElsewhere' | 'destinationOf'>
+  /** The socket of this host's runner, if it has one. */
+  runnerSocket?: string | undefined
+  /** The id of this gate. */
+  gateId?: string | undefined
   log: Logger
   /** The gate's own host name. A call to this name is not for a preview. */
   ownHost: string
@@ -85,6 +95,9 @@ export const createFront = ({
   sandboxes,
   inside,
   toolbox,
+  peers,
+  runnerSocket,
+  gateId,
   log,
   ownHost,
   presenceMs,
@@ -99,7 +112,17 @@ export const createFront = ({
   const slowBodies = new SlowBodies(slow)
   const upgraded = new Set<Duplex>()
   let toolboxDescription: string | undefined
-  const callObjectStorage = createObjectStorage({ ask: (question) => access.askForUpload(question), sandboxes, log })
+  /** All hosts have one store for uploads, so this host's runner takes those that control gives to another host. */
+  const ownRunner = ({ runnerAddress, gateId: id = localGateId }: UploadAccess): string => {
+    if (id === (gateId ?? localGateId)) return runnerAddress
+    if (runnerSocket === undefined) throw new Problem('unavailable', 'This gate has no runner that keeps files.')
+    return `unix:${runnerSocket}`
+  }
+  const callObjectStorage = createObjectStorage({
+    ask: (question) => access.askForUpload(question),
+    linkFor: (upload) => sandboxes.linkTo(ownRunner(upload)),
+    log,
+  })
 
   const addressOf = ({ url = '/', headers }: IncomingMessage) => readPreviewAddress(url, headers.host, ownHost)
 
@@ -195,7 +218,10 @@ export const createFront = ({
     onForward()
     cutOffIdle(response, idleMs)
     followBody(request, response)
-    passCall(toolbox, request, response, { access: place, rest: target.rest })
+    if (!peers.isElsewhere(place)) {
+      return passCall(toolbox, request, response, { entering: place, rest: target.rest })
+    }
+    await forward({ request, response, destination: peers.destinationOf(request, place, target.rest) })
   }
 
   const callPreview = async (
@@ -273,7 +299,13 @@ export const createFront = ({
       const question = questionOf(request.headers, target)
       const place = await admit(question)
       if (address !== undefined) checkAtId(address, place)
-      const goOn = () => passUpgrade(toolbox, request, socket, { head, access: place, rest: target.rest })
+      const goOn = () => {
+        if (!peers.isElsewhere(place)) {
+          return passUpgrade(toolbox, request, socket, { head, entering: place, rest: target.rest })
+        }
+        const destination = peers.destinationOf(request, place, target.rest)
+        return handOver({ socket, head, destination, lingerMs })
+      }
       return { question, place, goOn }
     }
     const question = previewQuestionOf(request, address)
@@ -296,11 +328,13 @@ export const createFront = ({
         leave()
       }
       socket.once('close', onClose)
-      return await goOn().catch((error: unknown) => {
-        if (!socket.destroyed) onClose()
-        socket.off('close', onClose)
-        throw error
-      })
+      return await Promise.resolve()
+        .then(goOn)
+        .catch((error: unknown) => {
+          if (!socket.destroyed) onClose()
+          socket.off('close', onClose)
+          throw error
+        })
     } catch (error) {
       const problem = asRefusal(error)
       note(problem)

@@ -33,10 +33,17 @@ const problemOf = (error: unknown, port: number): Problem => {
 export class Inside {
   readonly #door: Door
   readonly #agentAt: (socketPath: string) => Pick<Agent, 'dial'>
+  readonly #elsewhere: (entering: Entering, port: number) => Promise<Duplex> | undefined
   readonly #open = new Budget({ each: mostConnections })
 
-  constructor(door: Door, dialled: (socketPath: string) => Pick<Agent, 'dial'> = agentAt) {
+  /** `elsewhere`: opens the connection if the sandbox is on another host; returns undefined if it is on this host. */
+  constructor(
+    door: Door,
+    dialled: (socketPath: string) => Pick<Agent, 'dial'> = agentAt,
+    elsewhere: (entering: Entering, port: number) => Promise<Duplex> | undefined = () => undefined,
+  ) {
     this.#door = door
+    this.#elsewhere = elsewhere
     this.#agentAt = dialled
   }
 
@@ -70,6 +77,8 @@ export class Inside {
 
   /** Opens a connection to a port. */
   async dial(entering: Entering, port: number): Promise<Duplex> {
+    const connection = this.#elsewhere(entering, port)
+    if (connection !== undefined) return await connection
     const { sandbox } = await this.#door.enter(entering, { port })
     if (sandbox === undefined) throw new Problem('bad_gateway', undefined, { cause: 'the sandbox is not here' })
     if (sandbox.status !== 'started') throw new NotStarted()

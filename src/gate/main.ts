@@ -2,9 +2,11 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { backlog } from '#src/http/connections.ts'
+import { CertificateFiles } from '#src/kit/certificate-files.ts'
 import { credentialFor } from '#src/kit/credential.ts'
 import { LastingSocket } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
+import type { Agent } from '#src/toolbox/agent/agent.ts'
 import { openAhead } from '#src/toolbox/agent/connection.ts'
 import { Toolbox } from '#src/toolbox/server.ts'
 import { controlHostName } from '#src/wire/hosts.ts'
@@ -13,6 +15,9 @@ import type { GateConfig } from './config.ts'
 import { createDoor } from './door.ts'
 import { createFront, type FrontBounds, type FrontParts } from './front.ts'
 import { Inside } from './inside.ts'
+import { listenForPeers } from './peers/listener.ts'
+import type { PeerBounds } from './peers/peer.ts'
+import { Peers } from './peers/peers.ts'
 import { Sandboxes } from './sandboxes.ts'
 import { TicketChecks } from './tickets.ts'
 import { calledBy } from './toolbox-calls.ts'
@@ -23,7 +28,21 @@ import { calledBy } from './toolbox-calls.ts'
  */
 const graceMs = 2000
 
-type Gate = { port: number; close: () => Promise<void> }
+type Gate = {
+  port: number
+  /** The port on which gates of other hosts are served. */
+  peersPort?: number | undefined
+  close: () => Promise<void>
+}
+
+/** Replacements for parts of the gate in tests. */
+type Stands = {
+  sandboxes?: Pick<Sandboxes, 'find' | 'linkTo'>
+  toolbox?: FrontParts['toolbox']
+  agentAt?: (socketPath: string) => Pick<Agent, 'dial'>
+}
+
+export type GateBounds = FrontBounds & { peers?: PeerBounds; renewMs?: number }
 
 export const startGate = async (
   {
@@ -33,12 +52,13 @@ export const startGate = async (
     certificatesDirectory,
     publicUrl,
     runnerSocket,
+    gateId,
+    peersListen,
     executeTimeoutSeconds,
   }: Omit<GateConfig, 'telemetry'>,
   log: Logger,
-  bounds: FrontBounds = {},
-  /** Replacements for parts of the gate in tests. */
-  stands: Partial<Pick<FrontParts, 'sandboxes' | 'inside' | 'toolbox'>> = {},
+  { peers: peerBounds, renewMs, ...bounds }: GateBounds = {},
+  stands: Stands = {},
 ): Promise<Gate> => {
   const credential = credentialFor(controlUrl, { key, certificatesDirectory, controlName: controlHostName })
   const access = new AccessDesk({ controlUrl, credential })
@@ -57,25 +77,37 @@ export const startGate = async (
   })
   const sandboxes = new Sandboxes(log)
   if (runnerSocket !== undefined) sandboxes.linkTo(`unix:${runnerSocket}`)
-  const door = createDoor(sandboxes, tickets)
+  const door = createDoor(stands.sandboxes ?? sandboxes, tickets)
+  const certificates = certificatesDirectory === undefined ? undefined : new CertificateFiles(certificatesDirectory)
+  const peers = new Peers({ id: gateId, certificates, log, ...(peerBounds && { bounds: peerBounds }) })
   const ahead = openAhead()
   const toolbox = await Toolbox.open({ calledBy: calledBy(door, access), executeTimeoutSeconds, log })
   const { server, hangUp } = createFront({
     access,
-    sandboxes,
-    inside: new Inside(door),
-    toolbox,
-    ...stands,
+    inside: new Inside(door, stands.agentAt, (entering, port) => peers.dial(entering, port)),
+    sandboxes: stands.sandboxes ?? sandboxes,
+    toolbox: stands.toolbox ?? toolbox,
+    peers,
+    runnerSocket,
+    gateId,
     log,
     ownHost: publicUrl.host,
     ...bounds,
   })
+  const peerListener =
+    peersListen === undefined || certificates === undefined
+      ? undefined
+      : await listenForPeers({
+          ...{ listen: peersListen, certificates, inside: new Inside(door, stands.agentAt) },
+          ...{ toolbox: stands.toolbox ?? toolbox, log, ...(renewMs !== undefined && { renewMs }) },
+        })
   server.listen({ ...listen, backlog })
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   log.info({ host: listen.host, port }, 'serving')
   return {
     port,
+    peersPort: peerListener?.port,
     close: async () => {
       const closed = once(server, 'close')
       server.close()
@@ -84,6 +116,8 @@ export const startGate = async (
       await closed
       clearTimeout(timer)
       hangUp()
+      await peerListener?.close()
+      peers[Symbol.dispose]()
       link[Symbol.dispose]()
       await toolbox[Symbol.asyncDispose]()
       sandboxes[Symbol.dispose]()

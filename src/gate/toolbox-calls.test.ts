@@ -47,7 +47,7 @@ suite('a call that the gate passes to a toolbox', () => {
       'X-Daytona-Source': 'typescript-sdk',
       'X-Daytona-Organization-ID': 'org-1',
     })
-    passCall(toolbox, call, response, { access, rest: '/process/execute' })
+    passCall(toolbox, call, response, { entering: access, rest: '/process/execute' })
     assert.deepEqual(call.headers, { 'x-daytona-sdk-version': '0.216.0', 'x-daytona-source': 'typescript-sdk' })
     assert.equal(call.url, '/toolbox/box-1/process/execute')
   })
@@ -60,7 +60,7 @@ suite('a call that the gate passes to a toolbox', () => {
     }
     const door = createDoor({ find }, ticketsOf(signer))
     const call = request()
-    passCall(toolbox, call, response, { access, rest: '' })
+    passCall(toolbox, call, response, { entering: access, rest: '' })
     assert.equal((await calledBy(door, control)(call, 'box-1')).sandbox.socketPath, '/agent')
     assert.equal(wanted[0]?.leastGeneration, 7)
     await assert.rejects(calledBy(door, control)(call, 'box-2'), { status: 401 })
@@ -82,7 +82,7 @@ suite('a call that the gate passes to a toolbox', () => {
     }
     const call = request()
     call.method = 'POST'
-    passCall(toolbox, call, response, { access, rest: '/env' })
+    passCall(toolbox, call, response, { entering: access, rest: '/env' })
     const called = await calledBy(createDoor({ find }, ticketsOf(signer)), { changeVariables })(call, 'box-1')
     await called.changeVariables({ set: { A: '1' }, unset: ['LANG'] })
     const [{ inherited, ...question } = assert.fail()] = asked
@@ -137,7 +137,7 @@ suite('a call that the gate passes to a toolbox', () => {
       const { method = 'GET', rest = '/work-dir' } = call
       const made = request()
       made.method = method
-      passCall(toolbox, made, response, { access: { ...access, ticket: ticket() } as Access, rest })
+      passCall(toolbox, made, response, { entering: { ...access, ticket: ticket() } as Access, rest })
       const answered = await calledBy(createDoor({ find }, ticketsOf(signer)), control)(made, 'box-1').then(
         () => 200,
         (error) => error.status,

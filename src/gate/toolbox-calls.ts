@@ -4,12 +4,13 @@ import type { Duplex } from 'node:stream'
 import { noSandbox, Problem } from '#src/problems.ts'
 import { inheritedBy } from '#src/toolbox/agent/environment.ts'
 import type { Called } from '#src/toolbox/server.ts'
-import { type Access, sdkSourceHeader, sdkVersionHeader } from '#src/wire/access.ts'
+import { sdkSourceHeader, sdkVersionHeader } from '#src/wire/access.ts'
 import type { Compiled } from '#src/wire/gate-link.ts'
+import { isOfPeers } from '#src/wire/gate-peers.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { AccessDesk } from './access.ts'
 import { corsHeaders } from './cors.ts'
-import type { Door } from './door.ts'
+import type { Door, Entering } from './door.ts'
 import { RunnerAway, type RunnerLink } from './runner-link.ts'
 
 /** Answers calls, as `Toolbox` does. A refused upgrade throws a Problem, and nothing was sent. */
@@ -21,18 +22,22 @@ export type Answering = {
 const notForToolboxes = new Set(['authorization', 'cookie'])
 const ofSdks = new Set([sdkVersionHeader, sdkSourceHeader])
 
-const isForToolbox = (name: string) =>
-  !notForToolboxes.has(name) && (!name.startsWith('x-daytona-') || ofSdks.has(name)) && !name.startsWith('x-service-')
+/** Whether a header of a caller reaches the toolbox. Credentials do not. */
+export const isForToolbox = (name: string): boolean =>
+  !isOfPeers(name) &&
+  !notForToolboxes.has(name) &&
+  (!name.startsWith('x-daytona-') || ofSdks.has(name)) &&
+  !name.startsWith('x-service-')
 
-const letIn = new WeakMap<IncomingMessage, { access: Access; path: string }>()
+const letIn = new WeakMap<IncomingMessage, { entering: Entering; path: string }>()
 
 /** Prepares the call for the toolbox: removes the caller's credentials and all other headers that the toolbox does not need. */
-const admit = (request: IncomingMessage, access: Access, rest: string) => {
+const admit = (request: IncomingMessage, entering: Entering, rest: string) => {
   const { headers } = request
   for (const name of Object.keys(headers)) if (!isForToolbox(name)) delete headers[name]
   const path = rest || '/'
-  request.url = `/toolbox/${encodeURIComponent(access.sandboxId)}${path}`
-  letIn.set(request, { access, path })
+  request.url = `/toolbox/${encodeURIComponent(entering.sandboxId)}${path}`
+  letIn.set(request, { entering, path })
 }
 
 type ControlOfVariables = Pick<AccessDesk, 'changeVariables'>
@@ -67,18 +72,18 @@ async function* oneOf(text: string) {
 export const calledBy =
   (door: Door, control: ControlOfVariables) =>
   async (request: IncomingMessage, sandboxId: string): Promise<Called> => {
-    const { access, path } = letIn.get(request) ?? {}
-    if (access === undefined || path === undefined) throw new Problem('unauthorized')
-    if (access.sandboxId !== sandboxId) throw new Problem('unauthorized')
+    const { entering, path } = letIn.get(request) ?? {}
+    if (entering === undefined || path === undefined) throw new Problem('unauthorized')
+    if (entering.sandboxId !== sandboxId) throw new Problem('unauthorized')
     const need = { method: request.method ?? 'GET', path }
-    const { sandbox, link } = await door.enter(access, need)
+    const { sandbox, link } = await door.enter(entering, need)
     if (sandbox === undefined) throw noSandbox(sandboxId)
     return calledIn(link, sandbox, async (change) => {
-      const { ticket } = access
+      const { ticket } = entering
       const inherited = inheritedBy(sandbox.assignment, sandbox.config?.env)
       const { generation } = await control.changeVariables({ ticket, inherited, ...change })
       // The caller's next call must run with the new variables, so wait here until the runner has reported them.
-      await door.enter({ ...access, leastGeneration: generation }, need)
+      await door.enter({ ...entering, leastGeneration: generation }, need)
     })
   }
 
@@ -87,11 +92,21 @@ export const passCall = (
   toolbox: Answering,
   request: IncomingMessage,
   response: ServerResponse,
-  { access, rest }: { access: Access; rest: string },
+  admitted: { entering: Entering; rest: string },
 ): void => {
   const headers = corsHeaders(request)
   for (let at = 0; at + 1 < headers.length; at += 2) response.appendHeader(headers[at]!, headers[at + 1]!)
-  admit(request, access, rest)
+  passAdmitted(toolbox, request, response, admitted)
+}
+
+/** Passes a call on without CORS headers, which the gate sets that the caller has called. */
+export const passAdmitted = (
+  toolbox: Answering,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { entering, rest }: { entering: Entering; rest: string },
+): void => {
+  admit(request, entering, rest)
   toolbox.call(request, response)
 }
 
@@ -100,8 +115,8 @@ export const passUpgrade = (
   toolbox: Answering,
   request: IncomingMessage,
   socket: Duplex,
-  { head, access, rest }: { head: Buffer; access: Access; rest: string },
+  { head, entering, rest }: { head: Buffer; entering: Entering; rest: string },
 ): Promise<number> => {
-  admit(request, access, rest)
+  admit(request, entering, rest)
   return toolbox.upgrade(request, socket, head)
 }

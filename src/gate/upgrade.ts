@@ -24,7 +24,7 @@ const answerMs = 30_000
  */
 const partMs = 2000
 
-const join = (one: Duplex, other: Duplex) => {
+export const join = (one: Duplex, other: Duplex) => {
   const part = () => {
     one.destroy()
     other.destroy()
@@ -94,7 +94,14 @@ export const handOver = ({ socket, head, destination, lingerMs }: Handover): Pro
     })
     outgoing.once('response', (answer) => {
       // Close after the body: chunked framing is not possible on this raw socket, so the end of the connection ends the body.
-      const headers = [...destination.outward(answer), 'Connection', 'close']
+      let headers: string[]
+      try {
+        headers = [...destination.outward(answer), 'Connection', 'close']
+      } catch (error) {
+        outgoing.destroy()
+        clearTimeout(timer)
+        return reject(destination.failure(error))
+      }
       const status = answer.statusCode ?? 502
       sendHead(socket, status, answer.statusMessage ?? '', headers)
       pour(answer, socket, () => endSoon(socket, lingerMs))

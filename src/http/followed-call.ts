@@ -44,8 +44,14 @@ const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace =
   tracestate: Array.isArray(tracestate) ? tracestate.join(',') : tracestate,
 })
 
-/** Begins the record of a call. Returns `undefined` if telemetry is off; the call then costs nothing more. */
-export const followCall = (request: IncomingMessage): FollowedCall | undefined => {
+/**
+ * Begins the record of a call. Returns `undefined` if telemetry is off; the call then costs nothing more. `isCounted`:
+ * false if another program counts the call.
+ */
+export const followCall = (
+  request: IncomingMessage,
+  { isCounted = true }: { isCounted?: boolean } = {},
+): FollowedCall | undefined => {
   if (!isFollowed()) return undefined
   const { method = 'GET', headers } = request
   const known = knownMethods.has(method) ? method : '_OTHER'
@@ -80,6 +86,7 @@ export const followCall = (request: IncomingMessage): FollowedCall | undefined =
         else if (problem !== undefined) span.set({ 'error.type': problem })
         span.end()
       }
+      if (!isCounted) return
       durations.record((performance.now() - begunAt) / 1000, {
         'http.request.method': known,
         'url.scheme': 'http',

@@ -176,6 +176,7 @@ export const rooms: Record<string, readonly string[]> = {
     'object-storage',
     'previews',
     'toolbox-calls.ts',
+    'peers',
     'front.ts',
     'main.ts',
   ],

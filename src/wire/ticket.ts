@@ -24,6 +24,8 @@ const Ticket = Type.Object(
   {
     sandboxId: Id,
     organizationId: Id,
+    /** Where the sandbox's runner listens on its machine. Absent: the sandbox is on no runner, or the address is long. */
+    runnerAddress: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
     allowed: Allowed,
     /** When the ticket expires, in milliseconds since 1970 by control's clock. */
     expiresAt: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),

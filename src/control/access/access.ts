@@ -178,7 +178,12 @@ export const accessOf = (
   allowed: Allowed,
   found: AccessDetails,
 ): Access => ({
-  ticket: tickets.sign({ sandboxId: row.id, organizationId: row.organization_id, allowed }),
+  ticket: tickets.sign({
+    sandboxId: row.id,
+    organizationId: row.organization_id,
+    ...(found.runnerAddress !== '' && found.runnerAddress.length <= 256 && { runnerAddress: found.runnerAddress }),
+    allowed,
+  }),
   sandboxId: row.id,
   organizationId: row.organization_id,
   isStarted: isRunning(row.state, row.desired_state),

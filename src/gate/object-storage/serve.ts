@@ -7,7 +7,7 @@ import { findBadHead } from '#src/http/head.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { mostParts, type UploadAccess, type UploadQuestion } from '#src/wire/contexts.ts'
-import type { Sandboxes } from '../sandboxes.ts'
+import type { RunnerLink } from '../runner-link.ts'
 import { bodyOf } from './body.ts'
 import { ContextKeeper, type Key } from './keeper.ts'
 import { type Place, readPlace } from './place.ts'
@@ -18,7 +18,8 @@ import { beginXml, completeXml, errorXml, listXml, partsIn } from './xml.ts'
 type ObjectStorageParts = {
   /** Asks control what an upload's credentials may access. Throws the refusal. */
   ask: (question: UploadQuestion) => Promise<UploadAccess>
-  sandboxes: Pick<Sandboxes, 'linkTo'>
+  /** Returns the link to the runner that stores the upload. */
+  linkFor: (upload: UploadAccess) => Pick<RunnerLink, 'ask'>
   log: Logger
   now?: () => number
   callsPerMinute?: number
@@ -116,7 +117,7 @@ const act = async (method: string, asked: ObjectRequest): Promise<Answer> => {
 
 export const createObjectStorage = ({
   ask,
-  sandboxes,
+  linkFor,
   log,
   now = Date.now,
   callsPerMinute = 1200,
@@ -129,12 +130,13 @@ export const createObjectStorage = ({
     if (complaint !== undefined) throw new S3Refusal('InvalidRequest', complaint)
     const place = readPlace(request.url ?? '/')
     const call = readSignedCall(request, now())
-    const { secret, organizationId, runnerAddress } = await ask(call)
+    const upload = await ask(call)
+    const { secret, organizationId } = upload
     const key = await checkSignature(request, call, secret)
     await calls.consume(organizationId).catch(() => {
       throw new S3Refusal('SlowDown', 'Too many calls.')
     })
-    const keeper = new ContextKeeper(sandboxes.linkTo(runnerAddress))
+    const keeper = new ContextKeeper(linkFor(upload))
     return { ...place, keeper, organizationId, body: bodyOf(request, call, key) }
   }
 

@@ -13,13 +13,12 @@ import { assignmentWith } from '#src/toolbox/testing/assignment.ts'
 import { type Access, type AccessQuestion, toolboxPort } from '#src/wire/access.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
 import type { Allowed } from '#src/wire/ticket.ts'
-import { createDoor, type Entering } from '../door.ts'
-import type { FrontBounds } from '../front.ts'
-import { Inside } from '../inside.ts'
-import { startGate } from '../main.ts'
+import type { GateConfig } from '../config.ts'
+import type { Entering } from '../door.ts'
+import { type GateBounds, startGate } from '../main.ts'
 import type { RunnerLink } from '../runner-link.ts'
 import type { AdmittedSandbox } from '../sandboxes.ts'
-import { newSigner, ticketsOf } from './signer.ts'
+import { newSigner, type Signer } from './signer.ts'
 
 type ControlAnswer = { status: number; body: unknown }
 
@@ -28,6 +27,8 @@ type Seen = { method: string; url: string; headers: IncomingMessage['headers']; 
 export type Sides = AsyncDisposable & {
   url: string
   port: number
+  /** Where the gate listens for other gates. */
+  peersPort: number | undefined
   controlPort: number
   /** The questions to control, oldest first, and the keys that they were sent with. */
   asked: AccessQuestion[]
@@ -69,8 +70,11 @@ const listen = async (server: Server, at: number) => {
   await once(server, 'listening')
 }
 
-export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
-  const signer = newSigner()
+/** `config`: settings of the gate. `signer`: signs the tickets, for several gates of one server. */
+export const startSides = async (
+  bounds: GateBounds = {},
+  { signer = newSigner(), ...config }: Partial<GateConfig> & { signer?: Signer } = {},
+): Promise<Sides> => {
   const access = (more: Partial<Access> = {}): ControlAnswer => ({
     status: 200,
     body: {
@@ -187,12 +191,13 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
       publicUrl: new URL('http://80-own.proxy.test'),
       runnerSocket: undefined,
       executeTimeoutSeconds: 10,
+      ...config,
     },
     silentLog(),
     { presenceMs: 60_000, ...bounds },
     {
       sandboxes,
-      inside: new Inside(createDoor(sandboxes, ticketsOf(signer)), (id) => ({ dial: (port) => dial(id, port) })),
+      agentAt: (id) => ({ dial: (port) => dial(id, port) }),
       toolbox: {
         call: (request, response) => sides.toolbox.call(request, response),
         upgrade: async (request, socket, head) => {
@@ -210,6 +215,7 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
   return Object.assign(sides, {
     url: `http://127.0.0.1:${gate.port}`,
     port: gate.port,
+    peersPort: gate.peersPort,
     controlPort: (control.address() as AddressInfo).port,
     access,
     tell,

@@ -1,0 +1,225 @@
+// The gate of another machine, as this gate calls it. Connections are kept for later calls. While calls are open, the
+// other gate is asked regularly whether it is alive, because a machine that has lost its power closes no connection.
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { Agent, request } from 'node:https'
+import type { Duplex } from 'node:stream'
+import type { CertificateFiles } from '#src/kit/certificate-files.ts'
+import type { Logger } from '#src/kit/log.ts'
+import { readWhole } from '#src/kit/read-whole.ts'
+import { isProblemCode, Problem } from '#src/problems.ts'
+import { alivePath, portProtocol, problemHeader, refusedHeader } from '#src/wire/gate-peers.ts'
+import { hostNameOf } from '#src/wire/hosts.ts'
+import type { Outgoing } from '../destination.ts'
+import type { Entering } from '../door.ts'
+import { NothingListens, NotStarted } from '../hindrance.ts'
+import { ofPlace } from './headers.ts'
+
+export type PeerBounds = {
+  /** Timeout of a connect in milliseconds. */
+  connectMs?: number
+  /** Interval of the questions whether the other gate is alive, in milliseconds. */
+  beatMs?: number
+  /** How long such a question waits for its answer, in milliseconds. */
+  silentMs?: number
+  /** Maximum number of open calls to one gate. */
+  mostCalls?: number
+}
+
+/** How long the refusal or answer of a connect to a port is waited for. The other gate's own limit is lower. */
+const dialMs = 30_000
+/** Maximum size of an answer's head. It includes the head of an answer of the toolbox. */
+const headBytes = 64 * 1024
+const problemBytes = 64 * 1024
+
+class PeerSilent extends Error {
+  override name = 'PeerSilent'
+}
+
+class PeerRefuses extends Error {
+  override name = 'PeerRefuses'
+}
+
+const reasons: Record<string, string> = {
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its gate shows the certificate of another host',
+  CERT_HAS_EXPIRED: "the certificate of its gate has expired (compare the machines' clocks)",
+  CERT_NOT_YET_VALID: "the certificate of its gate is not valid yet (compare the machines' clocks)",
+}
+
+/** Returns why a gate cannot be used, as the end of a sentence. Undefined: it does not answer. */
+const reasonOf = (cause: unknown): string | undefined => {
+  if (cause instanceof PeerRefuses) return cause.message
+  const code = String((cause as { code?: unknown } | null)?.code ?? '')
+  const known = reasons[code]
+  if (known !== undefined) return known
+  if (code.startsWith('HPE_')) return 'what answers at its address is no gate'
+  if (/SELF_SIGNED|UNABLE_TO|CERT_|ISSUER/.test(code)) return 'its gate shows no certificate of this server'
+  return /^ERR_SSL_|^EPROTO/.test(code) ? 'what answers at its address is no gate of this version' : undefined
+}
+
+type Cut = { destroy: (cause?: Error) => unknown }
+
+export class Peer implements Disposable {
+  readonly id: string
+  readonly #address: { host: string; port: number }
+  readonly #certificates: CertificateFiles
+  readonly #log: Logger
+  readonly #bounds: Required<PeerBounds>
+  // No TLS session is used twice, because it would keep the identity of an older certificate.
+  readonly #agent = new Agent({
+    ...{ keepAlive: true, keepAliveMsecs: 10_000, maxFreeSockets: 64, maxCachedSessions: 0 },
+    // Shorter than the time for which the other gate keeps an idle connection.
+    timeout: 60_000,
+  })
+  readonly #open = new Set<Cut>()
+  #timer: NodeJS.Timeout | undefined
+  #complaint: string | undefined
+
+  constructor(
+    { id, address }: { id: string; address: string },
+    { certificates, log, bounds = {} }: { certificates: CertificateFiles; log: Logger; bounds?: PeerBounds },
+  ) {
+    const [, host = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? []
+    this.id = id
+    this.#address = { host, port: Number(port) }
+    this.#certificates = certificates
+    this.#log = log
+    this.#bounds = { connectMs: 5000, beatMs: 5000, silentMs: 10_000, mostCalls: 4096, ...bounds }
+  }
+
+  get isIdle(): boolean {
+    return this.#open.size === 0
+  }
+
+  /** Creates a request without its end. Throws a Problem if too many calls to this gate are open. */
+  request(outgoing: Outgoing): ClientRequest {
+    if (this.#open.size >= this.#bounds.mostCalls) {
+      throw new Problem('unavailable', 'The host of this sandbox has too many open calls; try again.')
+    }
+    const sent = this.#send(outgoing)
+    this.#hold(sent)
+    sent.once('response', (answer: IncomingMessage) => this.#heard(answer))
+    if (outgoing.isUpgrade) {
+      sent.once('upgrade', (answer: IncomingMessage, socket: Duplex) => {
+        this.#heard(answer)
+        this.#hold(socket)
+      })
+    }
+    return sent
+  }
+
+  #send({ method, path, headers }: Outgoing): ClientRequest {
+    const name = hostNameOf('gate', this.id)
+    const sent = request({
+      ...{ ...this.#address, method, path, agent: this.#agent, servername: name, minVersion: 'TLSv1.3' },
+      headers: ['Host', name, ...headers],
+      ...{ setDefaultHeaders: false, maxHeaderSize: headBytes },
+      ...this.#certificates.options,
+    })
+    sent.once('socket', (socket) => {
+      if (sent.reusedSocket) return
+      const late = () => void sent.destroy(new PeerSilent('no connection in time'))
+      const timer = setTimeout(late, this.#bounds.connectMs)
+      const clear = () => clearTimeout(timer)
+      socket.once('secureConnect', clear)
+      sent.once('close', clear)
+    })
+    return sent
+  }
+
+  /** Opens a connection to a port inside a sandbox. Throws a Problem. */
+  dial(entering: Entering, port: number): Promise<Duplex> {
+    return new Promise((resolve, reject) => {
+      const path = `/port/${encodeURIComponent(entering.sandboxId)}/${port}`
+      const headers = [...ofPlace(entering), 'Connection', 'Upgrade', 'Upgrade', portProtocol]
+      const sent = this.request({ method: 'GET', path, headers, isUpgrade: true })
+      const timer = setTimeout(() => sent.destroy(new PeerSilent('no answer in time')), dialMs)
+      sent.once('close', () => clearTimeout(timer))
+      sent.on('error', (cause) => reject(this.failure(cause)))
+      sent.once('upgrade', (_answer, socket, first) => {
+        if (first.length > 0) socket.unshift(first)
+        resolve(socket)
+      })
+      sent.once('response', (answer) => {
+        problemIn(answer, port)
+          .then(reject, (cause) => reject(this.failure(cause)))
+          .finally(() => sent.destroy())
+      })
+      sent.end()
+    })
+  }
+
+  /** Returns the refusal for a caller. The reason is logged when it changes, not for each call. */
+  readonly failure = (cause: unknown): Problem => {
+    if (cause instanceof Problem) return cause
+    const reason = reasonOf(cause)
+    const sentence =
+      reason === undefined
+        ? 'The host of this sandbox does not answer; try again.'
+        : `The host of this sandbox cannot be reached: ${reason}.`
+    if (this.#complaint !== sentence) this.#log.warn({ err: cause, gateId: this.id, ...this.#address }, sentence)
+    this.#complaint = sentence
+    return new Problem('unavailable', sentence)
+  }
+
+  /** Throws if the answer says that the other gate refuses our certificate. */
+  check({ headers }: IncomingMessage): void {
+    const why = headers[refusedHeader]
+    if (why !== undefined) throw new PeerRefuses(`its gate refuses the certificate of this gate (${String(why)})`)
+  }
+
+  #heard(answer: IncomingMessage): void {
+    if (answer.headers[refusedHeader] !== undefined || this.#complaint === undefined) return
+    this.#complaint = undefined
+    this.#log.info({ gateId: this.id }, 'the gate of another host answers again')
+  }
+
+  #hold(cut: Cut & Pick<Duplex | ClientRequest, 'once'>): void {
+    this.#open.add(cut)
+    cut.once('close', () => this.#open.delete(cut))
+    this.#timer ??= setInterval(() => this.#beat(), this.#bounds.beatMs).unref()
+  }
+
+  /** Asks whether the other gate is alive. If no answer comes in time, all open calls fail. */
+  #beat(): void {
+    if (this.#open.size === 0) {
+      clearInterval(this.#timer)
+      this.#timer = undefined
+      return
+    }
+    let asked: ClientRequest
+    try {
+      asked = this.#send({ method: 'GET', path: alivePath, headers: [] })
+    } catch (cause) {
+      this.failure(cause)
+      return
+    }
+    const timer = setTimeout(() => {
+      const silent = new PeerSilent('the other gate is silent')
+      asked.destroy()
+      for (const cut of this.#open) cut.destroy(silent)
+    }, this.#bounds.silentMs)
+    asked.once('close', () => clearTimeout(timer))
+    asked.on('error', () => {})
+    asked.once('response', (answer) => answer.resume())
+    asked.end()
+  }
+
+  [Symbol.dispose]() {
+    clearInterval(this.#timer)
+    for (const cut of this.#open) cut.destroy()
+    this.#agent.destroy()
+  }
+}
+
+/** Reads why a connection to a port was refused. Throws if the answer is not a refusal of a gate. */
+const problemIn = async (answer: IncomingMessage, port: number): Promise<Problem> => {
+  const why = answer.headers[refusedHeader]
+  if (why !== undefined) throw new PeerRefuses(`its gate refuses the certificate of this gate (${String(why)})`)
+  const code = answer.headers[problemHeader]
+  if (code === 'nothing_listens') return new NothingListens(port)
+  if (code === 'not_started') return new NotStarted()
+  if (!isProblemCode(code)) throw new PeerRefuses('what answers at its address is no gate')
+  const text = await readWhole(answer, problemBytes, () => new Error('a refusal is too long'))
+  const said = JSON.parse(text.toString()) as { message?: unknown } | null
+  return new Problem(code, typeof said?.message === 'string' ? said.message : undefined)
+}
