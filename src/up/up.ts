@@ -186,8 +186,13 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
     },
   }
   const runnerKey = parts.secrets.runnerKey
+  const controlServes = Promise.withResolvers<void>()
   const own =
-    addresses.hosts && keepOwnCertificates({ data, controlUrl: addresses.controlUrl, runnerKey, say: display.say })
+    addresses.hosts &&
+    keepOwnCertificates({
+      ...{ data, controlUrl: addresses.controlUrl, runnerKey },
+      ...{ controlServes: controlServes.promise, say: display.say },
+    })
   const gate = { id: localGateId, ...(addresses.hosts && { address: addresses.hosts.gate }) }
   const peers = own && { gate, certificates: own.directory, hasCertificates: own.renewal.hasCertificates }
   const onChange = (changed: Supervised) => {
@@ -199,6 +204,7 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
     }
     if (state === 'refused') display.say(`control does not take the key of ${name}. Log: ${data.log}/${name}.log`)
     if (state === 'ready') served.add(name)
+    if (state === 'ready' && name === 'control') controlServes.resolve()
   }
   const served = new Set<string>()
   const supervised = (program: ConstructorParameters<typeof Supervised>[0]) => new Supervised(program, onChange)

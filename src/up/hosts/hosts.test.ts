@@ -192,6 +192,12 @@ suite('renewal', () => {
     assert.ok(loud.said[0]?.includes(`could not be renewed: c. They last until ${end.toISOString()}`))
   })
 
+  test('a program that waits for certificates goes on when the renewal ends, because none will come', async () => {
+    const { renewal } = start(['control does not answer'], [undefined])
+    await renewal[Symbol.asyncDispose]()
+    await assert.rejects(renewal.hasCertificates, /is ending/)
+  })
+
   test('after the time that the server said, the certificates are renewed again', async () => {
     const { renewal, done } = start([0.005, 0.005, 86_400], [new Date(Date.now() + hour)])
     await done

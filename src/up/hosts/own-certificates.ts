@@ -5,14 +5,22 @@ import { HostFiles } from './host-files.ts'
 import { Renewal } from './renewal.ts'
 import { renewCertificates } from './trade.ts'
 
-type Parts = { data: DataDirectory; controlUrl: string; runnerKey: string; say: (line: string) => void }
+type Parts = {
+  data: DataDirectory
+  controlUrl: string
+  runnerKey: string
+  /** Resolves when control serves for the first time. */
+  controlServes: Promise<void>
+  say: (line: string) => void
+}
 
-/** Begins to get and renew the certificates, which takes until control serves. */
-export const keepOwnCertificates = ({ data, controlUrl, runnerKey, say }: Parts) => {
+/** Gets the certificates as soon as control serves, and keeps renewing them. */
+export const keepOwnCertificates = ({ data, controlUrl, runnerKey, controlServes, say }: Parts) => {
   const files = new HostFiles(data)
   const credential = { headers: { authorization: `Bearer ${runnerKey}` } }
   const renewal = new Renewal({
     renew: async () => {
+      await controlServes
       const told = await renewCertificates(new URL(controlUrl), credential, files.publicKeys())
       files.write(told)
       return told.renewAfterSeconds

@@ -14,6 +14,7 @@ type RenewalParts = {
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
+const quietFailures = 2
 
 /** What to do when the certificates have ended. */
 export const newTokenRemedy = (runnerId: string): string =>
@@ -27,11 +28,13 @@ export class Renewal implements AsyncDisposable {
 
   constructor(parts: RenewalParts) {
     this.#parts = parts
+    // Otherwise, the rejection at the end would end the process if no program waits for certificates.
+    this.#has.promise.catch(() => {})
     if (parts.endsAt() !== undefined) this.#has.resolve()
     this.#loop = this.#keepRenewing()
   }
 
-  /** Resolves when there are certificates. */
+  /** Resolves when there are certificates. Rejects if the renewal is ended before. */
   get hasCertificates(): Promise<void> {
     return this.#has.promise
   }
@@ -50,9 +53,8 @@ export class Renewal implements AsyncDisposable {
         await this.#wait(seconds * 1000)
       } catch (error) {
         failures += 1
-        // The server may just be starting, so the first failure is not said while the certificates last.
-        const isQuiet = failures < 3 && this.#leftMs() > 0
-        if (!isQuiet && (saidAt === 0 || Date.now() - saidAt >= dayMs)) {
+        // The server may just be starting again, so the first failures are not said.
+        if (failures > quietFailures && (saidAt === 0 || Date.now() - saidAt >= dayMs)) {
           say(this.#complain(error as Error))
           saidAt = Date.now()
         }
@@ -84,7 +86,8 @@ export class Renewal implements AsyncDisposable {
 
   async [Symbol.asyncDispose]() {
     this.#ending.abort()
+    this.#has.reject(new Error('the program that asks for certificates is ending'))
     // A request that is on its way is not awaited: what it brings is written whole, or not at all.
-    await Promise.race([this.#loop, pause(1000, undefined, { ref: false })])
+    await Promise.race([this.#loop, pause(1000)])
   }
 }

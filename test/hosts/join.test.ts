@@ -1,0 +1,68 @@
+// A machine joins a server over the network, as an operator does it: with the commands that the server prints.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
+import { addRunner, alcove, call, commandOf, settingsOf, startHost, startServer, untilAnswer } from './hosts.ts'
+import { Network } from './namespaces.ts'
+
+suite('a host that joins over the network', { skip: needsRoot }, () => {
+  test('it runs sandboxes, comes back after a power failure without a token, and ends when it is removed', async () => {
+    await using network = await Network.open()
+    const [machine, second] = [await network.addHost('server'), await network.addHost('second')]
+    const env = await settingsOf(network)
+    const server = await startServer(machine, env)
+    const token = await addRunner(server, 'second')
+
+    const wayTo = (port: number) =>
+      second.run(commandOf('doctor', '--peer', `https://${machine.address}:${port}`, '--token', token))
+    const way = await wayTo(4603)
+    assert.equal(way.code, 0, way.out)
+    const wrong = await wayTo(4600)
+    assert.deepEqual([wrong.code, /^FAIL {2}TLS/m.test(wrong.out)], [1, true], wrong.out)
+
+    const host = await startHost(server, second, env, { token })
+    assert.match(
+      await alcove(second, 'status', '--data', second.data),
+      /A host of the server at https:.*\n\n +runner +ready.*\n +gate +ready/,
+    )
+    assert.equal((await server.api('PATCH', '/runners/local/scheduling', { unschedulable: true })).status, 200)
+    const made = await server.api('POST', '/sandbox', { name: 'box', autoStopInterval: 0 })
+    assert.deepEqual([made.status, made.body['state']], [200, 'started'], JSON.stringify(made.body))
+    const id = String(made.body['id'])
+    const echo = async (gate: string) => {
+      const url = `http://${gate}:4601/toolbox/${id}/process/execute`
+      const { status, body } = await call(machine, server.key, 'POST', url, { command: 'echo hello' })
+      return [status, body['result']]
+    }
+    assert.deepEqual(await echo(second.address), [200, 'hello\n'])
+
+    await second.kill()
+    await host.ended
+    await second.boot()
+    const again = await startHost(server, second, env)
+    await untilAnswer(
+      () => server.api('GET', `/sandbox/${id}`),
+      ({ body }) => body['state'] === 'stopped',
+    )
+    assert.equal((await server.api('POST', `/sandbox/${id}/start`)).status, 200)
+    await untilAnswer(
+      () => server.api('GET', `/sandbox/${id}`),
+      ({ body }) => body['state'] === 'started',
+    )
+    assert.deepEqual(await echo(second.address), [200, 'hello\n'])
+
+    assert.equal((await server.api('DELETE', `/sandbox/${id}`)).status, 200)
+    await untilAnswer(
+      () => server.api('GET', `/sandbox/${id}`),
+      ({ status }) => status === 404,
+    )
+    await alcove(machine, 'runner', 'remove', 'second', '--data', machine.data)
+    assert.equal(await again.ended, 1)
+    assert.match(again.text(), /does not take runner "second" any more, as after "alcove runner remove"/)
+    const refused = await second.run(
+      commandOf('runner', '--data', second.data, '--join', `https://${machine.address}:4603`),
+      { env },
+    )
+    assert.deepEqual([refused.code, /does not take runner "second" any more/.test(refused.err)], [1, true], refused.err)
+  })
+})
