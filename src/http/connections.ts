@@ -7,6 +7,7 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { Server as TlsServer } from 'node:tls'
 import { networkOf } from '#src/kit/network-of.ts'
 import { Problem } from '#src/problems.ts'
 
@@ -60,7 +61,13 @@ type Connection = {
   owner: string
   unknown: Unknown
   network: string
+  /** Both ends of the connection, while its TLS handshake lasts. */
+  ends?: string
 }
+
+/** Names both ends of a connection, which a TCP socket and the TLS socket above it have in common. */
+const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket) =>
+  [remoteAddress, remotePort, localAddress, localPort].join(' ')
 
 const places = new WeakMap<object, Connections>()
 
@@ -80,6 +87,8 @@ export class Connections {
   readonly #visiting = new Set<Connection>()
   /** Connections with admitted calls, by the owner of the calls. */
   readonly #shares = new Map<string, Share>()
+  /** Connections of a TLS server whose handshake lasts. */
+  readonly #handshakes = new Map<string, Connection>()
   #held = 0
 
   constructor({ most = 8192, mostHeld = 6144, mostUnknownOfOne = 1024, mostCallsOfOne = 32 }: ConnectionBounds = {}) {
@@ -88,12 +97,14 @@ export class Connections {
 
   /** Begins to count and limit the connections of a server. Must be called before the server listens. */
   watch(server: Server): void {
+    const isTls = server instanceof TlsServer
     server.on('connection', (socket) => {
       // The client has reset the connection before the server accepted it. Such a connection has no address, so it
       // cannot be counted, and nobody would get its answer.
       if (socket.remoteAddress === undefined) socket.destroy()
-      else this.#add(socket, socket.remoteAddress)
+      else this.#add(socket, socket.remoteAddress, isTls ? endsOf(socket) : undefined)
     })
+    if (isTls) server.on('secureConnection', (socket) => this.#secure(socket))
   }
 
   /**
@@ -135,15 +146,32 @@ export class Connections {
     this.#put(it)
   }
 
-  #add(socket: Socket, address: string): void {
+  /** Continues a connection with the TLS socket on which its calls come. */
+  #secure(socket: Socket): void {
+    const ends = endsOf(socket)
+    const it = this.#handshakes.get(ends)
+    if (it === undefined) return void socket.destroy()
+    this.#handshakes.delete(ends)
+    this.#all.delete(it.socket)
+    it.socket = socket
+    this.#all.set(socket, it)
+    places.set(socket, this)
+    socket.once('close', () => this.#forget(it))
+  }
+
+  #add(socket: Socket, address: string, ends: string | undefined): void {
     const network = networkOf(address)
     let unknown = this.#networks.get(network)
     if (unknown === undefined) {
       unknown = { idle: new Set(), visiting: new Set() }
       this.#networks.set(network, unknown)
     }
-    const it = { socket, calls: 0, isKnown: false, isAdmitted: false, owner: '', unknown, network }
+    const it: Connection = {
+      ...{ socket, calls: 0, isKnown: false, isAdmitted: false, owner: '', unknown, network },
+      ...(ends !== undefined && { ends }),
+    }
     this.#all.set(socket, it)
+    if (ends !== undefined) this.#handshakes.set(ends, it)
     places.set(socket, this)
     this.#put(it)
     socket.once('close', () => this.#forget(it))
@@ -226,7 +254,8 @@ export class Connections {
     this.#take(it)
     // This network has no connection without a credential any more. Its sets are removed, and made again when they are
     // needed.
-    const { network, unknown } = it
+    const { network, unknown, ends } = it
+    if (ends !== undefined && this.#handshakes.get(ends) === it) this.#handshakes.delete(ends)
     if (unknown.idle.size + unknown.visiting.size === 0 && this.#networks.get(network) === unknown) {
       this.#networks.delete(network)
     }

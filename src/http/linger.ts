@@ -31,10 +31,14 @@ const statuses: Record<string, [number, string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
 }
 
-/** Handles a server's event `clientError`. A client that has sent no byte gets no answer, only a closed connection. */
+/**
+ * Handles a server's event `clientError`. A client that has sent no byte, or whose TLS handshake has failed, gets no
+ * answer, only a closed connection.
+ */
 export const refuseBadHttp = (error: NodeJS.ErrnoException, socket: Duplex, withinMs?: number): void => {
   const isSilent = (socket as { bytesRead?: number }).bytesRead === 0
-  if (!socket.writable || error.code === 'ECONNRESET' || isSilent) return void socket.destroy()
+  const hasNoTls = /^ERR_(SSL|TLS)_/.test(error.code ?? '')
+  if (!socket.writable || error.code === 'ECONNRESET' || isSilent || hasNoTls) return void socket.destroy()
   const [status, message] = statuses[error.code ?? ''] ?? [400, 'Bad Request']
   socket.write(headOf(status, message, ['Connection', 'close', 'Content-Length', '0']))
   endSoon(socket, withinMs)

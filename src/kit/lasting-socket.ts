@@ -15,6 +15,8 @@ export type LastingSocketParts = {
   onText: (text: string) => void
   /** Called when an open connection is lost. */
   onLost?: () => void
+  /** Called when a connection has ended. If it returns false, no new connection is opened. */
+  onClosed?: (code: number, reason: string) => boolean
   /** Called with every ping of the socket. */
   onBeat?: () => void
   reconnectMs?: { first: number; longest: number }
@@ -101,7 +103,7 @@ export class LastingSocket implements Disposable {
   #connect() {
     const { url, credential, name, log, onOpen, onText } = this.#parts
     const tls = this.#tlsOptions()
-    if (tls === undefined) return this.#lost(0)
+    if (tls === undefined) return this.#lost(0, '')
     const socket = new WebSocket(asSocketUrl(url), {
       ...tls,
       headers: credential.headers,
@@ -126,13 +128,14 @@ export class LastingSocket implements Disposable {
       // as a warning.
       log[this.#failures % 10 === 3 ? 'warn' : 'debug']({ err: error }, `the link to ${name} failed`)
     })
-    socket.once('close', (code) => this.#lost(code))
+    socket.once('close', (code, reason) => this.#lost(code, String(reason)))
   }
 
-  #lost(code: number) {
+  #lost(code: number, reason: string) {
     const wasOpen = this.#isOpen
     this.#isOpen = false
     clearInterval(this.#heartbeat)
+    if (this.#parts.onClosed?.(code, reason) === false) this.#isClosed = true
     if (this.#isClosed) return
     const { first, longest } = this.#parts.reconnectMs ?? { first: 100, longest: 5000 }
     const waitMs = jittered(Math.min(first * 2 ** this.#failures, longest))

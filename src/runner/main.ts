@@ -226,6 +226,8 @@ export const startRunner = async (
       )
       return false
     },
+    onVersionRefused: (reason) =>
+      barred.resolve(`${reason}. Its sandboxes keep running: upgrade the older of the two, and start this host again`),
     imageStorage: () => imageStorageOf(images, allImages, lines, givenBack),
     onAssign: (assignment) => keeper.take(assignment),
     onImage: (assignment) => imageKeeper.take(assignment),

@@ -308,6 +308,12 @@ export type FromRunner =
   /** Tells control that the runner still runs. Older runners do not send `imageStorage`. */
   | { type: 'alive'; imageStorage?: ImageStorage }
 
+/**
+ * The code with which control closes the link of a runner whose version is too far apart. The reason is a sentence
+ * about both versions. The runner then ends and is not started again.
+ */
+export const closedForVersion = 4002
+
 /** Messages from control to a runner. `list` tells the runner to fetch the whole list again. */
 export type ToRunner =
   | {

@@ -11,7 +11,7 @@ const name = 'Alcove hosts'
 const purpose = 'host-authority'
 const authorityDays = 3650
 /** Validity in days of every certificate that the authority signs. */
-export const certificateDays = 30
+const certificateDays = 30
 
 export class HostAuthority {
   /** The authority's own certificate, as PEM. */
@@ -50,11 +50,11 @@ export class HostAuthority {
   }
 
   /** Signs a certificate for the public key of a program of a host. Returns PEM. */
-  certifyHost(program: HostProgram, runnerId: string, publicKey: KeyObject): string {
+  certifyHost(program: HostProgram, runnerId: string, publicKey: KeyObject, days = certificateDays): string {
     // A gate is a server for other gates too.
     const purposes = program === 'gate' ? (['client', 'server'] as const) : (['client'] as const)
     const holder = { publicKey, hosts: [hostNameOf(program, runnerId)], purposes }
-    return certify({ name, privateKey: this.#privateKey }, holder, spanOf(certificateDays))
+    return certify({ name, privateKey: this.#privateKey }, holder, spanOf(days))
   }
 
   /** Makes a key and a certificate for control, with the options for a TLS server. */

@@ -22,7 +22,7 @@ const shown = (version: string) => version.replaceAll(/[^\w.+-]/g, '?').slice(0,
 export const refusalOfVersion = (ofHost: string, ofControl: string): string | undefined =>
   worksWith(ofHost, ofControl)
     ? undefined
-    : `this host has version ${shown(ofHost)}, the server ${shown(ofControl)}: at most one release may be between`
+    : `this host has version ${shown(ofHost)}, the server ${shown(ofControl)}: they may be at most one release apart`
 
 /** Throws 409 if a host with this version is refused. */
 export const checkVersion = (ofHost: string, ofControl: string): void => {

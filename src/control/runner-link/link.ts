@@ -4,6 +4,7 @@
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { RawData, WebSocket } from 'ws'
+import { refusalOfVersion } from '#src/control/hosts/version-rule.ts'
 import { addBuildLog } from '#src/control/images/build-logs.ts'
 import { MeterSamples } from '#src/control/meters/schemas.ts'
 import { keepSamples } from '#src/control/meters/service.ts'
@@ -20,7 +21,14 @@ import { applyVolumeReport } from '#src/control/volumes/of-runner.ts'
 import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
 import { type GateOfHost, localGateId } from '#src/wire/hosts.ts'
-import { type FromRunner, imageConfigBounds, type Report, type ToRunner, volumeDrivers } from '#src/wire/runner-link.ts'
+import {
+  closedForVersion,
+  type FromRunner,
+  imageConfigBounds,
+  type Report,
+  type ToRunner,
+  volumeDrivers,
+} from '#src/wire/runner-link.ts'
 import { placeOfGate } from '../runner-links.ts'
 import type { RunningParts } from '../running.ts'
 import { applyImageReport, keepProgress } from './image-reports.ts'
@@ -137,9 +145,10 @@ const mayHaveGate = (runnerId: string, { id }: GateOfHost) => id === runnerId ||
 
 export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, socket: WebSocket): void => {
   const runnerId = runner.id
-  const { database, clock, log, links, options } = parts
+  const { database, clock, log, links, options, settings } = parts
   links.add(runnerId, socket)
   let waiting = 0
+  let isRefused = false
   const welcome = async () => {
     const databaseId = await findDatabaseId(database.sql)
     const message: ToRunner = { type: 'welcome', runnerId, heartbeatSeconds: options.heartbeatSeconds, databaseId }
@@ -164,9 +173,21 @@ export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, soc
     }
   }
 
+  /** Closes the link of a runner whose version is too far apart. */
+  const refuses = ({ version }: Extract<FromRunner, { type: 'hello' }>): boolean => {
+    const refusal = refusalOfVersion(version, settings.version)
+    if (refusal === undefined) return false
+    isRefused = true
+    log.warn({ runnerId, why: refusal }, 'a runner was refused')
+    socket.close(closedForVersion, refusal)
+    return true
+  }
+
   const take = async (message: FromRunner) => {
+    if (isRefused) return
     switch (message.type) {
       case 'hello':
+        if (refuses(message)) return
         if (message.gate !== undefined && !mayHaveGate(runnerId, message.gate)) {
           log.warn({ runnerId, gateId: message.gate.id }, 'a runner named the gate of another host; its link is closed')
           return socket.close(1008, `the gate of runner ${runnerId} must have its id`)

@@ -5,7 +5,14 @@ import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.
 import type { Logger } from '#src/kit/log.ts'
 import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
 import type { ImageStorage } from '#src/wire/image-storage.ts'
-import type { Assignment, FromRunner, ImageAssignment, ToRunner, VolumeAssignment } from '#src/wire/runner-link.ts'
+import {
+  type Assignment,
+  closedForVersion,
+  type FromRunner,
+  type ImageAssignment,
+  type ToRunner,
+  type VolumeAssignment,
+} from '#src/wire/runner-link.ts'
 import type { SecretsOfRunner } from '#src/wire/secrets.ts'
 import {
   isAssignment,
@@ -32,6 +39,8 @@ type LinkParts = {
    * messages of the connection are ignored.
    */
   onDatabase?: (databaseId: string) => boolean
+  /** Called when control refuses this runner's version. No further connection is opened. */
+  onVersionRefused?: (reason: string) => void
   /**
    * Called when the runner should fetch the lists: after control has received the first message, and when control requests it.
    */
@@ -57,6 +66,12 @@ export class Link implements Disposable {
       onOpen: () => this.sayHello(),
       onText: (text) => this.#hear(text),
       onLost,
+      onClosed: (code, reason) => {
+        if (code !== closedForVersion) return true
+        this.#isOver = true
+        this.#parts.onVersionRefused?.(reason)
+        return false
+      },
       // A heartbeat shows control that this runner is alive.
       onBeat: () => this.say({ type: 'alive', ...(imageStorage ? { imageStorage: imageStorage() } : {}) }),
       ...(reconnectMs === undefined ? {} : { reconnectMs }),

@@ -81,7 +81,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
       type: 'hello',
       address: 'unix:/simulated/runner.sock',
       images: ['default'],
-      version: '1',
+      version: '0.0.1',
       capabilities: { cpu: 4, memoryGiB: 16, diskGiB: 100, runtime: '', runtimeVersion: '', hardDiskLimit: true },
     })
     while ((await app.database.sql`select 1 from runners where pause is not null`).length > 0) {

@@ -1,0 +1,134 @@
+// The port for hosts, as machines without a right to it meet it.
+import assert from 'node:assert/strict'
+import { createPublicKey } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { after, before, suite, test } from 'node:test'
+import { connect as connectTls } from 'node:tls'
+import { certify, makeAuthority, spanOf } from '#src/kit/certificate.ts'
+import { newKeyPair } from '#src/kit/testing/authority.ts'
+import { hostNameOf } from '#src/wire/hosts.ts'
+import { closedForVersion } from '#src/wire/runner-link.ts'
+import { keys } from '#test/control/people.ts'
+import { type HostsControl, type Joined, newMachine, type Shown, startWithHosts } from './testing/hosts.ts'
+
+suite('the port for hosts', () => {
+  let control: HostsControl
+  let host: Joined
+  before(async () => {
+    control = await startWithHosts()
+    host = await control.join('one')
+  })
+  after(() => control?.[Symbol.asyncDispose]())
+
+  const statusOf = async (shown: Shown | undefined, path = '/runners/current', headers = {}) =>
+    (await control.ask('GET', path, { ...(shown && { shown }), headers })).status
+
+  const forged = (authority: { name: string; privateKey: string }, days: number): Shown => {
+    const { publicKey, privateKey } = newKeyPair()
+    const hosts = [hostNameOf('runner', 'one')]
+    const holder = { publicKey: createPublicKey(publicKey), hosts, purposes: ['client'] as const }
+    return { cert: certify(authority, holder, spanOf(days)), key: privateKey }
+  }
+
+  test('certificates alone count: no bearer token is looked at, whatever it opens on the other port', async () => {
+    assert.equal(await statusOf(host.shows('runner')), 200)
+    for (const key of [keys.runner, keys.admin, keys.proxy, await control.add('spare')])
+      assert.equal(await statusOf(undefined, '/runners/current', { authorization: `Bearer ${key}` }), 401)
+    assert.equal((await control.with(keys.runner).get('/runners/current')).status, 200)
+  })
+
+  test('a certificate of another authority, of the same name too, is none', async () => {
+    for (const name of ['Alcove hosts', 'Somebody'])
+      assert.equal(await statusOf(forged({ name, ...makeAuthority(name, spanOf(9)) }, 9)), 401)
+  })
+
+  test('a certificate that has ended is none, and so is one for a key that was not traded', async () => {
+    const { publicKey, privateKey } = newKeyPair()
+    const valid = control.authority.certifyHost('runner', 'one', createPublicKey(publicKey))
+    assert.equal(await statusOf({ cert: valid, key: privateKey }), 401)
+    const ended = control.authority.certifyHost('runner', 'one', createPublicKey(host.keys.runner), -0.5)
+    assert.equal(await statusOf({ cert: ended, key: host.privateKeys.runner }), 401)
+  })
+
+  test('a gate may not call what is for runners, nor a runner what is for gates, nor either open such a link', async () => {
+    assert.equal(await statusOf(host.shows('gate')), 403)
+    assert.equal(await statusOf(host.shows('runner'), '/proxy/ticket-keys'), 403)
+    assert.equal(await statusOf(host.shows('gate'), '/proxy/ticket-keys'), 200)
+    for (const [path, program] of [
+      ['/runners/link', 'gate'],
+      ['/proxy/link', 'runner'],
+    ] as const) {
+      const [error] = await once(control.link(path, host.shows(program)), 'error')
+      assert.match(error.message, /403/)
+    }
+  })
+
+  test('only what programs of hosts call is served, and joining is served on this port alone', async () => {
+    for (const path of ['/runners', '/sandbox', '/users/me', '/health', '/config', '/', '/dashboard', '/oidc/jwks'])
+      assert.equal(await statusOf(host.shows('runner'), path), 404, path)
+    const question = { token: await control.add('other'), version: '0.0.0', keys: newMachine().keys }
+    assert.equal((await control.as('nobody').post('/runners/join', question)).status, 404)
+  })
+
+  test('TLS 1.2 and plain HTTP are refused', async () => {
+    const old = connectTls({ host: '127.0.0.1', port: control.port, maxVersion: 'TLSv1.2', rejectUnauthorized: false })
+    const [error] = await once(old, 'error')
+    assert.match(error.code, /PROTOCOL_VERSION/)
+    const plain = connect(control.port, '127.0.0.1')
+    plain.on('error', () => {})
+    plain.write('GET /api/runners/current HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(plain.resume(), 'close')
+  })
+
+  test('a removed runner is refused by the next call, and its links end', async () => {
+    const removed = await control.join('removed')
+    const links = [
+      control.link('/runners/link', removed.shows('runner')),
+      control.link('/proxy/link', removed.shows('gate')),
+    ]
+    const stays = control.link('/proxy/link', host.shows('gate'))
+    await Promise.all([...links, stays].map((link) => once(link, 'open')))
+    const ended = Promise.all(links.map((link) => once(link, 'close')))
+    assert.equal((await control.as('admin').delete('/runners/removed')).status, 204)
+    assert.equal(await statusOf(removed.shows('runner')), 401)
+    assert.equal(await statusOf(removed.shows('gate'), '/proxy/ticket-keys'), 401)
+    await ended
+    assert.equal(stays.readyState, stays.OPEN)
+    stays.terminate()
+  })
+
+  test('a runner whose version is too far apart has its link closed with a sentence', async () => {
+    const link = control.link('/runners/link', (await control.join('old')).shows('runner'))
+    await once(link, 'open')
+    const capabilities = { cpu: 1, memoryGiB: 1, diskGiB: 1, runtime: '', runtimeVersion: '', hardDiskLimit: true }
+    link.send(JSON.stringify({ type: 'hello', address: 'unix:/x', images: [], capabilities, version: '0.7.0' }))
+    const [code, reason] = await once(link, 'close')
+    assert.equal(code, closedForVersion)
+    assert.match(
+      String(reason),
+      /^this host has version 0\.7\.0, the server 0\.0\.0-test: they may be at most one release/,
+    )
+    const [row] = await control.database.sql`select state, address from runners where id = 'old'`
+    assert.deepEqual({ ...row }, { state: 'initializing', address: null })
+  })
+
+  test('of connections without a handshake the oldest give way, and hosts get in all the same', async () => {
+    const most = 1024
+    const sockets: Socket[] = []
+    let closed = 0
+    for (let count = 0; count < most + 8; count++) {
+      const socket = connect(control.port, '127.0.0.1')
+      socket.on('error', () => {}).once('close', () => closed++)
+      sockets.push(socket)
+      if (count % 64 === 0) await once(socket, 'connect')
+    }
+    try {
+      assert.equal(await statusOf(host.shows('runner')), 200)
+      assert.ok(closed >= 8, `${closed} gave way`)
+      assert.ok(closed < most / 2, `${closed} gave way`)
+    } finally {
+      for (const socket of sockets) socket.destroy()
+    }
+  })
+})
