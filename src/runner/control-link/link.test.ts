@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { silentLog } from '#src/kit/log.ts'
 import { assigned } from '#src/runner/testing/simulated-host.ts'
-import type { Assignment, FromRunner, ImageAssignment } from '#src/wire/runner-link.ts'
+import { type Assignment, closedForVersion, type FromRunner, type ImageAssignment } from '#src/wire/runner-link.ts'
 import { idOf, isRead } from './assignment.ts'
 import { ControlClient } from './control-client.ts'
 import { Link } from './link.ts'
@@ -87,6 +88,7 @@ const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => u
       hear(`database ${databaseId}`)
       return databaseId !== 'another'
     },
+    onVersionRefused: (reason) => hear(`refused ${reason}`),
     onList: () => hear('list'),
     onLost: () => hear('lost'),
     reconnectMs: { first: 1, longest: 2 },
@@ -100,6 +102,18 @@ suite('the link to control', () => {
     await control.until(() => control.linked[0]?.said.length === 1)
     assert.equal(control.linked[0]?.request.headers.authorization, 'Bearer the-runner-key')
     assert.deepEqual(control.linked[0]?.said, [hello])
+  })
+
+  test('a link that control closes because of the version says why, and is not opened again', async () => {
+    await using control = await startControl()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const heard: string[] = []
+    using link = startLink(control.url, heard, resolve)
+    await control.until(() => control.linked[0]?.said.length === 1)
+    control.linked[0]?.socket.close(closedForVersion, 'too far apart')
+    await promise
+    await pause(30)
+    assert.deepEqual([heard, control.linked.length, link.isOpen], [['refused too far apart'], 1, false])
   })
 
   test('reports are sent over the link; while it is not connected, `say` returns false', async () => {
