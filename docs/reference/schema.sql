@@ -436,6 +436,7 @@ create table runners (
   gate_address text,
   gate_public_url text,
   lost_at timestamp(3) with time zone,
+  is_emptied boolean default false not null,
   constraint runners_pkey PRIMARY KEY (id),
   constraint runners_key_hash_key UNIQUE (key_hash),
   constraint runners_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id),
@@ -572,9 +573,11 @@ END) stored,
   volumes jsonb default '[]'::jsonb not null,
   secrets jsonb default '[]'::jsonb not null,
   secret_authority text,
+  emptying text,
   constraint sandboxes_pkey PRIMARY KEY (id),
   constraint sandboxes_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id),
-  constraint sandboxes_runner_id_fkey FOREIGN KEY (runner_id) REFERENCES runners(id)
+  constraint sandboxes_runner_id_fkey FOREIGN KEY (runner_id) REFERENCES runners(id),
+  constraint sandboxes_emptying_check CHECK ((emptying = ANY (ARRAY['restart'::text, 'restarting'::text, 'refused'::text])))
 );
 CREATE INDEX sandboxes_by_activity ON public.sandboxes USING btree (organization_id, last_activity_at, id) INCLUDE (state, desired_state, name, snapshot, region_id, sandbox_class, public, recoverable, warm_pool_id, cpu, memory_gib, disk_gib, created_at, state_changed_at, updated_at, auto_destroy_at, label_signature) WHERE (state <> 'destroyed'::text);
 CREATE INDEX sandboxes_by_auto_destroy ON public.sandboxes USING btree (auto_destroy_at, organization_id) WHERE ((state <> 'destroyed'::text) AND (auto_destroy_at IS NOT NULL));
@@ -591,6 +594,7 @@ CREATE INDEX sandboxes_by_parent ON public.sandboxes USING btree (parent_id, cre
 CREATE INDEX sandboxes_by_preview_token ON public.sandboxes USING btree (preview_token);
 CREATE INDEX sandboxes_by_state ON public.sandboxes USING btree (organization_id, state, last_activity_at, id) INCLUDE (desired_state, name, snapshot, region_id, sandbox_class, public, recoverable, warm_pool_id, cpu, memory_gib, disk_gib, created_at, state_changed_at, updated_at, auto_destroy_at, label_signature) WHERE (state <> 'destroyed'::text);
 CREATE INDEX sandboxes_due ON public.sandboxes USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX sandboxes_emptying ON public.sandboxes USING btree (id) WHERE (emptying IS NOT NULL);
 CREATE INDEX sandboxes_evicted ON public.sandboxes USING btree (organization_id, spot_evicted_at) WHERE (spot_evicted_at IS NOT NULL);
 CREATE INDEX sandboxes_held ON public.sandboxes USING btree (organization_id, region_id, sandbox_class, state, desired_state) INCLUDE (id, cpu, memory_gib, disk_gib) WHERE ((state <> 'destroyed'::text) AND (warm_pool_id IS NULL));
 CREATE UNIQUE INDEX sandboxes_live_name ON public.sandboxes USING btree (organization_id, name) WHERE (desired_state <> 'destroyed'::text);

@@ -198,8 +198,14 @@ const createCommandLine = (): Command => {
     .command('drain <id>')
     .description('give a runner no new sandboxes; those that it has go on')
     .addOption(dataOption())
-    .option('--undo', 'take it back')
-    .action(async (id, { data, undo }) => (await import('./runner.ts')).drainRunner(data, id, undo !== true))
+    .option('--move', 'move its sandboxes to other runners too; those that run are stopped and started again')
+    .option('--yes', 'with --move: do not ask')
+    .addOption(new Option('--undo', 'take it back').conflicts('move'))
+    .action(async (id, { data, undo, move, yes }) => {
+      const { drainRunner, emptyRunner } = await import('./runner.ts')
+      if (move) await emptyRunner(data, id, yes === true)
+      else await drainRunner(data, id, undo !== true)
+    })
   runner
     .command('lost <id>')
     .description('give up a silent runner now: sandboxes with a copy in the store can then be started elsewhere')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
-import { joinCommand, runnerLines } from './runner.ts'
+import { endOfEmptying, joinCommand, runnerLines } from './runner.ts'
 
 suite('alcove runner add', () => {
   const url = 'http://127.0.0.1:4600'
@@ -34,5 +34,36 @@ suite('alcove runner list', () => {
     await app.database.sql`update sandboxes set warm_pool_id = 'pool' where id = ${body.id}`
     const drained = 'local                local        drained    1, of which 1 warm, of nobody yet'
     assert.ok((await lines()).includes(drained), (await lines()).join('\n'))
+  })
+})
+
+suite('alcove runner drain --move', () => {
+  const none = { isEmptied: true, running: 0, left: 0, moving: 0, staying: [] }
+
+  test('ends when the runner is empty, or only has what cannot be moved, each with the reason', () => {
+    assert.match(endOfEmptying('second', none)?.[0] ?? '', /^second is empty\./)
+    const staying = [{ sandboxId: 'box', reason: 'It is in error.' }]
+    assert.equal(endOfEmptying('second', { ...none, left: 2, staying }), undefined)
+    assert.deepEqual(endOfEmptying('second', { ...none, left: 1, staying }), [
+      '1 sandbox cannot be moved from second:',
+      'box  It is in error.',
+    ])
+  })
+
+  test('ends when another operator takes the runner back', () => {
+    const lines = endOfEmptying('second', { ...none, isEmptied: false, left: 3 })
+    assert.deepEqual(lines, ['second is not emptied any more.'])
+  })
+})
+
+suite('alcove runner list', () => {
+  test('a silent and a lost runner are shown with the time and what became of their sandboxes', () => {
+    const runner = { id: 'far', region: 'local', state: 'unresponsive', sandboxes: 3, warm: 0, isEmptied: false }
+    const silentSince = '2026-11-27T00:00:00.000Z'
+    const silent = { ...runner, silentSince, givenUp: 0, leftovers: 0 }
+    const lost = { ...silent, lostAt: '2026-11-27T00:10:00.000Z', givenUp: 2, leftovers: 1 }
+    const [, first, second] = runnerLines([silent, lost])
+    assert.match(first ?? '', /silent +3, not heard since 2026-11-27T00:00:00\.000Z$/)
+    assert.match(second ?? '', /lost +3, .*, lost: 2 are errors, 1 can start elsewhere$/)
   })
 })

@@ -1,4 +1,6 @@
 // `alcove runner add`, `token`, `list`, `drain`, `remove`: the operator's commands for the runners of a server.
+import { createInterface } from 'node:readline/promises'
+import { setTimeout } from 'node:timers/promises'
 import { authorityHashIn } from '#src/wire/hosts.ts'
 import { askServer, serverOf } from './ask-server.ts'
 
@@ -33,6 +35,7 @@ type Runner = {
   state: string
   sandboxes: number
   warm: number
+  isEmptied: boolean
   silentSince?: string
   lostAt?: string
   givenUp: number
@@ -49,9 +52,10 @@ const stateOf = ({ state, lostAt, silentSince }: Runner): string => {
 }
 
 /** What a line says after the number of sandboxes. */
-const remarksOf = ({ warm, silentSince, lostAt, givenUp, leftovers }: Runner): string => {
+const remarksOf = ({ warm, isEmptied, silentSince, lostAt, givenUp, leftovers }: Runner): string => {
   const remarks = [
     ...(warm > 0 ? [`of which ${warm} warm, of nobody yet`] : []),
+    ...(isEmptied ? ['is emptied'] : []),
     ...(silentSince === undefined ? [] : [`not heard since ${silentSince}`]),
     ...(lostAt === undefined ? [] : [`lost: ${givenUp} are errors, ${leftovers} can start elsewhere`]),
   ]
@@ -82,6 +86,71 @@ export const drainRunner = async (directory: string, id: string, isDrained: bool
     unschedulable: isDrained,
   })
   console.log(isDrained ? `${id} gets no new sandboxes; those that it has go on.` : `${id} gets new sandboxes again.`)
+}
+
+type Emptying = {
+  isEmptied: boolean
+  running: number
+  left: number
+  moving: number
+  staying: { sandboxId: string; reason: string }[]
+}
+
+const sandboxes = (count: number): string => (count === 1 ? '1 sandbox' : `${count} sandboxes`)
+
+/** Seconds between two questions about the progress. */
+const lookAgainSeconds = 2
+
+/** The lines at the end of emptying, or undefined while sandboxes move. */
+export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying): string[] | undefined => {
+  if (!isEmptied) return [`${id} is not emptied any more.`]
+  if (left === 0) return [`${id} is empty. "alcove runner remove ${id}" takes it out of service.`]
+  // The list of those that stay is bounded, so a longer list is the end too.
+  if (left > staying.length && staying.length < 100) return undefined
+  return [
+    `${sandboxes(left)} cannot be moved from ${id}:`,
+    ...staying.map(({ sandboxId, reason }) => `${sandboxId}  ${reason}`),
+  ]
+}
+
+/**
+ * Empties a runner, and prints the progress until it is empty, or only sandboxes are left that cannot move. Control
+ * goes on if this command ends. In a terminal it asks before processes end.
+ */
+export const emptyRunner = async (directory: string, id: string, isAgreed: boolean): Promise<void> => {
+  const path = `/runners/${encodeURIComponent(id)}`
+  const look = () => askServer<Emptying>(directory, 'GET', `${path}/emptying`)
+  const { running } = await look()
+  console.log(
+    `${sandboxes(running)} on ${id} ${running === 1 ? 'runs' : 'run'}: the processes end, and the files stay.`,
+  )
+  if (running > 0 && !isAgreed && process.stdin.isTTY && !(await isConfirmed())) {
+    console.log('Nothing is moved.')
+    return
+  }
+  await askServer(directory, 'PATCH', `${path}/scheduling`, { unschedulable: true, move: true })
+  for (let last = ''; ; ) {
+    const now = await look()
+    const end = endOfEmptying(id, now)
+    if (end !== undefined) {
+      for (const line of end) console.log(line)
+      if (now.left > 0) process.exitCode = 1
+      return
+    }
+    const said = `${sandboxes(now.left)} left, ${now.moving} moving, ${now.staying.length} cannot be moved`
+    if (said !== last) console.log(said)
+    last = said
+    await setTimeout(lookAgainSeconds * 1000)
+  }
+}
+
+const isConfirmed = async (): Promise<boolean> => {
+  const asking = createInterface({ input: process.stdin, output: process.stdout })
+  try {
+    return /^y(es)?$/i.test((await asking.question('Move them? [y/N] ')).trim())
+  } finally {
+    asking.close()
+  }
 }
 
 export const loseRunner = async (directory: string, id: string): Promise<void> => {

@@ -7,6 +7,7 @@ import { sweepMeters } from './meters/service.ts'
 import { sweepLeases } from './runner-link/leases.ts'
 import type { RunningParts } from './running.ts'
 import { sweepEvents } from './sandboxes/record/timeline.ts'
+import { sweepEmptying } from './sandboxes/upkeep/emptying.ts'
 import { sweepPushes } from './sandboxes/upkeep/reconciler.ts'
 import { stopSuspended } from './sandboxes/upkeep/suspension.ts'
 import { sweepTimers } from './sandboxes/upkeep/timers.ts'
@@ -41,6 +42,7 @@ export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweep
     () => sweepMeters(parts),
     () => sweepInvitations(parts),
     () => placeWaiting(parts),
+    () => sweepEmptying(parts),
     () => sweepPushes(parts),
     ...more,
   ]

@@ -5,16 +5,18 @@ import type { HostAuthority } from '#src/control/hosts/authority.ts'
 import { endCertificates, newToken } from '#src/control/hosts/join.ts'
 import { findSharedRegion } from '#src/control/regions/service.ts'
 import { silentBefore } from '#src/control/runners/leases.ts'
-import type { CreateRunner } from '#src/control/runners/schemas.ts'
+import type { CreateRunner, UpdateScheduling } from '#src/control/runners/schemas.ts'
 import {
   declareLost,
   decommission,
+  hasReadyNeighbour,
   insertRunner,
   listRunners,
   lockRunner,
   type RunnerView,
   writeDrained,
 } from '#src/control/runners/service.ts'
+import { forgetRefusals, readProgress } from '#src/control/sandboxes/record/emptying.ts'
 import { statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import { endOnRunner } from '#src/control/sandboxes/upkeep/runner-gone.ts'
 import { loseSnapshotsOf } from '#src/control/snapshots/of-runner.ts'
@@ -54,7 +56,7 @@ const noSuchRunner = () => new Problem('not_found', 'There is no such runner.')
 
 const asView = ({ started, ...runner }: RunnerView) => ({
   ...{ id: runner.id, name: runner.id, region: runner.regionId, state: runner.state },
-  unschedulable: runner.state === 'disabled',
+  ...{ unschedulable: runner.state === 'disabled', isEmptied: runner.isEmptied },
   ...{ cpu: runner.cpu, memory: runner.memoryGiB, disk: runner.diskGiB },
   currentStartedSandboxes: started,
   currentAllocatedCpu: runner.allocatedCpu,
@@ -93,12 +95,31 @@ export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
 
 /**
  * Drains a runner or ends the draining. A drained (unschedulable) runner gets no new sandboxes; its existing sandboxes
- * stay and can be used.
+ * stay and can be used. With `move`, the sweep moves them to other runners (`../sandboxes/upkeep/emptying.ts`).
  */
-export const scheduleRunner = async (parts: RunningParts, id: string, unschedulable: boolean) => {
-  const { database, clock } = parts
-  if (!(await writeDrained(database.sql, id, unschedulable, clock.now()))) throw noSuchRunner()
+export const scheduleRunner = async (
+  parts: RunningParts,
+  id: string,
+  { unschedulable: isDrained, move: isEmptied = false }: UpdateScheduling,
+) => {
+  const {
+    database: { sql },
+    clock,
+  } = parts
+  if (isEmptied && !isDrained) throw new Problem('bad_request', '`move` needs `unschedulable`.')
+  if (isEmptied) {
+    await viewRunner(parts, id)
+    if (!(await hasReadyNeighbour(sql, id)))
+      throw new Problem('conflict', `No other runner of the region of "${id}" is ready to take its sandboxes.`)
+    await forgetRefusals(sql, id)
+  }
+  if (!(await writeDrained(sql, id, { isDrained, isEmptied }, clock.now()))) throw noSuchRunner()
   return viewRunner(parts, id)
+}
+
+export const viewEmptying = async (parts: RunningParts, id: string) => {
+  const { isEmptied } = await viewRunner(parts, id)
+  return { isEmptied, ...(await readProgress(parts.database.sql, id)) }
 }
 
 /**

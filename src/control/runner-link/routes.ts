@@ -6,6 +6,7 @@ import { listForRunner as listImages } from '#src/control/images/images.ts'
 import { ContextsInUseShape, listContexts } from '#src/control/object-storage/service.ts'
 import {
   CreateRunner,
+  Emptying,
   NewRunner,
   OwnRunner,
   RemoveRunner,
@@ -33,6 +34,7 @@ import {
   loseRunner,
   removeRunner,
   scheduleRunner,
+  viewEmptying,
   viewRunner,
   viewRunnerOf,
   viewRunners,
@@ -127,11 +129,20 @@ export const runnerRoutes = (parts: RunningParts & { authority: HostAuthority | 
     method: 'PATCH',
     path: '/runners/:runnerId/scheduling',
     needs: 'admin',
-    summary: 'Drains a runner, so that it gets nothing new, or takes it back.',
+    summary: 'Drains a runner, so that it gets nothing new, and empties it with `move`; or takes it back.',
     params: RunnerId,
     body: UpdateScheduling,
     replies: { 200: Runner },
-    run: ({ params, body }) => scheduleRunner(parts, params.runnerId, body.unschedulable),
+    run: ({ params, body }) => scheduleRunner(parts, params.runnerId, body),
+  }),
+  route({
+    method: 'GET',
+    path: '/runners/:runnerId/emptying',
+    needs: 'admin',
+    summary: 'How far a runner is from being empty, and what cannot be moved.',
+    params: RunnerId,
+    replies: { 200: Emptying },
+    run: ({ params }) => viewEmptying(parts, params.runnerId),
   }),
   route({
     method: 'POST',

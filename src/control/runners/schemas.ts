@@ -21,7 +21,25 @@ export const NewRunner = Type.Object({
 
 export const UpdateScheduling = Type.Object({
   unschedulable: Type.Boolean({ description: 'If true, it gets no new sandboxes; those that it has go on.' }),
+  move: Type.Optional(
+    Type.Boolean({
+      description:
+        'With `unschedulable`: its sandboxes are moved to other runners of the region through the object store. Those that run are stopped and started again there. Default: false, which also ends a move under way (Alcove only).',
+    }),
+  ),
 })
+
+export const Emptying = Type.Object({
+  isEmptied: Type.Boolean({ description: 'Its sandboxes are being moved.' }),
+  running: Type.Integer({ description: 'Sandboxes whose processes end when they move.' }),
+  left: Type.Integer({ description: 'Sandboxes that are still on it.' }),
+  moving: Type.Integer({ description: 'Of these, those that are on their way into the object store.' }),
+  staying: Type.Array(Type.Object({ sandboxId: Type.String(), reason: Type.String() }), {
+    description: 'Those that cannot be moved, at most 100, each with the reason.',
+  }),
+})
+
+export type UpdateScheduling = Static<typeof UpdateScheduling>
 
 export const RemoveRunner = Type.Object({
   force: Type.Optional(Type.Boolean({ description: 'Although there are sandboxes on it, which are lost.' })),
@@ -44,6 +62,7 @@ export const Runner = Type.Object({
   currentAllocatedDiskGiB: Type.Number(),
   sandboxes: Type.Integer({ description: 'Those that have their disk there (Alcove only).' }),
   warm: Type.Integer({ description: 'Of these, those started ahead that nobody has claimed (Alcove only).' }),
+  isEmptied: Type.Boolean({ description: 'Its sandboxes are moved to other runners (Alcove only).' }),
   silentSince: Type.Optional(
     Type.String({ description: 'When it was last heard, if it is silent: it gets nothing new (Alcove only).' }),
   ),

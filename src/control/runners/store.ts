@@ -136,6 +136,7 @@ export type RunnerView = RunnerIdentity & {
   allocatedDiskGiB: number
   sandboxes: number
   warm: number
+  isEmptied: boolean
   silentSince: Date | null
   lostAt: Date | null
   /** If the runner is lost: its sandboxes in `error`. `leftovers`: those of which it may have an older disk. */
@@ -158,7 +159,7 @@ export const listRunners = async (
         as "allocatedMemoryGiB",
       coalesce(sum(sandboxes.disk_gib), 0)::float8 as "allocatedDiskGiB",
       count(sandboxes.id)::int as sandboxes, count(sandboxes.warm_pool_id)::int as warm,
-      case when is_silent then last_heartbeat_at end as "silentSince", lost_at as "lostAt",
+      is_emptied as "isEmptied", case when is_silent then last_heartbeat_at end as "silentSince", lost_at as "lostAt",
       count(sandboxes.id) filter (where lost_at is not null and sandboxes.state = 'error')::int as "givenUp",
       (select count(*)::int from leftovers where leftovers.runner_id = runners.id) as leftovers
     from runners left join sandboxes on runner_id = runners.id and sandboxes.state in ${sql(statesHoldingDisk)}
@@ -192,11 +193,16 @@ export const lockRunner = async (transaction: Transaction, id: string): Promise<
 
 /**
  * Drains a runner, or ends the draining. The runner then gets the state that it would have if it had never been
- * drained. Returns whether the runner exists.
+ * drained. `isEmptied`: its sandboxes are moved to other runners too. Returns whether the runner exists.
  */
-export const writeDrained = async (sql: Sql, id: string, isDrained: boolean, now: Date): Promise<boolean> => {
+export const writeDrained = async (
+  sql: Sql,
+  id: string,
+  { isDrained, isEmptied = false }: { isDrained: boolean; isEmptied?: boolean },
+  now: Date,
+): Promise<boolean> => {
   const { count } = await sql`
-    update runners set updated_at = ${now}, state = case
+    update runners set updated_at = ${now}, is_emptied = ${isDrained && isEmptied}, state = case
       when ${isDrained} then 'disabled'
       when state <> 'disabled' then state
       when last_heartbeat_at is null then 'initializing'
@@ -204,6 +210,24 @@ export const writeDrained = async (sql: Sql, id: string, isDrained: boolean, now
       else 'ready' end
     where id = ${id} and state <> 'decommissioned'`
   return count > 0
+}
+
+/** Lists runners that are emptied and can be asked for it now. */
+export const listEmptied = async (sql: Sql): Promise<string[]> => {
+  const rows = await sql<{ id: string }[]>`
+    select id from runners where is_emptied and state = 'disabled' and not is_silent order by id`
+  return rows.map(({ id }) => id)
+}
+
+export const findEmptied = async (sql: Sql, id: string): Promise<boolean> =>
+  (await sql`select from runners where id = ${id} and is_emptied`).count > 0
+
+/** Whether a sandbox of this runner could go to another one that is ready. */
+export const hasReadyNeighbour = async (sql: Sql, id: string): Promise<boolean> => {
+  const found = await sql`
+    select from runners gone join runners other on other.region_id = gone.region_id and other.id <> gone.id
+    where gone.id = ${id} and other.state = 'ready' limit 1`
+  return found.count > 0
 }
 
 export const listGoneWithSandboxes = async (sql: Sql): Promise<string[]> => {

@@ -220,6 +220,8 @@ export const columns = {
   archive_stored_bytes: column<number | null>()(later),
   archived_at: column<Date | null>()(later),
   archive_not_before: column<Date | null>()(later),
+  /** The part of the sandbox's move away from a runner that is emptied (upkeep/emptying.ts). */
+  emptying: column<'restart' | 'restarting' | 'refused' | null>()(later),
   parent_id: column<string | null>()({ ...own, begins: 'may be given' }),
   ancestor_ids: column<string[]>()({ ...own, begins: 'may be given' }),
   preview_token: column<string>()(own),

@@ -22,11 +22,14 @@ const wellAgain = { error_reason: null, recoverable: null, resize_from: null } a
 /** The columns for a sandbox whose disk is on a runner. An archive may still exist, but it is not the sandbox's disk. */
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
+/** The time from which timers count. They wait while a sandbox that ran moves to another runner. */
+const movedAt = ({ emptying }: SandboxRow, at: Date): Date | null => (emptying === null ? at : null)
+
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
   // The time from which the timers of an archived sandbox count. It does not matter whether a caller or a timer archived
   // the sandbox.
-  stopped_at: row.stopped_at ?? now,
+  stopped_at: movedAt(row, row.stopped_at ?? now),
   ...(archive === undefined
     ? {}
     : {
@@ -44,13 +47,15 @@ const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
       return {
         ...onRunner,
         stopped_at: null,
+        // The sandbox runs where it ran before if it could not be archived, and elsewhere after its restore.
+        emptying: row.emptying === 'restarting' || row.emptying === null ? null : 'refused',
         last_activity_at: now,
         first_started_at: row.first_started_at ?? now,
       }
     case 'stopped':
       return {
         ...onRunner,
-        stopped_at: row.state === 'archiving' ? (row.stopped_at ?? now) : now,
+        stopped_at: movedAt(row, row.state === 'archiving' ? (row.stopped_at ?? now) : now),
         // If the runner reports the cause of an end, the sandbox must have started before, and has a disk.
         first_started_at: row.first_started_at ?? (report.cause === undefined ? null : now),
       }
@@ -108,7 +113,7 @@ const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenRepor
       ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
       // The runner refused to restore the sandbox from its archive. The caller's request counts as use of the sandbox,
       // so the timers that count from `stopped_at` begin again.
-      ...(to === 'archived' ? { stopped_at: now } : {}),
+      ...(to === 'archived' ? { stopped_at: movedAt(row, now) } : {}),
       ...(row.state === 'archiving'
         ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
         : {}),
@@ -192,7 +197,7 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
       change && (await writeState(database.sql, row, { ...change, isToldAgain: isToldAgain(change) }, now))
     if (!written) continue
     changes.announce(row.state, written)
-    if (written.state === 'stopped' && written.auto_delete_interval === 0) {
+    if (written.state === 'stopped' && written.auto_delete_interval === 0 && written.emptying === null) {
       await destroy(parts, written, {
         by: { kind: 'timer', id: 'auto-delete' },
         reason: 'Ephemeral: deleted when it stopped.',

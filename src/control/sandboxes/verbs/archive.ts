@@ -6,19 +6,24 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
 /**
- * Asks the runner to move the disk of a sandbox into the object store. A running sandbox is stopped first. Control
- * chooses the name of the archive, so that a repeated attempt of the runner writes to the same archive.
+ * The columns of an archive that is to be written. Control chooses the name of the archive, so that a repeated attempt
+ * of the runner writes to the same archive.
+ */
+export const archiveColumns = (): Partial<SandboxRow> => ({
+  archive_id: randomUUID(),
+  archive_sha256: null,
+  archive_bytes: null,
+  archive_stored_bytes: null,
+  archived_at: null,
+})
+
+/**
+ * Asks the runner to move the disk of a sandbox into the object store. A running sandbox is stopped first.
  */
 export const archive = (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> =>
   moveSandbox(parts, sandbox, 'archive', {
     ...occasion,
-    set: () => ({
-      archive_id: randomUUID(),
-      archive_sha256: null,
-      archive_bytes: null,
-      archive_stored_bytes: null,
-      archived_at: null,
-    }),
+    set: archiveColumns,
   })
 
 export const archiveSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {

@@ -40,6 +40,7 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
   recoverable: null,
   stop_signal: 'SIGTERM',
   resize_from: null,
+  emptying: null,
 })
 
 /**

@@ -31,7 +31,7 @@ export const findRunnerForArchived = async (
  * Checks the free cpu and memory of the runner, which other sandboxes may have taken meanwhile. An archived sandbox
  * goes to any runner with room.
  */
-const findRoom =
+export const findRoom =
   ({ options }: RunningParts) =>
   async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => {
     if (sandbox.archived_at !== null) return { runner_id: await findRunnerForArchived(transaction, sandbox, options) }

@@ -1,0 +1,65 @@
+// Empties drained runners: moves their sandboxes to others, by way of the object store. All of it is in the rows, so
+// that any control process goes on where another ended. A caller's verb ends the move of a sandbox.
+
+import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
+import type { RunningParts } from '#src/control/running.ts'
+import { Problem } from '#src/problems.ts'
+import { countArchiving, listEmptying, listToMove } from '../record/emptying.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { archiveColumns } from '../verbs/archive.ts'
+import { destroy } from '../verbs/destroy.ts'
+import { moveSandbox } from '../verbs/move.ts'
+import { findRoom, findRunnerForArchived } from '../verbs/start.ts'
+
+const by = { kind: 'timer', id: 'emptied-runner' } as const
+const reason = 'Its host is emptied.'
+
+/** Maximum number of sandboxes of one runner that are archived at the same time: as many as a runner archives. */
+const mostAtOnce = 4
+
+/** Runs an attempt that may be refused, for example because no runner has room. The next sweep tries again. */
+const attempt = async (parts: RunningParts, row: SandboxRow, act: () => Promise<unknown>): Promise<boolean> => {
+  try {
+    await act()
+    return true
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    parts.log.info({ sandboxId: row.id, why: error.message }, 'a sandbox of an emptied runner waits')
+    return false
+  }
+}
+
+/** Starts again what ran: elsewhere if it is archived, and where it is if it could not be archived. */
+const restart = async (parts: RunningParts): Promise<void> => {
+  for (const row of await listEmptying(parts.database.sql, parts.clock.now())) {
+    const emptying = row.state === 'archived' ? 'restarting' : 'refused'
+    // The preview token stays, because nobody asked for the restart.
+    const how = { by, reason, set: () => ({ emptying }) as const, check: findRoom(parts) }
+    await attempt(parts, row, () => moveSandbox(parts, row, 'start', how))
+  }
+}
+
+const move = async (parts: RunningParts, row: SandboxRow): Promise<boolean> => {
+  if (row.warm_pool_id !== null) return await attempt(parts, row, () => destroy(parts, row, { by, reason }))
+  return await attempt(parts, row, async () => {
+    // A running sandbox is stopped only if it has a place to go. The place is not reserved: if it is taken meanwhile,
+    // the sandbox waits in the store for another one.
+    if (row.state === 'started')
+      await parts.database.transaction((transaction) => findRunnerForArchived(transaction, row, parts.options))
+    const emptying = row.state === 'started' ? 'restart' : null
+    await moveSandbox(parts, row, 'archive', { by, reason, set: () => ({ ...archiveColumns(), emptying }) })
+  })
+}
+
+export const sweepEmptying = async (parts: RunningParts): Promise<void> => {
+  const { sql } = parts.database
+  await restart(parts)
+  for (const runnerId of await listEmptied(sql)) {
+    let places = mostAtOnce - (await countArchiving(sql, runnerId))
+    for (const row of places > 0 ? await listToMove(sql, runnerId, parts.clock.now()) : []) {
+      // The operator may have taken the runner back meanwhile.
+      if (places === 0 || !(await findEmptied(sql, runnerId))) break
+      if (await move(parts, row)) places -= 1
+    }
+  }
+}
