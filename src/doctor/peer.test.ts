@@ -5,8 +5,9 @@ import { once } from 'node:events'
 import { createServer as createPlain } from 'node:http'
 import { createServer } from 'node:https'
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
-import { after, suite, type TestContext, test } from 'node:test'
+import { suite, type TestContext, test } from 'node:test'
 import { TestAuthority } from '#src/kit/testing/authority.ts'
+import { version } from '#src/kit/version.ts'
 import { controlHostName } from '#src/wire/hosts.ts'
 import { authorityHashOf, checkPeer, renderPeerChecks } from './peer.ts'
 
@@ -21,15 +22,14 @@ const listen = async (context: TestContext, server: Server & { closeAllConnectio
 
 suite('the way to the port for hosts', () => {
   const authority = new TestAuthority()
-  after(() => authority[Symbol.dispose]())
   const hash = authorityHashOf(new X509Certificate(authority.certificate))
 
   /** Starts a port for hosts, as control has it: it knows callers without a certificate too. */
-  const startHosts = (context: TestContext, { name = controlHostName, aheadMs = 0 } = {}) => {
+  const startHosts = (context: TestContext, { name = controlHostName, aheadMs = 0, ofServer = version } = {}) => {
     const options = { ...authority.newCertificate(name), requestCert: true, rejectUnauthorized: false }
     const server = createServer(options, (_request, response) => {
       response.sendDate = false
-      response.writeHead(404, { date: new Date(Date.now() + aheadMs).toUTCString(), 'alcove-version': '0.9.1' }).end()
+      response.writeHead(404, { date: new Date(Date.now() + aheadMs).toUTCString(), 'alcove-version': ofServer }).end()
     })
     return listen(context, server)
   }
@@ -51,7 +51,7 @@ suite('the way to the port for hosts', () => {
     )
     assert.equal(found, new X509Certificate(authority.certificate).toString())
     assert.match(renderPeerChecks(checks), /^ok {4}authority {2}[\w-]{43}$/m)
-    assert.match(checks.at(-1)?.found ?? '', /the server 0\.9\.1$/)
+    assert.match(checks.at(-1)?.found ?? '', /the server \d+\.\d+\.\d+$/)
   })
 
   test('without a token, the authority is shown and said to be unchecked', async (context) => {
@@ -96,7 +96,7 @@ suite('the way to the port for hosts', () => {
   })
 
   test('a chain whose authority did not sign the server’s certificate is refused', async (context) => {
-    using other = new TestAuthority()
+    const other = new TestAuthority()
     const { cert, key } = other.newCertificate(controlHostName)
     const chain = { cert: `${cert}${authority.certificate}`, key }
     const url = await listen(context, createServer(chain))
@@ -109,5 +109,12 @@ suite('the way to the port for hosts', () => {
       /^clock: the clock of this machine is (59|60|61) s behind that of the server$/,
     )
     assert.match(await failureOf(await startHosts(context, { aheadMs: -60_000 }), hash), /ahead of that of the server$/)
+  })
+
+  test('a server whose version is too far from this machine’s is said, with what to install', async (context) => {
+    assert.match(
+      await failureOf(await startHosts(context, { ofServer: '77.1.0' }), hash),
+      /^version: this machine has version \S+, the server 77\.1\.0: at most one release may be between$/,
+    )
   })
 })

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { request } from 'node:https'
 import { connect as connectTcp, isIP } from 'node:net'
 import { connect as connectTls, type DetailedPeerCertificate } from 'node:tls'
-import { version } from '#src/kit/version.ts'
+import { version, worksWith } from '#src/kit/version.ts'
 import { controlHostName } from '#src/wire/hosts.ts'
 import { ticketSkewMs } from '#src/wire/ticket.ts'
 
@@ -71,10 +71,8 @@ export const checkPeer = async (url: URL, authorityHash?: string): Promise<PeerR
     const answer = await ask(url, address, authority)
     checkClock(answer.aheadMs)
     note('clock', `differs from the server's by less than ${ticketSkewMs / 1000} s`)
-    note(
-      'version',
-      `this machine has ${version}${answer.version === undefined ? '' : `, the server ${answer.version}`}`,
-    )
+    checkVersion(answer.version)
+    note('version', `this machine has ${version}, the server ${answer.version}`)
     return { checks, authority: authority.toString() }
   } catch (error) {
     if (!(error instanceof Failed)) throw error
@@ -178,7 +176,7 @@ const checkDates = (chain: readonly X509Certificate[], place: string): void => {
   }
 }
 
-/** Returns how far the clock of this machine is ahead of the server's, and the server's version if it says it. */
+/** Returns how far the clock of this machine is ahead of the server's, and the server's version. */
 const ask = async (
   url: URL,
   host: string,
@@ -203,6 +201,16 @@ const ask = async (
   } finally {
     asking.destroy()
   }
+}
+
+const checkVersion = (ofServer: string | undefined): void => {
+  if (ofServer === undefined) throw new Failed('version', 'the server does not say its version', startAgain)
+  if (worksWith(version, ofServer)) return
+  throw new Failed(
+    'version',
+    `this machine has version ${version}, the server ${ofServer}: at most one release may be between`,
+    "Install the server's release here, or upgrade the server",
+  )
 }
 
 const checkClock = (aheadMs: number): void => {

@@ -60,7 +60,7 @@ suite('how a program proves to control who it is', () => {
   })
 
   test('each new connection shows the current certificate; no key is sent', async (context) => {
-    using authority = new TestAuthority()
+    const authority = new TestAuthority()
     await using control = await startControl(authority)
     const certificatesDirectory = scratch(context)
     authority.writeCertificate(certificatesDirectory, 'first.runner', 60)
@@ -84,8 +84,8 @@ suite('how a program proves to control who it is', () => {
   })
 
   test('a server of another name or of another authority hears nothing', async (context) => {
-    using authority = new TestAuthority()
-    using other = new TestAuthority()
+    const authority = new TestAuthority()
+    const other = new TestAuthority()
     const certificatesDirectory = scratch(context)
     authority.writeCertificate(certificatesDirectory, 'first.runner')
     await using impostor = await startControl(authority, 'first.gate')
@@ -105,7 +105,7 @@ suite('how a program proves to control who it is', () => {
   })
 
   test('a link whose certificate is missing connects as soon as it is there', async (context) => {
-    using authority = new TestAuthority()
+    const authority = new TestAuthority()
     await using control = await startControl(authority)
     const certificatesDirectory = scratch(context)
     const credential = credentialFor(control.url, { key: '', certificatesDirectory, controlName })

@@ -35,11 +35,13 @@ suite('a host that joins over the network', { skip: needsRoot }, () => {
       return [status, body['result']]
     }
     assert.deepEqual(await echo(second.address), [200, 'hello\n'])
+    assert.deepEqual(await echo(machine.address), [200, 'hello\n'])
 
     await second.kill()
     await host.ended
     await second.boot()
-    const again = await startHost(server, second, env)
+    const publicUrl = `http://${second.address}:4601`
+    const again = await startHost(server, second, env, { options: ['--public-url', publicUrl] })
     await untilAnswer(
       () => server.api('GET', `/sandbox/${id}`),
       ({ body }) => body['state'] === 'stopped',
@@ -49,7 +51,10 @@ suite('a host that joins over the network', { skip: needsRoot }, () => {
       () => server.api('GET', `/sandbox/${id}`),
       ({ body }) => body['state'] === 'started',
     )
+    const { body: record } = await server.api('GET', `/sandbox/${id}`)
+    assert.equal(record['toolboxProxyUrl'], `${publicUrl}/toolbox`)
     assert.deepEqual(await echo(second.address), [200, 'hello\n'])
+    assert.deepEqual(await echo(machine.address), [200, 'hello\n'])
 
     assert.equal((await server.api('DELETE', `/sandbox/${id}`)).status, 200)
     await untilAnswer(

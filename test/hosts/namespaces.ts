@@ -197,6 +197,11 @@ export class Host {
   async kill(): Promise<void> {
     signalProcess(this.#first, 'SIGKILL')
     assert.ok(await waitUntilGone(this.#first, 30_000), `${this.name} is still on`)
+    try {
+      this.#network.onSwitch('ip', 'link', 'delete', this.#port)
+    } catch {
+      // The kernel has removed the cable with the network of the host, or does so now.
+    }
   }
 
   /** Cuts the host off the network. */

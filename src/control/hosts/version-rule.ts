@@ -1,19 +1,6 @@
-// Which versions of hosts work with which versions of control. While a server is upgraded, its programs have different
-// versions.
+// Refuses hosts whose version does not work with that of control.
+import { worksWith } from '#src/kit/version.ts'
 import { Problem } from '#src/problems.ts'
-
-type Release = { major: number; minor: number }
-
-const readVersion = (text: string): Release | undefined => {
-  const [, major, minor] = /^(\d{1,9})\.(\d{1,9})(?![\d])/.exec(text) ?? []
-  return major === undefined ? undefined : { major: Number(major), minor: Number(minor) }
-}
-
-/** Whether programs of two versions work together: with the same major version, and minor versions at most 1 apart. */
-const worksWith = (one: string, other: string): boolean => {
-  const [a, b] = [readVersion(one), readVersion(other)]
-  return a !== undefined && b !== undefined && a.major === b.major && Math.abs(a.minor - b.minor) <= 1
-}
 
 /** Maximum length of a version in a sentence. A WebSocket is closed with at most 123 bytes. */
 const shown = (version: string) => version.replaceAll(/[^\w.+-]/g, '?').slice(0, 20)

@@ -53,7 +53,6 @@ const startTwo = async (
     async [Symbol.asyncDispose]() {
       await near[Symbol.asyncDispose]()
       await far[Symbol.asyncDispose]()
-      own[Symbol.dispose]()
       rmSync(directory, { recursive: true, force: true })
     },
   }
@@ -235,7 +234,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
   })
 
   test('a gate with a wrong certificate is not called, and the answer says why', async () => {
-    using stranger = new TestAuthority()
+    const stranger = new TestAuthority()
     for (const [far, sentence] of [
       [{ name: hostNameOf('gate', 'third') }, /certificate of another host/],
       [{ name: hostNameOf('runner', 'far') }, /certificate of another host/],

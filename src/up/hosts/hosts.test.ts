@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, suite, type TestContext, test } from 'node:test'
+import { suite, type TestContext, test } from 'node:test'
 import { CertificateFiles } from '#src/kit/certificate-files.ts'
 import { users } from '#src/kit/confined.ts'
 import { TestAuthority } from '#src/kit/testing/authority.ts'
@@ -22,7 +22,6 @@ const needsRoot = { skip: process.getuid?.() === 0 ? false : 'needs root' }
 
 suite('certificates of a host', needsRoot, () => {
   const authority = new TestAuthority()
-  after(() => authority[Symbol.dispose]())
 
   const makeFiles = (context: TestContext) => {
     const path = mkdtempSync(join(tmpdir(), 'alcove-host-'))
@@ -114,7 +113,7 @@ suite('certificates of a host', needsRoot, () => {
   test('certificates for another key, another name or of another authority are refused', async (context) => {
     const { files } = makeFiles(context)
     const other = makeFiles(context)
-    using stranger = new TestAuthority()
+    const stranger = new TestAuthority()
     const right = answerTo({ keys: files.publicKeys() })
     const wrong: unknown[] = [
       answerTo({ keys: other.files.publicKeys() }),

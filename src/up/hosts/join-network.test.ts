@@ -7,10 +7,11 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, suite, type TestContext, test } from 'node:test'
+import { suite, type TestContext, test } from 'node:test'
 import type { TLSSocket } from 'node:tls'
 import { authorityHashOf } from '#src/doctor/peer.ts'
 import { TestAuthority } from '#src/kit/testing/authority.ts'
+import { version } from '#src/kit/version.ts'
 import { controlHostName, hostNameOf, type JoinQuestion } from '#src/wire/hosts.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { Complaint } from '../complaint.ts'
@@ -19,7 +20,6 @@ import { joinedServer } from './join-network.ts'
 
 suite('joining a server over the network', { skip: needsRoot }, () => {
   const authority = new TestAuthority()
-  after(() => authority[Symbol.dispose]())
   const hash = authorityHashOf(new X509Certificate(authority.certificate))
   const tokenOf = (hex: string) => `alr_${hex}.${hash}`
 
@@ -36,6 +36,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
       const text = (await request.toArray()).join('')
       const reply = (status: number, body: object) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+      response.setHeader('alcove-version', version)
       if (request.url === '/api/runners/join' && request.method === 'GET') return reply(404, {})
       asked.push(`${request.method} ${request.url} by ${caller}`)
       const { answer } = state
