@@ -57,8 +57,13 @@ const maxOutput = 64 * 1024
 type Up = { child: ChildProcess; output: () => string }
 
 /** Starts `./alcove up`. Returns when it has reported that it is ready. */
-export const startUp = async (data: string, port: number, env: Record<string, string> = {}): Promise<Up> => {
-  const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
+export const startUp = async (
+  data: string,
+  port: number,
+  env: Record<string, string> = {},
+  more: readonly string[] = [],
+): Promise<Up> => {
+  const child = spawn(launcher, ['up', '--data', data, '--port', String(port), ...more], {
     stdio: ['ignore', 'pipe', 'pipe'],
     // By default, the server starts no warm sandboxes, because some tests count the sandboxes on the host.
     env: { ALCOVE_MOST_WARM: '0', ...process.env, ...env },
@@ -161,8 +166,9 @@ const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
   const images = options.image === 'small' ? { ALCOVE_CACHE_DIR: await smallDefaultIn(servers ?? directory) } : {}
   const env = { ...images, ...options.env }
   options.prepare?.(directory)
-  const port = await freePorts(3)
-  let up = await startUp(directory, port, env).catch(async (error: unknown) => {
+  const port = await freePorts(5)
+  const more = options.hasHosts ? ['--hosts', '127.0.0.1'] : []
+  let up = await startUp(directory, port, env, more).catch(async (error: unknown) => {
     await purge(dataDirectoryAt(directory))
     throw error
   })
@@ -188,7 +194,7 @@ const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
       for (const identity of running) assert.ok(await waitUntilGone(identity, 10_000))
     },
     start: async () => {
-      up = await startUp(directory, port, env)
+      up = await startUp(directory, port, env, more)
     },
     stop,
     [Symbol.asyncDispose]: async () => {
@@ -207,6 +213,8 @@ type OwnOptions = {
   image?: 'small'
   /** Called before the server starts, to put files into its data directory. */
   prepare?: (directory: string) => void
+  /** Lets hosts join at 127.0.0.1. The port for hosts is that of the server plus 3, and that for gates plus 4. */
+  hasHosts?: true
 }
 
 /**

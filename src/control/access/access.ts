@@ -243,10 +243,10 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
     run: () => {
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
-    socket: (socket, { proxyRegionId }) => {
+    socket: (socket, { proxyRegionId, gateId }) => {
       // The key of a region's own proxy can be revoked while its link is open. Such a proxy therefore gets no access
       // answers in advance, and must ask for each call.
-      if (proxyRegionId === undefined) parts.gates.add(socket)
+      if (proxyRegionId === undefined) parts.gates.add(socket, gateId)
     },
   }),
 ]

@@ -41,9 +41,10 @@ suite('the ticket in a reply to a gate', () => {
     return readBy(body.ticket, await keysOf(app))
   }
 
-  test('a ticket names the sandbox and its organization, and is valid for half a minute', () =>
+  test('a ticket names its sandbox, organization and runner, and is valid for half a minute', () =>
     withBox(async (app, id) => {
-      const whose = { sandboxId: id, organizationId: organizations.ours }
+      const runnerAddress = 'unix:/simulated/runner.sock'
+      const whose = { sandboxId: id, organizationId: organizations.ours, runnerAddress }
       const expiresAt = app.clock.now().getTime() + ticketLastsMs
       assert.deepEqual(await ticketOf(app, 'box', bearer), { ...whose, allowed: toolbox, expiresAt })
     }))

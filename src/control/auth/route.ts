@@ -52,7 +52,11 @@ type RunnerContext = { runner: { id: string; regionId: string }; isCertified?: t
  * The region whose proxy makes the call; that proxy sees only its region. `undefined`: the server's own proxy, which
  * sees all regions.
  */
-export type ProxyContext = { proxyRegionId: string | undefined }
+export type ProxyContext = {
+  proxyRegionId: string | undefined
+  /** The id of the gate, which its certificate proves. Absent: a gate that has shown a key. */
+  gateId?: string
+}
 
 /** A collector belongs to no organization. The path names the organization whose data the collector reads. */
 export type OwnerOrCollectorContext = { isCollector: boolean }

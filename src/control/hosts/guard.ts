@@ -21,5 +21,7 @@ export const createHostsGuard =
     if (known.program !== programFor[needs]) throw new Problem('forbidden')
     const { runnerId: id, regionId } = known
     // A gate of a host is a gate of this server, and fronts sandboxes of all regions.
-    return known.program === 'gate' ? { proxyRegionId: undefined } : { runner: { id, regionId }, isCertified: true }
+    return known.program === 'gate'
+      ? { proxyRegionId: undefined, gateId: id }
+      : { runner: { id, regionId }, isCertified: true }
   }

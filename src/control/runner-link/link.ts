@@ -140,10 +140,19 @@ const readMessage = (data: RawData): FromRunner | undefined => {
   }
 }
 
-/** A runner that could name any gate would draw the calls of its sandboxes to another host. */
-const mayHaveGate = (runnerId: string, { id }: GateOfHost) => id === runnerId || id === localGateId
+/**
+ * A runner that joined over the network has a certificate, and names the gate of its own host only. A runner of the
+ * server's machine may name the server's gate.
+ */
+const mayHaveGate = (runnerId: string, isCertified: boolean, { id }: GateOfHost) =>
+  id === runnerId || (id === localGateId && !isCertified)
 
-export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, socket: WebSocket): void => {
+/** `isCertified`: the runner has shown its certificate. */
+export const serveRunnerLink = (
+  parts: RunningParts,
+  { runner, isCertified }: { runner: RunnerIdentity; isCertified: boolean },
+  socket: WebSocket,
+): void => {
   const runnerId = runner.id
   const { database, clock, log, links, options, settings } = parts
   links.add(runnerId, socket)
@@ -188,8 +197,9 @@ export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, soc
     switch (message.type) {
       case 'hello':
         if (refuses(message)) return
-        if (message.gate !== undefined && !mayHaveGate(runnerId, message.gate)) {
+        if (message.gate !== undefined && !mayHaveGate(runnerId, isCertified, message.gate)) {
           log.warn({ runnerId, gateId: message.gate.id }, 'a runner named the gate of another host; its link is closed')
+          isRefused = true
           return socket.close(1008, `the gate of runner ${runnerId} must have its id`)
         }
         await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })

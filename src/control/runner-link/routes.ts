@@ -205,6 +205,6 @@ export const runnerRoutes = (parts: RunningParts & { authority: HostAuthority | 
     run: () => {
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
-    socket: (socket, { runner }) => serveRunnerLink(parts, runner, socket),
+    socket: (socket, { runner, isCertified = false }) => serveRunnerLink(parts, { runner, isCertified }, socket),
   }),
 ]
