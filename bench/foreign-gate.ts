@@ -2,6 +2,7 @@
 // own gate. The other gate is a second process on this machine, which has joined as a host does and reaches the first
 // gate by TLS over loopback. `node bench/foreign-gate.ts [n]`, as root.
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -75,6 +76,10 @@ try {
   const headers = { authorization: `Bearer ${alcove.key}` }
   const path = (rest: string) => `/toolbox/${box.id}${rest}`
 
+  const content = randomBytes(fileBytes)
+  const wanted = createHash('sha256').update(content).digest('hex')
+  // The first download through each gate is compared with what was uploaded.
+  let isChecked = false
   const call = async (which: keyof typeof gates, method: 'GET' | 'POST', rest: string, body?: string | Buffer) => {
     const type = typeof body === 'string' ? 'application/json' : 'application/octet-stream'
     const reply = await pools[which].request({
@@ -82,18 +87,23 @@ try {
       headers: body === undefined ? headers : { ...headers, 'content-type': type },
       ...(body === undefined ? {} : { body }),
     })
-    let bytes = 0
-    for await (const piece of reply.body) bytes += (piece as Buffer).length
+    const hash = createHash('sha256')
+    for await (const piece of reply.body) if (isChecked) hash.update(piece)
     if (reply.statusCode >= 300) throw new Error(`${rest}: ${reply.statusCode}`)
-    return bytes
+    if (isChecked && hash.digest('hex') !== wanted) throw new Error(`${rest}: another file came through ${which}`)
   }
 
   const file = '/files/upload-v2?path=/tmp/bench'
-  const content = Buffer.alloc(fileBytes, 'x')
   const measured = {
     exec: (which: keyof typeof gates) => call(which, 'POST', '/process/execute', '{"command":"true"}'),
     upload: (which: keyof typeof gates) => call(which, 'POST', file, content),
     download: (which: keyof typeof gates) => call(which, 'GET', '/files/download?path=/tmp/bench'),
+  }
+  for (const which of ['own', 'foreign'] as const) {
+    await measured.upload(which)
+    isChecked = true
+    await measured.download(which)
+    isChecked = false
   }
   const samples: Record<string, Record<string, Samples>> = {}
   // The first round is not counted, because programs that have just started still compile their code. Own and foreign

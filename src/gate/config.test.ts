@@ -35,6 +35,15 @@ suite('settings of the gate', () => {
     assert.throws(() => loadConfig(withoutKey), /ALCOVE_PROXY_KEY is missing/)
   })
 
+  test('a gate that listens for other gates needs certificates and a usable address', () => {
+    const listening = { ...needed, ALCOVE_GATE_PEERS_LISTEN: '0.0.0.0:4604', ALCOVE_GATE_ID: 'second' }
+    const { gateId, peersListen } = loadConfig({ ...listening, ALCOVE_CERTIFICATES_DIR: '/certificates' })
+    assert.deepEqual([gateId, peersListen], ['second', { host: '0.0.0.0', port: 4604 }])
+    assert.equal(loadConfig({ ...needed, ALCOVE_GATE_PEERS_LISTEN: '' }).peersListen, undefined)
+    assert.throws(() => loadConfig(listening), /ALCOVE_GATE_PEERS_LISTEN needs ALCOVE_CERTIFICATES_DIR/)
+    assert.throws(() => loadConfig({ ...listening, ALCOVE_GATE_PEERS_LISTEN: 'x' }), /ALCOVE_GATE_PEERS_LISTEN is not/)
+  })
+
   test('`executeTimeoutSeconds` of the gate is 10 by default, and 0 disables the timeout', () => {
     const secondsOf = (given?: string) =>
       loadConfig({ ...needed, ...(given === undefined ? {} : { ALCOVE_EXECUTE_TIMEOUT_SECONDS: given }) })

@@ -69,6 +69,18 @@ suite('settings of the runner', () => {
     assert.throws(() => loadConfig(withoutKey), /ALCOVE_RUNNER_KEY is missing/)
   })
 
+  test('a runner reads which gate serves its sandboxes, and reports a wrong address or URL', () => {
+    const gate = { ALCOVE_GATE_ID: 'second', ALCOVE_GATE_ADDRESS: '10.0.0.7:4604' }
+    assert.equal(loadConfig(told).gate, undefined)
+    assert.deepEqual(loadConfig({ ...told, ...gate, ALCOVE_GATE_PUBLIC_URL: 'https://two.example.com/' }).gate, {
+      ...{ id: 'second', address: '10.0.0.7:4604', publicUrl: 'https://two.example.com' },
+    })
+    assert.throws(() => loadConfig({ ...told, ALCOVE_GATE_ADDRESS: 'here' }), /ALCOVE_GATE_ADDRESS is not usable/)
+    for (const wrong of ['two.example.com', 'ftp://two.example.com']) {
+      assert.throws(() => loadConfig({ ...told, ALCOVE_GATE_PUBLIC_URL: wrong }), /ALCOVE_GATE_PUBLIC_URL is not/)
+    }
+  })
+
   test('a wrong setting of the archive store is reported together with all other wrong settings', () => {
     assert.throws(
       () => loadConfig({ ...told, ALCOVE_RUNNER_KEY: '', ALCOVE_ARCHIVE_STORE: 's3://box' }),

@@ -27,7 +27,12 @@ export const known: Record<string, { organizationId: string; secret: string; sta
 export const sessionToken = 'a-token'
 
 export const startUploads = async (
-  given: { limits?: Partial<ContextLimits>; wrap?: (store: ObjectStore) => ObjectStore } = {},
+  given: {
+    limits?: Partial<ContextLimits>
+    wrap?: (store: ObjectStore) => ObjectStore
+    /** Control names a runner of another host. `isRunnerHere`: this host has one too. */
+    elsewhere?: { isRunnerHere: boolean }
+  } = {},
 ) => {
   const directory = await mkdtemp(join(tmpdir(), 'alcove-uploads-'))
   const socket = join(directory, 'runner.sock')
@@ -39,6 +44,10 @@ export const startUploads = async (
   const gid = process.getgid?.() ?? 0
   const runner = await serveGates({ host, contexts, configOf: () => undefined, log: silentLog() }, socket, gid)
 
+  const place =
+    given.elsewhere === undefined
+      ? { runnerAddress: `unix:${socket}` }
+      : { runnerAddress: 'unix:/of/another/host.sock', gateId: 'other' }
   const control = createServer(async (request, response) => {
     const parts: Buffer[] = []
     for await (const part of request) parts.push(part as Buffer)
@@ -47,7 +56,7 @@ export const startUploads = async (
     const status = found === undefined ? 401 : (found.status ?? 200)
     const { organizationId, secret } = found ?? {}
     response.writeHead(status, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(status === 200 ? { organizationId, secret, runnerAddress: `unix:${socket}` } : {}))
+    response.end(JSON.stringify(status === 200 ? { organizationId, secret, ...place } : {}))
   })
   // Refuses the link that the gate wants to open to control, because these tests do not need it.
   control.on('upgrade', (_request, socket) => socket.destroy())
@@ -59,7 +68,7 @@ export const startUploads = async (
       controlUrl: new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`),
       proxyKey: 'proxy-key',
       publicUrl: new URL('http://127.0.0.1'),
-      runnerSocket: undefined,
+      runnerSocket: given.elsewhere?.isRunnerHere ? socket : undefined,
       executeTimeoutSeconds: 10,
     },
     silentLog(),

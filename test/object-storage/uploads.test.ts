@@ -80,6 +80,16 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => !key.includes('/uploads/')))
   })
 
+  test('if control names a runner of another host, the gate’s own runner stores the files; without one, 503', async () => {
+    await using here = await startUploads({ elsewhere: { isRunnerHere: true } })
+    const [client, name] = [here.client(), '5'.repeat(32)]
+    await client.send(new PutObjectCommand({ ...keyIn('ours', name), Body: noise(2560) }))
+    assert.deepEqual(await list(client, 'ours/'), [`ours/${name}/context.tar`])
+    await using nowhere = await startUploads({ elsewhere: { isRunnerHere: false } })
+    const refused = nowhere.client().send(new PutObjectCommand({ ...keyIn('ours', name), Body: noise(10) }))
+    await assert.rejects(refused, { name: 'ServiceUnavailable' })
+  })
+
   test('no organization can list or write the contexts of another, and nobody can download a context', async () => {
     await using uploads = await startUploads()
     const [client, stranger] = [uploads.client(), uploads.client('ALCVTHEIRS')]

@@ -42,6 +42,7 @@ class PeerRefuses extends Error {
 const reasons: Record<string, string> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'its gate shows the certificate of another host',
   CERT_HAS_EXPIRED: "the certificate of its gate has expired (compare the machines' clocks)",
+  ENOENT: 'this gate cannot read its own certificate',
   CERT_NOT_YET_VALID: "the certificate of its gate is not valid yet (compare the machines' clocks)",
 }
 
@@ -107,7 +108,16 @@ export class Peer implements Disposable {
     return sent
   }
 
-  #send({ method, path, headers }: Outgoing): ClientRequest {
+  /** Throws a Problem if the files of the certificate, or the address, cannot be used. */
+  #send(outgoing: Outgoing): ClientRequest {
+    try {
+      return this.#begin(outgoing)
+    } catch (cause) {
+      throw this.failure(cause)
+    }
+  }
+
+  #begin({ method, path, headers }: Outgoing): ClientRequest {
     const name = hostNameOf('gate', this.id)
     const sent = request({
       ...{ ...this.#address, method, path, agent: this.#agent, servername: name, minVersion: 'TLSv1.3' },
@@ -189,8 +199,7 @@ export class Peer implements Disposable {
     let asked: ClientRequest
     try {
       asked = this.#send({ method: 'GET', path: alivePath, headers: [] })
-    } catch (cause) {
-      this.failure(cause)
+    } catch {
       return
     }
     const timer = setTimeout(() => {

@@ -22,7 +22,7 @@ const newBearer = () => {
   return { authorization: `Bearer key-${keys}`, origin: 'https://page.example' }
 }
 
-type Certified = { name?: string; days?: number; authority?: TestAuthority }
+type Certified = { name?: string; authority?: TestAuthority; days?: number }
 
 /** Two gates of one server on two hosts. The sandbox is on the host `far`; callers use the gate `near`. */
 const startTwo = async (
@@ -31,8 +31,8 @@ const startTwo = async (
 ) => {
   const own = new TestAuthority()
   const directory = mkdtempSync(join(tmpdir(), 'alcove-peers-'))
-  const certify = (host: string, { name = hostNameOf('gate', host), authority = own }: Certified) => {
-    authority.writeCertificate(join(directory, host), name, 60)
+  const certify = (host: string, { name = hostNameOf('gate', host), authority = own, days }: Certified) => {
+    authority.writeCertificate(join(directory, host), name, 60, days)
     return join(directory, host)
   }
   const signer = newSigner()
@@ -238,6 +238,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     for (const [far, sentence] of [
       [{ name: hostNameOf('gate', 'third') }, /certificate of another host/],
       [{ name: hostNameOf('runner', 'far') }, /certificate of another host/],
+      [{ days: -1 }, /certificate of its gate has expired/],
       [{ authority: stranger }, /no certificate of this server/],
     ] as const) {
       await using two = await startTwo({ far })
@@ -256,6 +257,17 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.match(await callAs(runner, 'GET /alive HTTP/1.1', { program: 'runner' }), /^HTTP\/1.1 403 /)
     assert.match(await callAs(runner, 'GET /alive HTTP/1.1'), /^HTTP\/1.1 204 /)
     assert.deepEqual(runner.far.seen, [])
+  })
+
+  test('a gate whose certificate has expired, or is missing, tells its callers so and gets into no sandbox', async () => {
+    await using expired = await startTwo({ near: { days: -1 } })
+    assert.match(await messageOf(await expired.call('/a')), /refuses the certificate of this gate \(CERT_HAS_EXPIRED\)/)
+    assert.equal((await preview(expired.near)).status, 503)
+    rmSync(join(expired.directory, 'near'), { recursive: true })
+    const missing = await expired.call('/b')
+    assert.equal(missing.status, 503)
+    assert.match(await messageOf(missing), /cannot read its own certificate/)
+    assert.deepEqual([expired.far.seen, expired.far.wanted], [[], []])
   })
 
   test('something that speaks no HTTP, or no TLS, gets 503 and not 500', async () => {

@@ -35,8 +35,8 @@ export class TestAuthority {
   }
 
   /** Writes the files of a program's certificate, as a program that renews it does. `age`: makes their times differ. */
-  writeCertificate(directory: string, host: string, age = 0): void {
-    const { ca, cert, key } = this.newCertificate(host)
+  writeCertificate(directory: string, host: string, age = 0, days?: number): void {
+    const { ca, cert, key } = this.newCertificate(host, days)
     mkdirSync(directory, { recursive: true })
     const files = { 'authority.pem': ca, 'certificate.pem': cert, 'key.pem': key }
     for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text)

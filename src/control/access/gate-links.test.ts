@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import type { WebSocket } from 'ws'
+import type { AccessAhead } from '#src/wire/access.ts'
+import { GateLinks } from './gate-links.ts'
+
+const message = { type: 'access', question: 'q', at: 0 } as AccessAhead
+
+suite('answers ahead over the links of gates', () => {
+  test('only the gates of the server’s machine and the gate of the sandbox’s host are told', () => {
+    const links = new GateLinks()
+    const told: string[] = []
+    const add = (name: string, gateId?: string) => {
+      const socket = { OPEN: 1, readyState: 1, bufferedAmount: 0, on: () => {}, send: () => told.push(name) }
+      links.add(socket as unknown as WebSocket, gateId)
+    }
+    add('server')
+    add('second', 'second')
+    add('third', 'third')
+    links.tell(message, 'second')
+    assert.deepEqual(told.splice(0), ['server', 'second'])
+    links.tell(message)
+    assert.deepEqual(told, ['server'])
+  })
+})
