@@ -14,7 +14,7 @@ import { serveDashboard } from './dashboard/serve.ts'
 import { endpoints } from './endpoints.ts'
 import { attachEvents } from './events/socket-io.ts'
 import { HostAuthority } from './hosts/authority.ts'
-import { HostConnections } from './hosts/connections.ts'
+import { HostConnections, type Hosts } from './hosts/connections.ts'
 import { createHostsGuard, isForHosts } from './hosts/guard.ts'
 import { joinRoutes } from './hosts/routes.ts'
 import { followHosts, tlsOptionsOf } from './hosts/server.ts'
@@ -40,7 +40,7 @@ export type App = {
   server: FastifyInstance
   routes: readonly ControlRoute[]
   /** The server of the port for hosts, and its routes. Undefined: no machine may join over the network. */
-  hosts: { server: FastifyInstance; routes: readonly ControlRoute[] } | undefined
+  hosts: (Hosts & { server: FastifyInstance; routes: readonly ControlRoute[] }) | undefined
   /** The guard that checks every call before its route runs. */
   guard: Guard
   sandboxes: RunningServer
@@ -95,8 +95,13 @@ const corsFor = ({ headers }: FastifyRequest) => (headers.origin ? corsForPages 
 
 const answeringFor = (route: ControlRoute): ControlRoute => ({ ...route, run: sayWhyNot(route.run) })
 
+const openHosts = async (parts: Parts): Promise<Hosts> => ({
+  authority: await HostAuthority.open(parts),
+  connections: await HostConnections.open(parts),
+})
+
 type HostsServerParts = Pick<ServerParts<object, Needs>, 'prefixes' | 'source' | 'log' | 'tell'> & {
-  authority: HostAuthority
+  hosts: Hosts
   routes: readonly ControlRoute[]
   limits: Limits
 }
@@ -104,23 +109,22 @@ type HostsServerParts = Pick<ServerParts<object, Needs>, 'prefixes' | 'source' |
 /** Opens the server of the port for hosts, which serves only what programs of hosts call. */
 const openHostsServer = async (
   parts: Parts,
-  { authority, routes: all, limits, ...ofBothServers }: HostsServerParts,
+  { hosts, routes: all, limits, ...ofBothServers }: HostsServerParts,
 ): Promise<App['hosts']> => {
-  const routes = [...all.filter(isForHosts), ...joinRoutes({ ...parts, authority })]
-  const connections = await HostConnections.open(parts)
+  const routes = [...all.filter(isForHosts), ...joinRoutes({ ...parts, hosts })]
   const server = await createServer<object, Needs>({
     ...ofBothServers,
     routes: routes.map(answeringFor),
-    guard: limits.around(sayWhyNot(createHostsGuard(connections))),
+    guard: limits.around(sayWhyNot(createHostsGuard(hosts.connections))),
     connections: new Connections(),
-    tls: tlsOptionsOf(authority),
+    tls: tlsOptionsOf(hosts.authority),
   })
   server.addHook('onSend', (request, reply, payload, done) => {
     limits.tell(request, reply)
     done(null, payload)
   })
-  followHosts(server, { authority, connections, version: parts.settings.version })
-  return { server, routes }
+  followHosts(server, { ...hosts, version: parts.settings.version })
+  return { ...hosts, server, routes }
 }
 
 /** Creates the app. The database must have been migrated. */
@@ -144,8 +148,8 @@ export const createApp = async (
   const webhooks = await openWebhookRoom(parts, sandboxes.options)
   const metrics = createMetrics(parts, sandboxes.changes)
   const trail = createTrail(parts)
-  const authority = settings.hostsListen && (await HostAuthority.open(parts))
-  const routes = endpoints({ ...webhooks, ...sandboxes, outbox, outbound, metrics, ownTokens, trail, authority })
+  const hosts = settings.hostsListen && (await openHosts(parts))
+  const routes = endpoints({ ...webhooks, ...sandboxes, outbox, outbound, metrics, ownTokens, trail, hosts })
   const guard = createGuard({
     callers,
     proxyKeyHash: settings.proxyKeyHash,
@@ -200,12 +204,12 @@ export const createApp = async (
     if (completing === undefined) goOn()
     else completing.then(goOn).catch(done)
   })
-  const hosts = authority && (await openHostsServer(parts, { ...ofBothServers, authority, routes, limits }))
-  if (hosts !== undefined) metrics.follow(hosts.server)
+  const hostsServer = hosts && (await openHostsServer(parts, { ...ofBothServers, hosts, routes, limits }))
+  if (hostsServer !== undefined) metrics.follow(hostsServer.server)
   return {
     server,
     routes,
-    hosts,
+    hosts: hostsServer,
     guard,
     sandboxes,
     issuer: own,
@@ -214,7 +218,7 @@ export const createApp = async (
     metrics,
     close: async () => {
       // The HTTP server stops first, so that no call uses a background task that has stopped already.
-      await Promise.all([server.close(), hosts?.server.close()])
+      await Promise.all([server.close(), hostsServer?.server.close()])
       metrics.close()
       own?.close()
       await webhooks.close()

@@ -16,7 +16,7 @@ import type { ControlRoute } from './auth/route.ts'
 import { openApiRoutes } from './configuration/openapi-routes.ts'
 import { configurationRoutes } from './configuration/routes.ts'
 import { healthRoutes } from './health/routes.ts'
-import type { HostAuthority } from './hosts/authority.ts'
+import type { Hosts } from './hosts/connections.ts'
 import { hostRoutes } from './hosts/routes.ts'
 import { identityProviderRoutes } from './identity-providers/routes.ts'
 import { invitationRoutes } from './invitations/routes.ts'
@@ -56,7 +56,7 @@ export type EndpointParts = GateParts &
     ownTokens: OwnTokens
     trail: Pick<Trail, 'settled'>
     /** Undefined: no machine may join over the network. */
-    authority: HostAuthority | undefined
+    hosts: Hosts | undefined
   }
 
 /**

@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls'
 import { keepAnswers } from '#src/control/auth/answer-cache.ts'
 import type { Parts } from '#src/control/parts.ts'
 import { type HostProgram, readHostName } from '#src/wire/hosts.ts'
-import { keyHashOf } from './authority.ts'
+import { type HostAuthority, keyHashOf } from './authority.ts'
 import { endToken, findHost, type Host, hostChannel } from './store.ts'
 
 /** The program that a connection's certificate names. */
@@ -28,6 +28,9 @@ const identityOf = (socket: TLSSocket): Identity | undefined => {
   if (!identities.has(socket)) identities.set(socket, readIdentity(socket))
   return identities.get(socket)
 }
+
+/** What a control with a port for hosts has for it. */
+export type Hosts = { authority: HostAuthority; connections: HostConnections }
 
 export class HostConnections {
   readonly #parts: Pick<Parts, 'database' | 'log'>

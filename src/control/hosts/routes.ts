@@ -3,19 +3,19 @@ import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import type { Parts } from '#src/control/parts.ts'
 import { NewRunner, RunnerId } from '#src/control/runners/schemas.ts'
 import { Problem } from '#src/problems.ts'
-import type { HostAuthority } from './authority.ts'
+import type { Hosts } from './connections.ts'
 import { limitFailedJoins } from './failed-joins.ts'
 import { renew, replaceToken, trade } from './join.ts'
 import { Certificates, Join, Renew } from './schemas.ts'
 
 type HostParts = Parts & {
   /** Undefined: no machine may join over the network. */
-  authority: HostAuthority | undefined
+  hosts: Hosts | undefined
 }
 
-const withAuthority = ({ authority, ...parts }: HostParts) => {
-  if (authority === undefined) throw new Problem('not_found', 'This server lets no machine join over the network.')
-  return { ...parts, authority }
+const withAuthority = ({ hosts, ...parts }: HostParts) => {
+  if (hosts === undefined) throw new Problem('not_found', 'This server lets no machine join over the network.')
+  return { ...parts, authority: hosts.authority }
 }
 
 /** The endpoints that only the port for hosts serves. */
@@ -52,6 +52,6 @@ export const hostRoutes = (parts: HostParts): ControlRoute[] => [
     summary: 'Makes a new token for a runner, in place of its former one; it is answered here and never again.',
     params: RunnerId,
     replies: { 201: NewRunner },
-    run: ({ params }) => replaceToken(parts, parts.authority, params.runnerId),
+    run: ({ params }) => replaceToken(parts, parts.hosts?.authority, params.runnerId),
   }),
 ]

@@ -4,13 +4,21 @@ import { createPublicKey } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { after, before, suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { certify, makeAuthority, spanOf } from '#src/kit/certificate.ts'
 import { newKeyPair } from '#src/kit/testing/authority.ts'
 import { hostNameOf } from '#src/wire/hosts.ts'
 import { closedForVersion } from '#src/wire/runner-link.ts'
 import { keys } from '#test/control/people.ts'
-import { type HostsControl, type Joined, newMachine, type Shown, startWithHosts } from './testing/hosts.ts'
+import {
+  anotherControl,
+  type HostsControl,
+  type Joined,
+  newMachine,
+  type Shown,
+  startWithHosts,
+} from './testing/hosts.ts'
 
 suite('the port for hosts', () => {
   let control: HostsControl
@@ -98,6 +106,31 @@ suite('the port for hosts', () => {
     stays.terminate()
   })
 
+  test('a runner that is removed at one control loses its connections to every other one', async () => {
+    await using second = await anotherControl(control)
+    const removed = await control.join('removed-elsewhere')
+    const link = second.link('/proxy/link', removed.shows('gate'))
+    await once(link, 'open')
+    const ended = once(link, 'close')
+    assert.equal((await control.as('admin').delete('/runners/removed-elsewhere')).status, 204)
+    await ended
+    const [error] = await once(second.link('/proxy/link', removed.shows('gate')), 'error')
+    assert.match(error.message, /401/)
+  })
+
+  test('connections end with the certificate that they were opened with', async () => {
+    const seconds = 2
+    const gate = control.authority.certifyHost('gate', 'one', createPublicKey(host.keys.gate), seconds / 86_400)
+    const link = control.link('/proxy/link', { cert: gate, key: host.privateKeys.gate })
+    await once(link, 'open')
+    const closed = once(link, 'close')
+    control.connections.closeEnded()
+    assert.equal(link.readyState, link.OPEN)
+    await pause(seconds * 1000)
+    control.connections.closeEnded()
+    await closed
+  })
+
   test('a runner whose version is too far apart has its link closed with a sentence', async () => {
     const link = control.link('/runners/link', (await control.join('old')).shows('runner'))
     await once(link, 'open')
@@ -113,8 +146,20 @@ suite('the port for hosts', () => {
     assert.deepEqual({ ...row }, { state: 'initializing', address: null })
   })
 
-  test('of connections without a handshake the oldest give way, and hosts get in all the same', async () => {
+  test('a runner of another machine cannot name the gate of the server’s machine as its own', async () => {
+    const link = control.link('/runners/link', (await control.join('liar')).shows('runner'))
+    await once(link, 'open')
+    const capabilities = { cpu: 1, memoryGiB: 1, diskGiB: 1, runtime: '', runtimeVersion: '', hardDiskLimit: true }
+    const hello = { type: 'hello', address: 'unix:/x', images: [], capabilities, version: '0.0.1' }
+    link.send(JSON.stringify({ ...hello, gate: { id: 'local' } }))
+    const [code] = await once(link, 'close')
+    assert.equal(code, 1008)
+  })
+
+  test('of connections without a handshake the oldest give way; links stay, and hosts get in all the same', async () => {
     const most = 1024
+    const link = control.link('/proxy/link', host.shows('gate'))
+    await once(link, 'open')
     const sockets: Socket[] = []
     let closed = 0
     for (let count = 0; count < most + 8; count++) {
@@ -125,9 +170,11 @@ suite('the port for hosts', () => {
     }
     try {
       assert.equal(await statusOf(host.shows('runner')), 200)
+      assert.equal(link.readyState, link.OPEN)
       assert.ok(closed >= 8, `${closed} gave way`)
       assert.ok(closed < most / 2, `${closed} gave way`)
     } finally {
+      link.terminate()
       for (const socket of sockets) socket.destroy()
     }
   })

@@ -3,7 +3,7 @@ import type { Server } from 'node:https'
 import type { TLSSocket, TlsOptions } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 import type { HostAuthority } from './authority.ts'
-import type { HostConnections } from './connections.ts'
+import type { Hosts } from './connections.ts'
 
 /** Options of the TLS server. A client without a certificate is let in, because a machine that joins has none yet. */
 export const tlsOptionsOf = (authority: HostAuthority): TlsOptions => ({
@@ -21,7 +21,7 @@ const renewMs = 24 * 60 * 60 * 1000
 /** Follows the connections of the server, and renews control's own certificate each day. */
 export const followHosts = (
   server: FastifyInstance,
-  { authority, connections, version }: { authority: HostAuthority; connections: HostConnections; version: string },
+  { authority, connections, version }: Hosts & { version: string },
 ): void => {
   const tls = server.server as unknown as Server
   tls.on('secureConnection', (socket: TLSSocket) => connections.add(socket))

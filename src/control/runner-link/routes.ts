@@ -26,7 +26,7 @@ import { listForRunner as listVolumes } from '#src/control/volumes/of-runner.ts'
 import { VolumeAssignmentShape } from '#src/control/volumes/schemas.ts'
 import { PathText } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'
-import type { HostAuthority } from '../hosts/authority.ts'
+import type { Hosts } from '../hosts/connections.ts'
 import type { RunningParts } from '../running.ts'
 import { serveRunnerLink } from './link.ts'
 import {
@@ -49,7 +49,7 @@ const AssignedSandbox = Type.Object({
   assignment: Type.Object({}, { additionalProperties: true }),
 })
 
-export const runnerRoutes = (parts: RunningParts & { authority: HostAuthority | undefined }): ControlRoute[] => [
+export const runnerRoutes = (parts: RunningParts & { hosts: Hosts | undefined }): ControlRoute[] => [
   route({
     method: 'GET',
     path: '/sandbox/for-runner',
@@ -115,7 +115,7 @@ export const runnerRoutes = (parts: RunningParts & { authority: HostAuthority | 
     summary: 'Lets a runner join; its token is answered here and never again.',
     body: CreateRunner,
     replies: { 201: NewRunner },
-    run: ({ body }) => addRunner(parts, parts.authority, body),
+    run: ({ body }) => addRunner(parts, parts.hosts?.authority, body),
   }),
   route({
     method: 'GET',
@@ -161,7 +161,10 @@ export const runnerRoutes = (parts: RunningParts & { authority: HostAuthority | 
     params: RunnerId,
     query: RemoveRunner,
     replies: { 204: null },
-    run: ({ params, query }) => removeRunner(parts, params.runnerId, query.force === true),
+    run: async ({ params, query }) => {
+      await removeRunner(parts, params.runnerId, query.force === true)
+      parts.hosts?.connections.checkAgain(params.runnerId)
+    },
   }),
   route({
     method: 'GET',

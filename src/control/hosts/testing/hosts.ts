@@ -4,10 +4,13 @@ import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { WebSocket } from 'ws'
+import { type App, createApp } from '#src/control/app.ts'
+import { openDatabase } from '#src/control/storage/database.ts'
 import { newKeyPair } from '#src/kit/testing/authority.ts'
 import { controlHostName, type HostCertificates, type HostProgram } from '#src/wire/hosts.ts'
 import { type ControlOptions, startControl, type TestControl } from '#test/control/harness.ts'
 import { HostAuthority } from '../authority.ts'
+import type { HostConnections } from '../connections.ts'
 
 /** The version of the test's control. */
 export const version = '0.0.0-test'
@@ -47,15 +50,43 @@ export type HostsControl = TestControl & {
   join: (name: string) => Promise<Joined>
   /** Opens a link with a certificate. */
   link: (path: string, shown: Shown) => WebSocket
+  connections: HostConnections
+}
+
+const listenForHosts = async ({ hosts }: App): Promise<number> => {
+  await hosts!.server.listen({ host: '127.0.0.1', port: 0 })
+  return (hosts!.server.server.address() as AddressInfo).port
+}
+
+const linkTo =
+  (port: number, { certificate }: HostAuthority): HostsControl['link'] =>
+  (path, shown) => {
+    const options = { ca: certificate, servername: controlHostName, ...shown }
+    return new WebSocket(`wss://127.0.0.1:${port}/api${path}`, options)
+  }
+
+/** Starts another control process over the same database. */
+export const anotherControl = async ({
+  parts,
+  url,
+  authority,
+}: HostsControl): Promise<Pick<HostsControl, 'link'> & AsyncDisposable> => {
+  const database = openDatabase(url)
+  const app = await createApp({ ...parts, database }, { sweepSeconds: 0, mostWarm: 0 })
+  return {
+    link: linkTo(await listenForHosts(app), authority),
+    [Symbol.asyncDispose]: async () => {
+      await app.close()
+      await database.close()
+    },
+  }
 }
 
 /** Starts a control that listens for hosts on a port of loopback. */
 export const startWithHosts = async (options: ControlOptions = {}): Promise<HostsControl> => {
   const settings = { hostsListen: { host: '127.0.0.1', port: 0 }, ...options.settings }
   const control = await startControl({ ...options, settings })
-  const { server } = control.app.hosts!
-  await server.listen(settings.hostsListen)
-  const { port } = server.server.address() as AddressInfo
+  const port = await listenForHosts(control.app)
   const authority = await HostAuthority.open(control.parts)
   const secure = { host: '127.0.0.1', port, ca: authority.certificate, servername: controlHostName }
 
@@ -81,6 +112,7 @@ export const startWithHosts = async (options: ControlOptions = {}): Promise<Host
       const machine = newMachine()
       return asJoined(machine, (await trade(await add(name), machine)).body)
     },
-    link: (path, shown) => new WebSocket(`wss://127.0.0.1:${port}/api${path}`, { ...secure, ...shown }),
+    link: linkTo(port, authority),
+    connections: control.app.hosts!.connections,
   }
 }
