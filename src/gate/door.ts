@@ -4,7 +4,7 @@ import type { Access } from '#src/wire/access.ts'
 import type { AdmittedSandbox, Sandboxes, SandboxPlace } from './sandboxes.ts'
 import type { Need, TicketChecks } from './tickets.ts'
 
-export type Entering = AdmittedSandbox & Pick<Access, 'ticket' | 'gate'>
+export type Entering = AdmittedSandbox & Pick<Access, 'ticket' | 'gate' | 'silentSince'>
 
 export type Door = { enter: (entering: Entering, need: NeedInside) => Promise<SandboxPlace> }
 

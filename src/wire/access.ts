@@ -60,6 +60,8 @@ export type Access = {
    * the machine of the gate that asks.
    */
   gate?: Pick<GateOfHost, 'id' | 'address'>
+  /** When control last heard the sandbox's host, if it is silent now. The host may still answer gates. */
+  silentSince?: string
   isStarted: boolean
   state: string
   /**

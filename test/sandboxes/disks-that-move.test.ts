@@ -304,6 +304,49 @@ suite('two runners', () => {
     await alcove.api('DELETE', `/snapshots/${snapshot}`)
   })
 
+  test('drain --move: what ran runs elsewhere with its files, and a stopped one is archived', async () => {
+    const ran = await createOn('second')
+    await ran.run('head -c 5M /dev/urandom > big; sha256sum big > sum; ln -s big link')
+    const stopped = await createOn('second')
+    await ask(stopped, 'stop', 'stopped')
+    const asked = { unschedulable: true, move: true }
+    assert.equal((await alcove.api('PATCH', '/runners/second/scheduling', asked)).status, 200)
+    const progress = async () => (await alcove.api('GET', '/runners/second/emptying')).body
+    await until('the runner is empty', async () => (await progress())['left'] === 0, 60)
+    await becomes(ran, 'started')
+    assert.equal((await look(ran))['runnerId'], 'local')
+    assert.equal((await look(stopped))['state'], 'archived')
+    await new Promise((resolve) => setTimeout(resolve, 1100))
+    await hasItsFile(ran)
+    await drain('second', false)
+    for (const { id } of [ran, stopped]) assert.equal((await alcove.api('DELETE', `/sandbox/${id}`)).status, 200)
+  })
+
+  test('a runner that was given up comes back, and so does its sandbox, which never ended', async () => {
+    const box = await createOn('second')
+    const { result } = (
+      await box.toolbox('POST', '/process/execute', {
+        command: 'cat /proc/sys/kernel/random/boot_id; stat -c %Z /proc/1',
+      })
+    ).body
+    await second.stop()
+    const lose = async () => (await alcove.api('POST', '/runners/second/lost')).status
+    await until('the runner is silent, and given up', async () => (await lose()) === 200, 60)
+    const lost = await look(box)
+    assert.deepEqual([lost['state'], lost['recoverable']], ['error', true])
+    assert.match(String(lost['errorReason']), /^Its host "second" has not answered since .* and is given up/)
+    assert.equal((await alcove.api('POST', `/sandbox/${box.id}/recover`)).status, 409)
+    await second.start()
+    await until('the sandbox is back', async () => (await look(box))['state'] === 'started', 60)
+    const again = (
+      await box.toolbox('POST', '/process/execute', {
+        command: 'cat /proc/sys/kernel/random/boot_id; stat -c %Z /proc/1',
+      })
+    ).body
+    assert.equal(again['result'], result)
+    assert.equal((await alcove.api('DELETE', `/sandbox/${box.id}`)).status, 200)
+  })
+
   test('if a runner is lost, its archived sandboxes start on another runner; its others get an error', async () => {
     const archived = await createOn('second')
     await archived.run('echo safe > file')

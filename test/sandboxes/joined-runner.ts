@@ -21,6 +21,8 @@ export type JoinedRunner = AsyncDisposable & {
   leftovers: () => string[]
   /** Stops the runner as an operator would. Its sandboxes keep running. */
   stop: () => Promise<void>
+  /** Starts the runner again after `stop`, from the same data directory. */
+  start: () => Promise<void>
 }
 
 /** Starts a runner that is drained from the start, so that it gets no sandboxes until the test enables it. */
@@ -31,11 +33,12 @@ export const joinRunner = async (alcove: Platform, id: string, env: Record<strin
   const servers = process.env['ALCOVE_TEST_SERVERS']
   const directory = mkdtempSync(join(servers ?? tmpdir(), 'alcove-joined-'))
   const images = { ALCOVE_CACHE_DIR: await smallDefaultIn(servers ?? directory) }
-  const child = spawn(launcher, ['runner', '--data', directory, '--join', alcove.url], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...images, ...env, ALCOVE_RUNNER_KEY: String(added.body['apiKey']) },
-  })
-  let text = ''
+  const launch = () =>
+    spawn(launcher, ['runner', '--data', directory, '--join', alcove.url], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...images, ...env, ALCOVE_RUNNER_KEY: String(added.body['apiKey']) },
+    })
+  let child: ReturnType<typeof launch>
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
   const stop = async () => {
     if (hasEnded()) return
@@ -53,21 +56,24 @@ export const joinRunner = async (alcove: Platform, id: string, env: Record<strin
     }
     await until('nothing of the runner is left on the host', isPurged, 60).catch(() => assert.deepEqual(left, []))
   }
-  const hasJoined = new Promise<void>((resolve, reject) => {
-    const read = (chunk: Buffer) => {
-      text += chunk.toString()
-      if (text.includes('has joined')) resolve()
-    }
-    child.stdout.on('data', read)
-    child.stderr.on('data', read)
-    child.once('exit', () => reject(new Error(`alcove runner ended:\n${text}`)))
-  })
-  const late = setTimeout(() => child.kill('SIGTERM'), joinSeconds * 1000)
-  await hasJoined
-    .finally(() => clearTimeout(late))
-    .catch(async (error) => {
-      await end()
-      throw error
+  const start = async () => {
+    child = launch()
+    let text = ''
+    const hasJoined = new Promise<void>((resolve, reject) => {
+      const read = (chunk: Buffer) => {
+        text += chunk.toString()
+        if (text.includes('has joined')) resolve()
+      }
+      child.stdout.on('data', read)
+      child.stderr.on('data', read)
+      child.once('exit', () => reject(new Error(`alcove runner ended:\n${text}`)))
     })
-  return { leftovers: () => listSandboxTraces(dataDirectoryAt(directory)), stop, [Symbol.asyncDispose]: end }
+    const late = setTimeout(() => child.kill('SIGTERM'), joinSeconds * 1000)
+    await hasJoined.finally(() => clearTimeout(late))
+  }
+  await start().catch(async (error) => {
+    await end()
+    throw error
+  })
+  return { leftovers: () => listSandboxTraces(dataDirectoryAt(directory)), stop, start, [Symbol.asyncDispose]: end }
 }

@@ -58,6 +58,7 @@ const AccessAnswer = Type.Object({
   organizationId: Type.String(),
   runnerAddress: Type.String(),
   gate: Type.Optional(Type.Object({ id: Type.String(), address: Type.Optional(Type.String()) })),
+  silentSince: Type.Optional(Type.String()),
   isStarted: Type.Boolean(),
   state: Type.String(),
   leastGeneration: Type.Optional(Type.Integer()),
@@ -189,6 +190,7 @@ export const accessOf = (
   isStarted: isRunning(row.state, row.desired_state),
   state: row.state,
   ...(row.least_generation === null ? {} : { leastGeneration: row.least_generation }),
+  ...(row.runner_is_silent && row.runner_heartbeat_at ? { silentSince: row.runner_heartbeat_at.toISOString() } : {}),
   ...(row.labels[previewHostLabel] === 'localhost' ? { hostInside: 'localhost' } : {}),
   ...found,
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
+import { keys } from '#test/control/people.ts'
 import {
   connectRunner,
   eventsOf,
@@ -75,6 +76,12 @@ suite('a silent host', () => {
     const said = (await eventsOf(app, id)).filter(({ by_id }) => by_id === 'silent-runner')
     assert.equal(said.length, 1)
     assert.match(said[0]?.reason ?? '', /^Its host does not answer\. Last heard: /)
+    const question = {
+      sandboxIdOrName: id,
+      credentials: [{ kind: 'bearer', token: keys.owner }],
+      countsAsActivity: false,
+    }
+    assert.equal((await app.as('proxy').post('/proxy/access', question)).body.silentSince, heardAt)
     const view = await viewOf(app, 'far')
     assert.deepEqual([view.state, view.silentSince, view.lostAt], ['unresponsive', heardAt, undefined])
   })

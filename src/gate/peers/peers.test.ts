@@ -202,6 +202,20 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal((await preview(two.near)).status, 503)
   })
 
+  test('503 for a host that control does not hear either says since when', async () => {
+    await using two = await startTwo()
+    const silentSince = '2026-11-27T00:00:00.000Z'
+    const gate = { id: 'far', address: `127.0.0.1:${two.far.peersPort}` }
+    two.near.control.answer = () => two.near.access({ gate, silentSince })
+    assert.equal((await two.call('/a')).status, 200)
+    await two.far[Symbol.asyncDispose]()
+    const answer = await two.call('/a')
+    assert.equal(answer.status, 503)
+    assert.match(await messageOf(answer), /does not answer.* Control has not heard it since 2026-11-27T00:00:00\.000Z/)
+    const { status, text } = await preview(two.near)
+    assert.deepEqual([status, /has not heard it since/.test(text)], [503, true])
+  })
+
   test('a silent host is noticed: at the connect, and while a call is open', async () => {
     await using two = await startTwo({}, { peers: { connectMs: 300, beatMs: 50, silentMs: 300 } })
     const silent = createNetServer(() => {})

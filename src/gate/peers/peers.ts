@@ -30,6 +30,12 @@ const keptPeers = 1024
 /** Headers that are written anew for the connection between the gates. */
 const rewritten = new Set(['host', 'expect', 'content-length'])
 
+/** Adds to the refusal since when control has not heard the host, which callers of a dead host need to know. */
+const sayingSince = (error: Problem, { silentSince }: Pick<Access, 'silentSince'>): Problem =>
+  silentSince === undefined || error.code !== 'unavailable'
+    ? error
+    : new Problem('unavailable', `${error.message} Control has not heard it since ${silentSince}.`)
+
 export class Peers implements Disposable {
   readonly #parts: PeersParts
   readonly #known = new Map<string, Peer>()
@@ -45,7 +51,12 @@ export class Peers implements Disposable {
 
   /** Opens a connection to a port of a sandbox on another host. Undefined: the sandbox is on this host. */
   dial(entering: Entering, port: number): Promise<Duplex> | undefined {
-    return this.isElsewhere(entering) ? this.#peerOf(entering).dial(entering, port) : undefined
+    if (!this.isElsewhere(entering)) return undefined
+    return this.#peerOf(entering)
+      .dial(entering, port)
+      .catch((error) => {
+        throw sayingSince(error, entering)
+      })
   }
 
   /** The gate of the sandbox's host, as the destination of a toolbox call. Throws if that gate cannot be called. */
@@ -66,7 +77,7 @@ export class Peers implements Disposable {
         peer.check(answer)
         return [...crossing(answer, () => true), ...corsHeaders(request)]
       },
-      failure: peer.failure,
+      failure: (cause) => sayingSince(peer.failure(cause), access),
     }
   }
 

@@ -46,6 +46,8 @@ const changeOf = (row: SandboxRow, runner: LostRunner, now: Date): StateChange =
 export const giveUpOn = async ({ database, clock, changes }: RunningParts, runner: LostRunner): Promise<void> => {
   const now = clock.now()
   for (const row of await listToGiveUp(database.sql, runner.id, mostAtOnce)) {
+    // An error has its own reason, and stays as it is if there is no copy.
+    if (row.state === 'error' && copyInStore(row) === undefined) continue
     const written = await database.transaction(async (transaction) => {
       const moved = await writeState(transaction, row, changeOf(row, runner, now), now)
       if (moved?.state === 'archived') {
