@@ -15,7 +15,7 @@ import type { GateConfig } from './config.ts'
 import { createDoor } from './door.ts'
 import { createFront, type FrontBounds, type FrontParts } from './front.ts'
 import { Inside } from './inside.ts'
-import { listenForPeers } from './peers/listener.ts'
+import { type ListenerBounds, listenForPeers } from './peers/listener.ts'
 import type { PeerBounds } from './peers/peer.ts'
 import { Peers } from './peers/peers.ts'
 import { Sandboxes } from './sandboxes.ts'
@@ -42,7 +42,7 @@ type Stands = {
   agentAt?: (socketPath: string) => Pick<Agent, 'dial'>
 }
 
-export type GateBounds = FrontBounds & { peers?: PeerBounds; renewMs?: number }
+export type GateBounds = FrontBounds & { peers?: PeerBounds; listener?: ListenerBounds }
 
 export const startGate = async (
   {
@@ -57,7 +57,7 @@ export const startGate = async (
     executeTimeoutSeconds,
   }: Omit<GateConfig, 'telemetry'>,
   log: Logger,
-  { peers: peerBounds, renewMs, ...bounds }: GateBounds = {},
+  { peers: peerBounds, listener: listenerBounds, ...bounds }: GateBounds = {},
   stands: Stands = {},
 ): Promise<Gate> => {
   const credential = credentialFor(controlUrl, { key, certificatesDirectory, controlName: controlHostName })
@@ -99,7 +99,7 @@ export const startGate = async (
       ? undefined
       : await listenForPeers({
           ...{ listen: peersListen, certificates, inside: new Inside(door, stands.agentAt) },
-          ...{ toolbox: stands.toolbox ?? toolbox, log, ...(renewMs !== undefined && { renewMs }) },
+          ...{ toolbox: stands.toolbox ?? toolbox, log, ...listenerBounds },
         })
   server.listen({ ...listen, backlog })
   await once(server, 'listening')

@@ -2,7 +2,7 @@
 // checks it as for a call of this gate.
 import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createServer, type TLSSocket } from 'node:tls'
 import { backlog } from '#src/http/connections.ts'
@@ -23,14 +23,19 @@ import { type Answering, passAdmitted, passUpgrade } from '../toolbox-calls.ts'
 import { join } from '../upgrade.ts'
 import { readPlace } from './headers.ts'
 
-type ListenerParts = {
+export type ListenerBounds = {
+  /** How often the files of the certificate are looked at, in milliseconds. */
+  renewMs?: number
+  /** Maximum number of connections that have not shown the certificate of a gate. */
+  mostUnproved?: number
+}
+
+type ListenerParts = ListenerBounds & {
   listen: { host: string; port: number }
   certificates: CertificateFiles
   inside: Pick<Inside, 'dial'>
   toolbox: Answering
   log: Logger
-  /** How often the files of the certificate are looked at, in milliseconds. */
-  renewMs?: number
 }
 
 const mostConnections = 16_384
@@ -65,6 +70,7 @@ export const listenForPeers = async ({
   toolbox,
   log,
   renewMs = 10_000,
+  mostUnproved = 1024,
 }: ListenerParts): Promise<PeerListener> => {
   const http = createHttpServer({ maxHeaderSize: headBytes, requestTimeout: 0, keepAliveTimeout: 90_000 })
   const sockets = new Set<Duplex>()
@@ -82,11 +88,25 @@ export const listenForPeers = async ({
     log.warn(details, 'a connection from another gate was refused')
   }
 
+  // Anybody on the network can open connections. If there are too many without a certificate, the oldest is closed, so
+  // that gates can still connect.
+  const unproved = new Map<string, Duplex>()
+  const keyOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
+  server.on('connection', (socket: Socket) => {
+    const key = keyOf(socket)
+    unproved.set(key, socket)
+    socket.once('close', () => unproved.get(key) === socket && unproved.delete(key))
+    if (unproved.size > mostUnproved) unproved.values().next().value?.destroy()
+  })
+
   server.on('secureConnection', (socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy())
     const why = hindranceOf(socket)
-    if (why === undefined) return void http.emit('connection', socket)
+    if (why === undefined) {
+      unproved.delete(keyOf(socket))
+      return void http.emit('connection', socket)
+    }
     noteOnce(`${socket.remoteAddress} ${why}`, { address: socket.remoteAddress, why })
     socket.write(headOf(403, 'Forbidden', [refusedHeader, why, 'Content-Length', '0', 'Connection', 'close']))
     endSoon(socket)

@@ -103,7 +103,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
   })
 
   test('calls one after the other share a connection; a renewed certificate is shown and taken at once', async () => {
-    await using two = await startTwo({}, { renewMs: 20 })
+    await using two = await startTwo({}, { listener: { renewMs: 20 } })
     const ports = new Set<number | undefined>()
     two.far.toolbox.call = (request, response) => {
       ports.add(request.socket.remotePort)
@@ -300,6 +300,14 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
       assert.deepEqual([answer.status, shown.status], [503, 503])
       assert.match(await messageOf(answer), /no gate/)
     }
+  })
+
+  test('strangers who open many connections and say nothing lock no gate out', async () => {
+    await using two = await startTwo({}, { listener: { mostUnproved: 20 } })
+    const strangers = Array.from({ length: 60 }, () => connect(two.far.peersPort!, '127.0.0.1').on('error', () => {}))
+    await Promise.all(strangers.slice(0, 40).map((socket) => socket.destroyed || once(socket, 'close')))
+    assert.equal((await two.call('/a')).status, 200)
+    for (const socket of strangers) socket.destroy()
   })
 
   test('another gate gets into no sandbox without a ticket for it and for what it does', async () => {

@@ -63,7 +63,7 @@ export class Peers implements Disposable {
   destinationOf(request: IncomingMessage, access: Access, rest: string): Destination {
     const peer = this.#peerOf(access)
     const place = placeHeaders()
-    const passes = (name: string) => isForToolbox(name) && !rewritten.has(name) && !(name in place)
+    const passes = (name: string) => isForToolbox(name) && !rewritten.has(name) && !Object.hasOwn(place, name)
     return {
       path: `/toolbox/${encodeURIComponent(access.sandboxId)}${rest || '/'}`,
       send: (outgoing) => peer.request(outgoing),
