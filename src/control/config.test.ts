@@ -34,6 +34,14 @@ suite('the settings of control', () => {
     assert.deepEqual([proxyKeyHash, runnerKeyHash], [undefined, undefined])
   })
 
+  test('control listens for hosts only where ALCOVE_HOSTS_LISTEN names host and port', () => {
+    assert.equal(loadConfig(good).settings.hostsListen, undefined)
+    const read = (value: string) => loadConfig({ ...good, ALCOVE_HOSTS_LISTEN: value }).settings.hostsListen
+    assert.deepEqual(read('[fd00::1]:4603'), { host: 'fd00::1', port: 4603 })
+    for (const wrong of ['4603', 'host:', 'host:70000'])
+      assert.throws(() => read(wrong), /ALCOVE_HOSTS_LISTEN is not usable/)
+  })
+
   test('`loadConfig` encrypts with ALCOVE_ENCRYPTION_KEY, and can also decrypt with the older keys', () => {
     const older = newEncryptionKey()
     const before = createEncryption([readEncryptionKey(older)!]).encrypt('a', 'text')
