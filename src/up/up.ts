@@ -112,7 +112,6 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
       process.stdout.write(
         welcome({
           url: addresses.publicUrl,
-          ...(addresses.hosts && { hosts: addresses.hosts.control }),
           proxyUrl: addresses.publicProxyUrl,
           key: firstKey.value,
           keyIsNew: firstKey.isNew,
@@ -223,6 +222,7 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
     host: options.host,
     port: options.port,
     url: addresses.publicUrl,
+    ...(addresses.hosts && { hosts: addresses.hosts.control }),
     programs: all.map((program) => program.state),
     ...making.state,
   })

@@ -1,0 +1,127 @@
+// The guide of many hosts, as an operator follows it: its commands, on three machines.
+import assert from 'node:assert/strict'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
+import { checkout, programsOf, readPage } from '#test/sandboxes/guide.ts'
+import { settingsOf } from './hosts.ts'
+import { type Host, Network, type Ran, type Started } from './namespaces.ts'
+
+const page = readPage('docs/guides/many-hosts.md')
+
+type Step = { machine: string; script: string; shown: string | undefined }
+
+/** The commands of the page in their order, each with its machine and with what the page shows below it. */
+const steps: Step[] = [
+  ...page.matchAll(/^```sh (server|two|three)\n([\s\S]*?)^```(?:\n\n```text\n([\s\S]*?)^```)?/gm),
+].map(([, machine, script, shown]) => ({ machine: machine!, script: script!, shown }))
+
+const staysInForeground = (script: string) => /alcove (up|runner --join) /.test(script)
+
+suite('the guide of many hosts', { skip: needsRoot }, () => {
+  let network: Network
+  let env: Record<string, string>
+  let store: string
+  const machines = new Map<string, Host>()
+  let token = ''
+  let at = 0
+
+  before(async () => {
+    network = await Network.open()
+    const { ALCOVE_ARCHIVE_STORE, ...settings } = await settingsOf(network)
+    store = ALCOVE_ARCHIVE_STORE!
+    env = { ...settings, PATH: `${join(process.execPath, '..')}:${process.env['PATH']}` }
+    for (const name of ['server', 'two', 'three']) {
+      const host = await network.addHost(name)
+      machines.set(name, host)
+      // The machines of the test share one file system, so each needs a data directory of its own.
+      const desk = deskOf(host)
+      mkdirSync(join(desk, 'node_modules'), { recursive: true })
+      const own = `#!/bin/sh\nexec '${checkout}/alcove' "$@" --data '${host.data}'\n`
+      writeFileSync(join(desk, 'alcove'), own, { mode: 0o755 })
+      symlinkSync(join(checkout, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
+      for (const [file, program] of programsOf(page)) {
+        if (file.endsWith('.mjs')) writeFileSync(join(desk, file), program)
+      }
+    }
+  })
+  after(() => network?.[Symbol.asyncDispose]())
+
+  const deskOf = ({ name }: Host) => join(network.directory, 'desks', name)
+
+  const machineOf = (name: string): Host => machines.get(name)!
+
+  /** Takes the next step of the page. Its last line stays in the foreground if it starts a server or a host. */
+  const follow = async (): Promise<Ran & { shown: string | undefined; started?: Started }> => {
+    const step = steps[at++]
+    assert.ok(step, 'the page has no further step')
+    const host = machineOf(step.machine)
+    const script = `cd '${deskOf(host)}'\n${step.script.replaceAll('file:///srv/alcove-archive', store).replaceAll('TOKEN', token)}`
+    if (!staysInForeground(step.script)) {
+      const ran = await host.run(['sh', '-ec', script], { env, timeoutMs: 300_000 })
+      assert.equal(ran.code, 0, `${step.script}\n${ran.out}${ran.err}`)
+      return { ...ran, shown: step.shown }
+    }
+    const started = host.start(['sh', '-ec', script], { env })
+    await started.until(step.machine === 'server' ? 'Alcove is ready' : 'has joined', 600_000)
+    return { code: null, out: '', err: '', shown: step.shown, started }
+  }
+
+  const countsIn = (list: string): number[] =>
+    [...list.matchAll(/^\w+ +local +\w+ +(\d+)/gm)].map(([, count]) => Number(count))
+
+  test('two machines join with the command that the server prints', async () => {
+    await follow()
+    for (const name of ['two', 'three']) {
+      const added = await follow()
+      token = added.out.trim()
+      assert.match(added.err, new RegExp(`alcove runner --join https://198\\.51\\.100\\.1:4603 --token ${token}$`, 'm'))
+      await follow()
+      const looked = await machineOf(name).run(
+        [
+          'sh',
+          '-ec',
+          `cd '${deskOf(machineOf(name))}'; exec ./alcove doctor --peer https://198.51.100.1:4603 --token ${token}`,
+        ],
+        { env },
+      )
+      assert.equal(looked.code, 0, looked.out)
+    }
+    const { out, shown } = await follow()
+    assert.equal(out, shown)
+  })
+
+  test('60 sandboxes are spread over three hosts, and all answer through one gate', async () => {
+    const { out } = await follow()
+    assert.match(out, /^60 sandboxes answered$/m)
+    const counts = countsIn(out)
+    assert.equal(counts.length, 3, out)
+    assert.ok(
+      counts.every((count) => count >= 10),
+      out,
+    )
+  })
+
+  test('a machine that is switched off becomes silent, then lost, and is removed', async () => {
+    await machineOf('three').kill()
+    const server = machineOf('server')
+    const list = async () => (await server.run([join(deskOf(server), 'alcove'), 'runner', 'list'], { env })).out
+    const end = Date.now() + 60_000
+    while (!/^three .* silent /m.test(await list())) assert.ok(Date.now() < end, await list())
+    const { out, shown } = await follow()
+    const withoutFigures = (text: string) => text.replaceAll(/\d{4}-[\dT:.-]+Z/g, 'TIME').replaceAll(/\b\d+\b/g, 'N')
+    assert.equal(withoutFigures(out), withoutFigures(shown ?? ''))
+    assert.match((await follow()).out, /^three is removed\.$/m)
+  })
+
+  test('a host is emptied and removed, and its sandboxes answer on another', async () => {
+    const { out } = await follow()
+    assert.match(out, /^two is empty\./m)
+    assert.match(out, /^two is removed\.$/m)
+  })
+
+  test('this file takes every step of the page', () => {
+    assert.equal(at, steps.length)
+  })
+})
