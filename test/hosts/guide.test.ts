@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
 import { checkout, programsOf, readPage } from '#test/sandboxes/guide.ts'
-import { settingsOf } from './hosts.ts'
+import { call, settingsOf } from './hosts.ts'
 import { type Host, Network, type Ran, type Started } from './namespaces.ts'
 
 const page = readPage('docs/guides/many-hosts.md')
@@ -26,6 +26,7 @@ suite('the guide of many hosts', { skip: needsRoot }, () => {
   const machines = new Map<string, Host>()
   let token = ''
   let at = 0
+  let givenUp = 0
 
   before(async () => {
     network = await Network.open()
@@ -112,6 +113,7 @@ suite('the guide of many hosts', { skip: needsRoot }, () => {
     const { out, shown } = await follow()
     const withoutFigures = (text: string) => text.replaceAll(/\d{4}-[\dT:.-]+Z/g, 'TIME').replaceAll(/\b\d+\b/g, 'N')
     assert.equal(withoutFigures(out), withoutFigures(shown ?? ''))
+    givenUp = Number(/(\d+) are errors/.exec(out)?.[1])
     assert.match((await follow()).out, /^three is removed\.$/m)
   })
 
@@ -119,6 +121,17 @@ suite('the guide of many hosts', { skip: needsRoot }, () => {
     const { out } = await follow()
     assert.match(out, /^two is empty\./m)
     assert.match(out, /^two is removed\.$/m)
+    const server = machineOf('server')
+    const { out: key } = await server.run([join(deskOf(server), 'alcove'), 'key'], { env })
+    const { body } = await call(server, key.trim(), 'GET', `http://${server.address}:4600/api/sandbox?limit=100`)
+    const items = body['items'] as { id: string; state: string }[]
+    const started = items.filter(({ state }) => state === 'started')
+    assert.equal(started.length, 60 - givenUp, JSON.stringify(items.map(({ state }) => state)))
+    for (const { id } of started) {
+      const url = `http://${server.address}:4601/toolbox/${id}/process/execute`
+      const { body: said } = await call(server, key.trim(), 'POST', url, { command: 'hostname' })
+      assert.equal(said['exitCode'], 0, JSON.stringify(said))
+    }
   })
 
   test('this file takes every step of the page', () => {
