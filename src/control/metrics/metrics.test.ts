@@ -45,6 +45,8 @@ suite('GET /metrics', () => {
     assert.deepEqual(capacities.map(([, value]) => value).sort(), [100, 16, 4])
     assert.ok([...found].some(([name, value]) => name.startsWith('alcove_runner_promised') && value === 1))
     assert.ok([...found].some(([name, value]) => name.startsWith('alcove_runner_ready') && value === 1))
+    const runners = ['ready', 'unresponsive', 'lost'].map((state) => found.get(`alcove_runners{state="${state}"}`))
+    assert.deepEqual(runners, [1, 0, 0])
   })
 
   test('GET /metrics shows the disk that a runner’s images use and have freed, if the runner reports it', async () => {

@@ -209,6 +209,26 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     await sweepUntil(app, async () => (await look(app, started)).runnerId === 'other')
   })
 
+  test('a sandbox that its caller archives during the move stays archived', async () => {
+    let id = ''
+    await using server = await startWith(async (app) => {
+      id = await make(app)
+    })
+    const { app, local, other } = server
+    local.behave(() => ({ type: 'silent' }))
+    await drain(app, 'local')
+    await app.sweep()
+    const assignment = await local.untilAsked(({ target }) => target === 'archived')
+    const { status, body } = await app.as('member').post(`/sandbox/${id}/archive`)
+    assert.deepEqual([status, body.state], [200, 'archiving'])
+    local.perform(assignment)
+    await untilState(app, id, 'archived')
+    await app.sweep()
+    await app.sweep()
+    assert.equal((await look(app, id)).state, 'archived')
+    assert.deepEqual(targetsOf(other, id), [])
+  })
+
   test('a drain that is undone moves nothing more, and what was on its way runs again', async () => {
     const ids: string[] = []
     await using server = await startWith(async (app) => {

@@ -3,8 +3,10 @@ import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { statesHoldingDisk } from './lifecycle.ts'
 import type { SandboxRow } from './sandbox.ts'
 
-/** Maximum number of sandboxes that one query lists. */
-const mostListed = 100
+/** Maximum number of sandboxes that an operator is shown as staying. */
+const mostShown = 100
+/** Maximum number of sandboxes that one sweep tries to move. They are drawn at random, so that none waits for others. */
+const mostTried = 20
 /** Seconds until a restore that a runner refused is tried again. */
 const againAfterSeconds = 60
 
@@ -16,11 +18,11 @@ const canMove = (sql: Sql, now: Date): Piece => sql`
   state in ('started', 'stopped', 'paused') and desired_state = state and emptying is null and not ${isBound(sql)}
     and (archive_not_before is null or archive_not_before <= ${now})`
 
-/** Lists sandboxes that move next, those first that are not running. */
+/** Lists some sandboxes that can move, those first that are not running. */
 export const listToMove = (sql: Sql, runnerId: string, now: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select * from sandboxes where runner_id = ${runnerId} and ${canMove(sql, now)}
-    order by state = 'started', id limit ${mostListed}`
+    order by state = 'started', random() limit ${mostTried}`
 
 export const countArchiving = async (sql: Sql, runnerId: string): Promise<number> => {
   const [row] = await sql<[{ count: number }]>`
@@ -28,7 +30,7 @@ export const countArchiving = async (sql: Sql, runnerId: string): Promise<number
   return row.count
 }
 
-/** Lists sandboxes that ran before their move, and rest now: in the store, or stopped because it refused them. */
+/** Lists some sandboxes that ran before their move, and rest now: in the store, or stopped because it refused them. */
 export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
   const before = new Date(now.getTime() - againAfterSeconds * 1000)
   return sql<SandboxRow[]>`
@@ -36,7 +38,19 @@ export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
     where emptying is not null and desired_state <> 'destroyed'
       and ((emptying = 'restart' and state in ('archived', 'stopped'))
         or (emptying = 'restarting' and state = 'archived' and state_changed_at < ${before}))
-    order by state_changed_at limit ${mostListed}`
+    order by random() limit ${mostTried}`
+}
+
+/**
+ * Ends the move of a sandbox that is in the store or on its way there, so that it does not start by itself. Returns
+ * undefined if there is no such move.
+ */
+export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<SandboxRow | undefined> => {
+  const [row] = await sql<SandboxRow[]>`
+    update sandboxes set emptying = null, updated_at = ${now}, version = version + 1,
+      stopped_at = case when state = 'archived' then ${now} else stopped_at end
+    where id = ${id} and emptying is not null and state in ('archiving', 'archived') returning *`
+  return row
 }
 
 /** Lets sandboxes of the runner that could not be moved be tried again. */
@@ -67,7 +81,7 @@ export const readProgress = async (sql: Sql, runnerId: string): Promise<Progress
       from sandboxes
       where runner_id = ${runnerId} and desired_state <> 'destroyed' and state in ('started', 'stopped', 'paused', 'error')
         and (${isBound(sql)} or state = 'error' or emptying = 'refused' or archive_not_before is not null)
-      order by id limit ${mostListed}`,
+      order by id limit ${mostShown}`,
   ])
   return { ...counts, staying }
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Actor } from '#src/control/auth/actor.ts'
 import type { RunningParts } from '#src/control/running.ts'
+import { stayArchived } from '../record/emptying.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { getSandbox } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
@@ -28,5 +29,8 @@ export const archive = (parts: RunningParts, sandbox: SandboxRow, occasion: Occa
 
 export const archiveSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
+  const moving =
+    sandbox.emptying === null ? undefined : await stayArchived(parts.database.sql, sandbox.id, parts.clock.now())
+  if (moving) return moving
   return await archive(parts, sandbox, { by: { kind: 'user', id: actor.user.id } })
 }
