@@ -153,6 +153,24 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     local.behave(() => ({ type: 'do' }))
     await drain(app, 'local')
     await sweepUntil(app, async () => (await look(app, id)).runnerId === 'other')
+    await untilState(app, id, 'started')
+  })
+
+  test('an ephemeral sandbox that could not be moved is deleted when it ends by itself', async () => {
+    let id = ''
+    await using server = await startWith(async (app) => {
+      id = await make(app, { autoDeleteInterval: 0 })
+    })
+    const { app, local } = server
+    local.behave(({ target }) =>
+      target === 'archived' ? { type: 'refuse', state: 'stopped', reason: 'The store is full.' } : { type: 'do' },
+    )
+    await drain(app, 'local')
+    await sweepUntil(app, async () => targetsOf(local, id).includes('archived'))
+    await sweepUntil(app, async () => (await look(app, id)).state === 'started')
+    const { generation } = await local.untilAsked(({ sandboxId, target }) => sandboxId === id && target === 'started')
+    local.report({ sandboxId: id, generation, state: 'stopped', cause: { exitCode: 0 } })
+    await untilState(app, id, 'destroyed')
   })
 
   test('a running sandbox is not stopped while no other host has room for it', async () => {

@@ -7,7 +7,7 @@ import type { SandboxRow } from './sandbox.ts'
 const mostShown = 100
 /** Maximum number of sandboxes that one sweep tries to move. They are drawn at random, so that none waits for others. */
 const mostTried = 20
-/** Seconds until a restore that a runner refused is tried again. */
+/** Seconds until a start that a runner refused is tried again. */
 const againAfterSeconds = 60
 
 /** Condition: a volume of the sandbox is on the disk of its runner, so that the sandbox cannot leave it. */
@@ -37,7 +37,7 @@ export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
     select * from sandboxes
     where emptying is not null and desired_state <> 'destroyed'
       and ((emptying = 'restart' and state in ('archived', 'stopped'))
-        or (emptying = 'restarting' and state = 'archived' and state_changed_at < ${before}))
+        or (emptying = 'restarting' and state in ('archived', 'stopped') and state_changed_at < ${before}))
     order by random() limit ${mostTried}`
 }
 

@@ -32,9 +32,8 @@ const attempt = async (parts: RunningParts, row: SandboxRow, act: () => Promise<
 /** Starts again what ran: elsewhere if it is archived, and where it is if it could not be archived. */
 const restart = async (parts: RunningParts): Promise<void> => {
   for (const row of await listEmptying(parts.database.sql, parts.clock.now())) {
-    const emptying = row.state === 'archived' ? 'restarting' : 'refused'
     // The preview token stays, because nobody asked for the restart.
-    const how = { by, reason, set: () => ({ emptying }) as const, check: findRoom(parts) }
+    const how = { by, reason, set: () => ({ emptying: 'restarting' }) as const, check: findRoom(parts) }
     await attempt(parts, row, () => moveSandbox(parts, row, 'start', how))
   }
 }

@@ -22,8 +22,15 @@ const wellAgain = { error_reason: null, recoverable: null, resize_from: null } a
 /** The columns for a sandbox whose disk is on a runner. An archive may still exist, but it is not the sandbox's disk. */
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
+/** Whether a sandbox that ran is on its way to another runner, or back because it could not be archived. */
+const isMoving = ({ emptying }: SandboxRow): boolean => emptying === 'restart' || emptying === 'restarting'
+
+/** What is left to do once the sandbox runs: nothing after a restore. Otherwise its host could not archive it. */
+const emptyingWhenStarted = ({ emptying, archived_at }: SandboxRow): SandboxRow['emptying'] =>
+  emptying === null || (emptying === 'restarting' && archived_at !== null) ? null : 'refused'
+
 /** The time from which timers count. They wait while a sandbox that ran moves to another runner. */
-const movedAt = ({ emptying }: SandboxRow, at: Date): Date | null => (emptying === null ? at : null)
+const movedAt = (row: SandboxRow, at: Date): Date | null => (isMoving(row) ? null : at)
 
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
@@ -47,8 +54,7 @@ const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
       return {
         ...onRunner,
         stopped_at: null,
-        // The sandbox runs where it ran before if it could not be archived, and elsewhere after its restore.
-        emptying: row.emptying === 'restarting' || row.emptying === null ? null : 'refused',
+        emptying: emptyingWhenStarted(row),
         last_activity_at: now,
         first_started_at: row.first_started_at ?? now,
       }
@@ -85,6 +91,8 @@ const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
       error_reason: said ?? 'It ended by itself.',
       desired_state: to,
       generation: row.generation + 1,
+      emptying: null,
+      stopped_at: now,
     } satisfies Partial<SandboxRow>)
   }
   return { to, by, reason: said ?? null, cause: cause ?? null, set }
@@ -197,7 +205,7 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
       change && (await writeState(database.sql, row, { ...change, isToldAgain: isToldAgain(change) }, now))
     if (!written) continue
     changes.announce(row.state, written)
-    if (written.state === 'stopped' && written.auto_delete_interval === 0 && written.emptying === null) {
+    if (written.state === 'stopped' && written.auto_delete_interval === 0 && !isMoving(written)) {
       await destroy(parts, written, {
         by: { kind: 'timer', id: 'auto-delete' },
         reason: 'Ephemeral: deleted when it stopped.',
