@@ -173,6 +173,24 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     await untilState(app, id, 'destroyed')
   })
 
+  test('a start that is refused after a refused archive is tried again after a minute', async () => {
+    let id = ''
+    await using server = await startWith(async (app) => {
+      id = await make(app, { autoDeleteInterval: 0 })
+    })
+    const { app, local } = server
+    local.behave(() => ({ type: 'refuse', state: 'stopped', reason: 'The disk is busy.' }))
+    await drain(app, 'local')
+    await sweepUntil(app, async () => /archived.*started/.test(targetsOf(local, id).join()))
+    await untilState(app, id, 'stopped')
+    local.behave(() => ({ type: 'do' }))
+    await app.sweep()
+    assert.equal((await look(app, id)).state, 'stopped')
+    app.clock.advance({ seconds: 61 })
+    await sweepUntil(app, async () => (await look(app, id)).state === 'started')
+    assert.equal((await look(app, id)).runnerId, 'local')
+  })
+
   test('a running sandbox is not stopped while no other host has room for it', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
