@@ -1,11 +1,17 @@
 // The system packages that Alcove needs, by their Debian names. For each package, the list has a command that exists
 // only if the package is installed, and the reason why Alcove needs it.
-import { accessSync, constants } from 'node:fs'
-import { join } from 'node:path'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 
-export type RequiredPackage = { name: string; command: string; why: string }
+export type RequiredPackage = {
+  name: string
+  command: string
+  why: string
+  /** True if only the build of the C programs needs it. An image of Alcove has these programs, and nothing to build them. */
+  compiles?: true
+}
 
-export const requiredPackages: readonly RequiredPackage[] = [
+const all: readonly RequiredPackage[] = [
   { name: 'crun', command: 'crun', why: 'starts sandboxes' },
   { name: 'iproute2', command: 'ip', why: 'makes the network of each sandbox' },
   { name: 'nftables', command: 'nft', why: 'keeps sandboxes away from the host, each other and private networks' },
@@ -20,11 +26,20 @@ export const requiredPackages: readonly RequiredPackage[] = [
   { name: 'bzip2', command: 'bzip2', why: 'unpacks archives that ADD names' },
   { name: 'curl', command: 'curl', why: 'fetches files that ADD names' },
   { name: 'git', command: 'git', why: 'fetches repositories that ADD names' },
-  { name: 'gcc', command: 'gcc', why: 'builds the small program inside each sandbox' },
-  { name: 'libc6-dev', command: '/usr/include/stdio.h', why: 'builds the small program inside each sandbox' },
-  { name: 'musl-tools', command: 'musl-gcc', why: 'keeps that program at a few kilobytes' },
-  { name: 'make', command: 'make', why: 'builds the small program inside each sandbox' },
+  { name: 'gcc', command: 'gcc', why: 'builds the small program inside each sandbox', compiles: true },
+  {
+    name: 'libc6-dev',
+    command: '/usr/include/stdio.h',
+    why: 'builds the small program inside each sandbox',
+    compiles: true,
+  },
+  { name: 'musl-tools', command: 'musl-gcc', why: 'keeps that program at a few kilobytes', compiles: true },
+  { name: 'make', command: 'make', why: 'builds the small program inside each sandbox', compiles: true },
 ]
+
+const isBuiltHere = existsSync(resolve(import.meta.dirname, '../../agent/Makefile'))
+
+export const requiredPackages = all.filter(({ compiles }) => isBuiltHere || compiles !== true)
 
 const searched = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
 

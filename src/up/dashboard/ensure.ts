@@ -57,10 +57,12 @@ const nameOf = (source: string): string => {
 export type DashboardPlace = {
   /** The directory of the sources. */
   source: string
-  /** The directory of all builds. It exists, and every user may read it. */
+  /** The directory of all builds. It exists, unless the pages are packaged, and every user may read it. */
   all: string
   /** The directory of the build of these sources. It appears when the build is complete. */
   directory: string
+  /** True if the pages came with the code, as in an image of Alcove. Nothing is built then. */
+  isPackaged?: true
 }
 
 const hasPages = (source: string): boolean => existsSync(join(source, 'index.html'))
@@ -68,6 +70,8 @@ const hasPages = (source: string): boolean => existsSync(join(source, 'index.htm
 /** Returns the directory in which the build is, or will be. `source` is the directory of the pages' sources. */
 export const findDashboardPlace = (cacheDirectory: string, source = join(code, 'dashboard')): DashboardPlace => {
   const all = join(cacheDirectory, 'dashboard')
+  const packaged = join(source, 'pages')
+  if (existsSync(packaged)) return { source, all, directory: packaged, isPackaged: true }
   mkdirSync(all, { recursive: true, mode: 0o755 })
   return { source, all, directory: join(all, hasPages(source) ? nameOf(source) : 'none') }
 }
@@ -158,6 +162,7 @@ export const ensureDashboard = async (
   say: (line: string) => void,
 ): Promise<string | undefined> => {
   const { directory } = place
+  if (place.isPackaged) return undefined
   try {
     const now = new Date()
     // The time of the directory shows when a server last used this build.
