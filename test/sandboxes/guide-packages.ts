@@ -35,15 +35,20 @@ const stored = async (name: string, key: string, make: (target: string) => Promi
   return target
 }
 
+/** Returns the `node_modules` with what `examples/NAME` lists, by `installPackagesOf`. */
+export const installGuidePackages = (name: string): Promise<string> => installPackagesOf(name, `examples/${name}`)
+
 /**
- * Returns the `node_modules` with the packages that `package.json` of `examples/NAME` lists. They are installed once for
- * each version of its lock file. If npm cannot install them, the test fails.
+ * Returns the `node_modules` with the packages that `package.json` of this directory lists. They are installed once for
+ * each version of its lock file, into `name` of the store. If npm cannot install them, the test fails.
  */
-export const installGuidePackages = async (name: string): Promise<string> => {
-  const manifest = join(checkout, 'examples', name)
+export const installPackagesOf = async (name: string, directory: string): Promise<string> => {
+  const manifest = join(checkout, directory)
   const lock = await readFile(join(manifest, 'package-lock.json'))
   const target = await stored(name, keyOf(lock), async (draft) => {
-    for (const file of ['package.json', 'package-lock.json']) await copyFile(join(manifest, file), join(draft, file))
+    for (const file of ['package.json', 'package-lock.json', '.npmrc']) {
+      if (existsSync(join(manifest, file))) await copyFile(join(manifest, file), join(draft, file))
+    }
     const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier', '--prefix', draft]
     const env = { ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH']}` }
     await runCommand([process.execPath, npm, 'ci', ...options], { env, timeoutMs: installMs })
