@@ -84,6 +84,20 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
+  test('the disk of an image shares no object with a sandbox, also if both have the same name', async () => {
+    const image = sandboxId
+    const ofSandbox = await objects(store)
+    const ofImage = () => Array.fromAsync(store.list(`images/${image}/`))
+    const packed = await packDisk({ store, image, archiveId: 'a1', disk })
+    assert.ok((await ofImage()).length >= 2)
+    const directory = scratch.make('image')
+    await unpackDisk({ launcher, store, image, archive: packed, disk: diskIn(directory) })
+    assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
+    await removeArchives({ store, image })
+    assert.deepEqual(await ofImage(), [])
+    assert.deepEqual(await objects(store), ofSandbox)
+  })
+
   test('`removeArchives` removes nothing if the archive `keep` is missing; without `keep` it removes all', async () => {
     const all = await objects(store)
     await assert.rejects(removeArchives({ store, sandboxId, keep: 'a3' }), fails('missing', /to stay is missing/))

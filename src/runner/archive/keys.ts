@@ -1,15 +1,22 @@
-// Makes the keys of objects in the store. All keys of a sandbox begin with `sandboxes/ID/`, so different organizations never
-// share an object.
+// Makes the keys of objects in the store. All keys of a sandbox begin with `sandboxes/ID/`, and all keys of an image with
+// `images/NAME/`, so different organizations never share an object.
 const safe = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
+/** Names of images may also have dots. The first character is never a dot, so no name leads out of its directory. */
+const safeImage = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
-const checked = (id: string): string => {
-  if (!safe.test(id)) throw new TypeError('an id with more than letters, digits, - and _ is no part of a key')
+/** What an archive is of: the disk of a sandbox, or the files of an image. */
+export type Owner = { sandboxId: string; image?: never } | { image: string; sandboxId?: never }
+
+const checked = (id: string, shape = safe): string => {
+  if (!shape.test(id)) throw new TypeError('an id with more than letters, digits, - and _ is no part of a key')
   return id
 }
 
-export const prefixOf = (sandboxId: string) => `sandboxes/${checked(sandboxId)}/`
-export const manifestsOf = (sandboxId: string) => `${prefixOf(sandboxId)}archives/`
-export const chunksOf = (sandboxId: string) => `${prefixOf(sandboxId)}chunks/`
-export const manifestKey = (sandboxId: string, archiveId: string) =>
-  `${manifestsOf(sandboxId)}${checked(archiveId)}.json`
-export const chunkKey = (sandboxId: string, sha256: string) => `${chunksOf(sandboxId)}${sha256}`
+export const ownerOf = ({ sandboxId, image }: Owner): Owner => (image === undefined ? { sandboxId } : { image })
+
+export const prefixOf = ({ sandboxId, image }: Owner) =>
+  image === undefined ? `sandboxes/${checked(sandboxId)}/` : `images/${checked(image, safeImage)}/`
+export const manifestsOf = (owner: Owner) => `${prefixOf(owner)}archives/`
+export const chunksOf = (owner: Owner) => `${prefixOf(owner)}chunks/`
+export const manifestKey = (owner: Owner, archiveId: string) => `${manifestsOf(owner)}${checked(archiveId)}.json`
+export const chunkKey = (owner: Owner, sha256: string) => `${chunksOf(owner)}${sha256}`

@@ -18,7 +18,7 @@ const manifest: Manifest = {
   ],
 }
 const whole = writeManifest(manifest)
-const read = (content: Buffer | string) => readManifest(Buffer.from(content), 'box', 'one')
+const read = (content: Buffer | string) => readManifest(Buffer.from(content), { sandboxId: 'box' }, 'one')
 
 const isSaid = (error: unknown) => {
   assert.ok(error instanceof ArchiveFailed, String(error))
@@ -40,8 +40,9 @@ suite('the manifest of an archive', () => {
   })
 
   test('a manifest is refused if it belongs to another sandbox or to another archive', () => {
-    assert.throws(() => readManifest(whole, 'other', 'one'), isSaid)
-    assert.throws(() => readManifest(whole, 'box', 'two'), isSaid)
+    assert.throws(() => readManifest(whole, { sandboxId: 'other' }, 'one'), isSaid)
+    assert.throws(() => readManifest(whole, { sandboxId: 'box' }, 'two'), isSaid)
+    assert.throws(() => readManifest(whole, { image: 'box' }, 'one'), isSaid)
   })
 
   test('a manifest of a newer format version is refused, and the error says so', () => {
@@ -78,7 +79,7 @@ suite('the manifest of an archive', () => {
   test('reading any bytes as a manifest either succeeds or throws ArchiveFailed', () => {
     const tried = (content: Buffer | string) => {
       try {
-        assert.deepEqual(readManifest(writeManifest(read(content)), 'box', 'one'), read(content))
+        assert.deepEqual(readManifest(writeManifest(read(content)), { sandboxId: 'box' }, 'one'), read(content))
       } catch (error) {
         isSaid(error)
       }

@@ -3,12 +3,12 @@
 import { createHash } from 'node:crypto'
 import { maxChunkBytes } from './chunk-borders.ts'
 import { ArchiveFailed } from './failed.ts'
+import { type Owner, ownerOf } from './keys.ts'
 
 /** A piece of the tar stream. The piece is stored compressed, and its key contains the hash of its content (`sha256`). */
 export type Chunk = { sha256: string; bytes: number; storedBytes: number }
 
-export type Manifest = {
-  sandboxId: string
+export type Manifest = Owner & {
   archiveId: string
   /** Time at which the archive was made, in ISO 8601. */
   createdAt: string
@@ -62,7 +62,7 @@ const parse = (content: Buffer): unknown => {
 }
 
 /** Reads a manifest. Throws `ArchiveFailed` if it does not belong to this archive or has an unknown format version. */
-export const readManifest = (content: Buffer, sandboxId: string, archiveId: string): Manifest => {
+export const readManifest = (content: Buffer, owner: Owner, archiveId: string): Manifest => {
   const damaged = (what: string) => new ArchiveFailed('damaged', `The archive's table of contents ${what}.`)
   const found = parse(content)
   if (typeof found !== 'object' || found === null || Array.isArray(found)) throw damaged('is damaged')
@@ -71,7 +71,7 @@ export const readManifest = (content: Buffer, sandboxId: string, archiveId: stri
   if (fields['format'] !== format || fields['content'] !== 'tar' || fields['compression'] !== 'zstd') {
     throw damaged('is damaged')
   }
-  if (fields['sandboxId'] !== sandboxId || fields['archiveId'] !== archiveId)
+  if (fields['sandboxId'] !== owner.sandboxId || fields['image'] !== owner.image || fields['archiveId'] !== archiveId)
     throw damaged('is that of another archive')
   const { createdAt, bytes, sha256, chunks: rows } = fields
   const isWhole = typeof createdAt === 'string' && isWithin(bytes, 1, maxChunks * maxChunkBytes) && isHash(sha256)
@@ -79,5 +79,5 @@ export const readManifest = (content: Buffer, sandboxId: string, archiveId: stri
   const chunks = rows.map(readChunk).filter((chunk) => chunk !== undefined)
   const sum = chunks.reduce((total, chunk) => total + chunk.bytes, 0)
   if (chunks.length !== rows.length || sum !== bytes) throw damaged('is damaged')
-  return { sandboxId, archiveId, createdAt, bytes, sha256, chunks }
+  return { ...ownerOf(owner), archiveId, createdAt, bytes, sha256, chunks }
 }

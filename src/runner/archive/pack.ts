@@ -5,7 +5,7 @@ import type { ArchiveRef } from '#src/wire/runner-link.ts'
 import { cutIntoChunks } from './chunk-borders.ts'
 import { keepChunk } from './chunks.ts'
 import { ArchiveFailed } from './failed.ts'
-import { chunksOf, manifestKey } from './keys.ts'
+import { chunksOf, manifestKey, type Owner, ownerOf } from './keys.ts'
 import {
   type Chunk,
   hashOf,
@@ -22,11 +22,10 @@ import { type DiskParts, readDisk } from './tar.ts'
 /** A complete archive. `bytes`: size of the tar stream. `storedBytes`: size of the compressed chunks in the store. */
 export type Archive = Required<ArchiveRef> & { bytes: number; storedBytes: number }
 
-type PackParts = {
+type PackParts = Owner & {
   store: ObjectStore
-  sandboxId: string
   archiveId: string
-  /** The disk to pack. Its sandbox must be stopped or frozen, so that nothing writes to the disk. */
+  /** The disk to pack. Nothing may write to it: its sandbox is stopped or frozen, or it is that of an image. */
   disk: DiskParts
   /** Called after each stored chunk with the total so far: bytes of the disk, and bytes in the store. */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void
@@ -37,14 +36,15 @@ type PackParts = {
 const chunksAtOnce = 3
 
 export const packDisk = async (parts: PackParts): Promise<Archive> => {
-  const { store, sandboxId, archiveId, disk, onProgress, signal } = parts
+  const { store, archiveId, disk, onProgress, signal } = parts
+  const owner = ownerOf(parts)
   // Throws, before any work is done, if one of the ids cannot be part of a key.
-  manifestKey(sandboxId, archiveId)
+  manifestKey(owner, archiveId)
   const whole = createHash('sha256')
   const chunks: Chunk[] = []
   const safe = { bytes: 0, storedBytes: 0 }
   const keep = async (content: Buffer<ArrayBuffer>, at: number) => {
-    const chunk = await keepChunk(store, chunksOf(sandboxId), content, signal)
+    const chunk = await keepChunk(store, chunksOf(owner), content, signal)
     chunks[at] = chunk
     safe.bytes += chunk.bytes
     safe.storedBytes += chunk.storedBytes
@@ -69,7 +69,7 @@ export const packDisk = async (parts: PackParts): Promise<Archive> => {
   }
   if (failures.length > 0) throw failures[0]
   const sha256 = whole.digest('hex')
-  const written = { sandboxId, archiveId, createdAt: new Date().toISOString(), bytes: safe.bytes, sha256, chunks }
+  const written = { ...owner, archiveId, createdAt: new Date().toISOString(), bytes: safe.bytes, sha256, chunks }
   return describe(await keepManifest(store, written, signal), written)
 }
 
@@ -92,7 +92,7 @@ const describe = (content: Buffer, manifest: Manifest): Archive => ({
  * have its hash.
  */
 const keepManifest = async (store: ObjectStore, manifest: Manifest, signal: AbortSignal | undefined) => {
-  const key = manifestKey(manifest.sandboxId, manifest.archiveId)
+  const key = manifestKey(manifest, manifest.archiveId)
   const there = await store.get(key, maxManifestBytes, signal)
   if (there !== undefined && isOfSame(there, manifest)) return there
   const content = writeManifest(manifest)
@@ -103,10 +103,10 @@ const keepManifest = async (store: ObjectStore, manifest: Manifest, signal: Abor
   return content
 }
 
-const isOfSame = (content: Buffer, { sandboxId, archiveId, createdAt: _, ...rest }: Manifest): boolean => {
+const isOfSame = (content: Buffer, manifest: Manifest): boolean => {
   try {
-    const { createdAt } = readManifest(content, sandboxId, archiveId)
-    return writeManifest({ sandboxId, archiveId, createdAt, ...rest }).equals(content)
+    const { createdAt } = readManifest(content, ownerOf(manifest), manifest.archiveId)
+    return writeManifest({ ...manifest, createdAt }).equals(content)
   } catch {
     return false
   }
@@ -119,6 +119,6 @@ export const findArchive = async (
   archiveId: string,
   signal?: AbortSignal,
 ): Promise<Archive | undefined> => {
-  const content = await store.get(manifestKey(sandboxId, archiveId), maxManifestBytes, signal)
-  return content && describe(content, readManifest(content, sandboxId, archiveId))
+  const content = await store.get(manifestKey({ sandboxId }, archiveId), maxManifestBytes, signal)
+  return content && describe(content, readManifest(content, { sandboxId }, archiveId))
 }

@@ -3,13 +3,12 @@
 // time.
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { ArchiveFailed } from './failed.ts'
-import { chunkKey, chunksOf, manifestKey, manifestsOf, prefixOf } from './keys.ts'
+import { chunkKey, chunksOf, manifestKey, manifestsOf, type Owner, ownerOf, prefixOf } from './keys.ts'
 import { maxManifestBytes, readManifest } from './manifest.ts'
 import type { ObjectStore } from './store.ts'
 
-type RemoveParts = {
+type RemoveParts = Owner & {
   store: ObjectStore
-  sandboxId: string
   /** The id of the archive to keep. Absent: all archives are removed. */
   keep?: string
   signal?: AbortSignal
@@ -18,11 +17,11 @@ type RemoveParts = {
 const atOnce = 8
 const batchSize = 256
 
-/** Removes the archives of a sandbox, except `keep`. If the runner is killed during a removal, the call can be repeated. */
-export const removeArchives = async ({ store, sandboxId, keep, signal }: RemoveParts): Promise<void> => {
-  const needed = keep === undefined ? new Set<string>() : await keysOf(store, sandboxId, keep, signal)
-  const places =
-    keep === undefined ? [manifestsOf(sandboxId), prefixOf(sandboxId)] : [manifestsOf(sandboxId), chunksOf(sandboxId)]
+/** Removes the archives of a sandbox or an image, except `keep`. If the runner is killed during a removal, the call can be repeated. */
+export const removeArchives = async ({ store, keep, signal, ...parts }: RemoveParts): Promise<void> => {
+  const owner = ownerOf(parts)
+  const needed = keep === undefined ? new Set<string>() : await keysOf(store, owner, keep, signal)
+  const places = keep === undefined ? [manifestsOf(owner), prefixOf(owner)] : [manifestsOf(owner), chunksOf(owner)]
   for (const place of places) await removeBelow(store, place, needed, signal)
 }
 
@@ -30,12 +29,12 @@ export const removeArchives = async ({ store, sandboxId, keep, signal }: RemoveP
  * Returns the keys of all objects that the archive `keep` consists of. Throws if its manifest cannot be read: then every object
  * might belong to it.
  */
-const keysOf = async (store: ObjectStore, sandboxId: string, keep: string, signal: AbortSignal | undefined) => {
-  const key = manifestKey(sandboxId, keep)
+const keysOf = async (store: ObjectStore, owner: Owner, keep: string, signal: AbortSignal | undefined) => {
+  const key = manifestKey(owner, keep)
   const content = await store.get(key, maxManifestBytes, signal)
   if (content === undefined) throw new ArchiveFailed('missing', 'The archive that is to stay is missing.')
-  const { chunks } = readManifest(content, sandboxId, keep)
-  return new Set([key, ...chunks.map(({ sha256 }) => chunkKey(sandboxId, sha256))])
+  const { chunks } = readManifest(content, owner, keep)
+  return new Set([key, ...chunks.map(({ sha256 }) => chunkKey(owner, sha256))])
 }
 
 const removeBelow = async (

@@ -11,15 +11,14 @@ import { step } from '../launch.ts'
 import { mostIds, uidBase } from '../oci/ids.ts'
 import { contentsOf, fetchChunk } from './chunks.ts'
 import { ArchiveFailed } from './failed.ts'
-import { chunksOf, manifestKey } from './keys.ts'
+import { chunksOf, manifestKey, type Owner, ownerOf } from './keys.ts'
 import { hashOf, type Manifest, maxManifestBytes, readManifest } from './manifest.ts'
 import type { ObjectStore } from './store.ts'
 import { type DiskParts, holderOf, writeDisk } from './tar.ts'
 
-type UnpackParts = {
+type UnpackParts = Owner & {
   launcher: string
   store: ObjectStore
-  sandboxId: string
   archive: Required<ArchiveRef>
   /**
    * Where to restore the disk. `upper` and `etc` must not exist, or must be empty. The directory that contains both must exist
@@ -38,10 +37,10 @@ const chunksAhead = 3
 const unfinished = 'unpacking'
 
 export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
-  const { launcher, store, sandboxId, archive, disk, signal } = parts
+  const { launcher, store, archive, disk, signal } = parts
   const holder = holderOf(disk)
   await refuseToOverwrite(disk)
-  const manifest = await openManifest(store, sandboxId, archive, signal)
+  const manifest = await openManifest(store, ownerOf(parts), archive, signal)
   await refuseWithoutRoom(holder, manifest)
   const place = join(holder, unfinished)
   await removeTree(place)
@@ -92,26 +91,28 @@ const refuseWithoutRoom = async (holder: string, { bytes }: Manifest) => {
 
 const openManifest = async (
   store: ObjectStore,
-  sandboxId: string,
+  owner: Owner,
   { id, sha256 }: Required<ArchiveRef>,
   signal: AbortSignal | undefined,
 ): Promise<Manifest> => {
-  const content = await store.get(manifestKey(sandboxId, id), maxManifestBytes, signal)
+  const content = await store.get(manifestKey(owner, id), maxManifestBytes, signal)
   if (content === undefined) throw new ArchiveFailed('missing', 'The archive is missing in the archive store.')
   if (hashOf(content) !== sha256) {
     throw new ArchiveFailed('damaged', "The archive's table of contents is not the one that was written.")
   }
-  return readManifest(content, sandboxId, id)
+  return readManifest(content, owner, id)
 }
 
 /** Yields the stored chunks in order. While the caller unpacks one chunk, the next chunks are already being fetched. */
-async function* storedChunks({ store, sandboxId, signal }: UnpackParts, { chunks }: Manifest): AsyncGenerator<Buffer> {
+async function* storedChunks(parts: UnpackParts, { chunks }: Manifest): AsyncGenerator<Buffer> {
+  const { store, signal } = parts
+  const under = chunksOf(ownerOf(parts))
   const waiting = chunks.values()
   const ahead: Promise<Buffer>[] = []
   const fetchNext = () => {
     const { value: chunk } = waiting.next()
     if (chunk === undefined) return
-    const fetching = fetchChunk(store, chunksOf(sandboxId), chunk, signal)
+    const fetching = fetchChunk(store, under, chunk, signal)
     fetching.catch(() => undefined)
     ahead.push(fetching)
   }
