@@ -2,6 +2,9 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { before, suite, test } from 'node:test'
+import { controlEnvironment } from '#src/cli/control.ts'
+import { loadConfig } from '#src/control/config.ts'
+import { newEncryptionKey } from '#src/up/data-directory.ts'
 import { checkout } from '#test/sandboxes/guide.ts'
 import { type Charts, type KubernetesObject, openCharts } from './helm.ts'
 
@@ -113,7 +116,12 @@ suite('the Helm chart', () => {
     const settingOf = (container: string, setting: string) =>
       containers.find(({ name }) => name === container)?.env.find(({ name }) => name === setting)?.value
     assert.equal(settingOf('control', 'ALCOVE_AUDIT_DAYS'), '30')
-    assert.equal(settingOf('control', 'ALCOVE_PUBLIC_URL'), needed.publicUrl)
+    const ofControl = containers.find(({ name }) => name === 'control')?.env ?? []
+    const secrets = { DATABASE_URL: 'postgres://db/alcove', ALCOVE_ENCRYPTION_KEY: newEncryptionKey() }
+    const env = Object.fromEntries(ofControl.map(({ name, value }) => [name, value]))
+    const { settings } = loadConfig(controlEnvironment({ ...env, ...secrets }, () => undefined))
+    assert.deepEqual([settings.publicUrl, settings.proxyUrl], [needed.publicUrl, needed.proxyUrl])
+    assert.deepEqual([settings.hostsListen?.port, settings.auditDays], [4603, 30])
     assert.equal(settingOf('runner', 'CONTROL'), '198.51.100.7')
     assert.equal(settingOf('runner', 'ALCOVE_ARCHIVE_STORE'), needed['store.url'])
   })

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { before, suite, test } from 'node:test'
 import { controlEnvironment } from '#src/cli/control.ts'
 import { loadConfig } from '#src/control/config.ts'
-import { newEncryptionKey } from '#src/up/data-directory.ts'
+import { newApiKey, newEncryptionKey } from '#src/up/data-directory.ts'
 import { checkout } from '#test/sandboxes/guide.ts'
 import { type Charts, openCharts } from './helm.ts'
 
@@ -61,10 +61,11 @@ suite('compose.yaml', () => {
     const given: Record<string, string> = {
       POSTGRES_PASSWORD: 'secret',
       ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
+      ALCOVE_FIRST_KEY: newApiKey(),
       ALCOVE_PUBLIC_URL: 'https://alcove.example.com',
       ALCOVE_PROXY_URL: 'https://sandboxes.example.net',
     }
-    const text = textOf('compose.yaml').replaceAll(/\$\{(\w+):([?-])([^}]*)\}/g, (_, name, kind, fallback) => {
+    const text = textOf('compose.yaml').replaceAll(/\$\{(\w+):([?-])([^}]+)\}/g, (_, name, kind, fallback) => {
       assert.ok(kind === '-' || given[name] !== undefined, name)
       return given[name] ?? fallback
     })
