@@ -387,6 +387,7 @@ create table regions (
   ssh_gateway_key_hash text,
   snapshot_manager_username text,
   snapshot_manager_password text,
+  saves_stopped boolean default false not null,
   constraint regions_pkey PRIMARY KEY (id),
   constraint regions_proxy_key_hash_key UNIQUE (proxy_key_hash),
   constraint regions_ssh_gateway_key_hash_key UNIQUE (ssh_gateway_key_hash),
@@ -574,10 +575,13 @@ END) stored,
   secrets jsonb default '[]'::jsonb not null,
   secret_authority text,
   emptying text,
+  save_state text,
+  saved_at timestamp(3) with time zone,
   constraint sandboxes_pkey PRIMARY KEY (id),
   constraint sandboxes_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id),
   constraint sandboxes_runner_id_fkey FOREIGN KEY (runner_id) REFERENCES runners(id),
-  constraint sandboxes_emptying_check CHECK ((emptying = ANY (ARRAY['restart'::text, 'restarting'::text, 'refused'::text])))
+  constraint sandboxes_emptying_check CHECK ((emptying = ANY (ARRAY['restart'::text, 'restarting'::text, 'refused'::text]))),
+  constraint sandboxes_save_state_check CHECK ((save_state = ANY (ARRAY['wanted'::text, 'saved'::text])))
 );
 CREATE INDEX sandboxes_by_activity ON public.sandboxes USING btree (organization_id, last_activity_at, id) INCLUDE (state, desired_state, name, snapshot, region_id, sandbox_class, public, recoverable, warm_pool_id, cpu, memory_gib, disk_gib, created_at, state_changed_at, updated_at, auto_destroy_at, label_signature) WHERE (state <> 'destroyed'::text);
 CREATE INDEX sandboxes_by_auto_destroy ON public.sandboxes USING btree (auto_destroy_at, organization_id) WHERE ((state <> 'destroyed'::text) AND (auto_destroy_at IS NOT NULL));
@@ -603,9 +607,12 @@ CREATE INDEX sandboxes_of_runner ON public.sandboxes USING btree (runner_id, sta
 CREATE INDEX sandboxes_of_warm_pool ON public.sandboxes USING btree (warm_pool_id, state) WHERE (warm_pool_id IS NOT NULL);
 CREATE INDEX sandboxes_owed ON public.sandboxes USING btree (runner_id, state_changed_at) WHERE ((stuck_at IS NOT NULL) OR ((state = 'destroyed'::text) AND (gone_at IS NULL)) OR ((state = 'error'::text) AND (desired_state = 'destroyed'::text)));
 CREATE INDEX sandboxes_recoverable ON public.sandboxes USING btree (organization_id) WHERE (COALESCE(recoverable, false) AND (state <> 'destroyed'::text));
+CREATE INDEX sandboxes_saves ON public.sandboxes USING btree (save_state) WHERE (save_state IS NOT NULL);
+CREATE INDEX sandboxes_unsaved ON public.sandboxes USING btree (region_id) WHERE ((state = 'stopped'::text) AND (save_state IS NULL));
 CREATE INDEX sandboxes_waiting_for_image ON public.sandboxes USING btree (image, created_at) WHERE (state = ANY (ARRAY['pending_build'::text, 'building_snapshot'::text]));
 CREATE INDEX sandboxes_with_secrets ON public.sandboxes USING btree (organization_id) WHERE ((secrets <> '[]'::jsonb) AND (gone_at IS NULL));
 CREATE INDEX sandboxes_with_volumes ON public.sandboxes USING btree (organization_id) WHERE ((volumes <> '[]'::jsonb) AND (gone_at IS NULL));
+CREATE TRIGGER forget_save BEFORE UPDATE OF desired_state ON public.sandboxes FOR EACH ROW WHEN (((new.save_state IS NOT NULL) AND (new.desired_state = ANY (ARRAY['started'::text, 'paused'::text])))) EXECUTE FUNCTION forget_save();
 CREATE TRIGGER note_volumes_made AFTER UPDATE OF first_started_at ON public.sandboxes FOR EACH ROW WHEN (((old.first_started_at IS NULL) AND (new.first_started_at IS NOT NULL) AND (new.volumes <> '[]'::jsonb))) EXECUTE FUNCTION note_volumes_made();
 CREATE TRIGGER sandbox_meters_gone AFTER DELETE ON public.sandboxes REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION forget_sandbox_meters();
 CREATE TRIGGER shed_when_gone AFTER UPDATE OF gone_at ON public.sandboxes FOR EACH ROW WHEN (((old.gone_at IS NULL) AND (new.gone_at IS NOT NULL) AND (new.spot_evicted_at IS NULL))) EXECUTE FUNCTION shed_when_gone();
@@ -974,6 +981,15 @@ AS $function$
 begin
   delete from sandbox_meters using gone where sandbox_id = gone.id::uuid;
   return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.forget_save()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.save_state := null;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.label_signature(labels jsonb)

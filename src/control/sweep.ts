@@ -9,6 +9,7 @@ import type { RunningParts } from './running.ts'
 import { sweepEvents } from './sandboxes/record/timeline.ts'
 import { sweepEmptying } from './sandboxes/upkeep/emptying.ts'
 import { sweepPushes } from './sandboxes/upkeep/reconciler.ts'
+import { sweepSaves } from './sandboxes/upkeep/saving.ts'
 import { stopSuspended } from './sandboxes/upkeep/suspension.ts'
 import { sweepTimers } from './sandboxes/upkeep/timers.ts'
 import { sweepDeletedOrganizations } from './sandboxes/upkeep/without-organization.ts'
@@ -43,6 +44,7 @@ export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweep
     () => sweepInvitations(parts),
     () => placeWaiting(parts),
     () => sweepEmptying(parts),
+    () => sweepSaves(parts),
     () => sweepPushes(parts),
     ...more,
   ]

@@ -112,6 +112,11 @@ export type Assignment = {
    * restores the disk from it.
    */
   archive?: ArchiveRef
+  /**
+   * Present only with the target `stopped`: the runner copies the stopped disk to the store as an archive with this id.
+   * The disk stays. Control chooses the id, so that a second attempt writes the same archive.
+   */
+  save?: Pick<ArchiveRef, 'id'>
 }
 
 export type ArchiveRef = {
@@ -143,8 +148,17 @@ export type Report = {
   /** Why the runner refused the change that this generation asks for. The sandbox is as it was before and still works. */
   refused?: string
   /** The archive that was written. Present only with the state `archived`. */
-  archive?: Required<ArchiveRef> & { bytes: number; storedBytes: number }
+  archive?: WrittenArchive
 }
+
+/** A complete archive in the store. `bytes`: its content. `storedBytes`: its compressed chunks. */
+export type WrittenArchive = Required<ArchiveRef> & { bytes: number; storedBytes: number }
+
+/** A stopped sandbox's disk is in the store, as `save` of its assignment asked. */
+export type SavedDisk = { sandboxId: string; archive: WrittenArchive }
+
+/** A save could not be made yet. The runner tries again. */
+export type UnsavedDisk = { sandboxId: string; archiveId: string; reason: string }
 
 /** How far a long operation is, for people who wait. The message may get lost, so no program depends on it. */
 export type Progress = { step: string; percent: number }
@@ -303,6 +317,9 @@ export type FromRunner =
    * sandbox's timeline.
    */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
+  /** The messages about saves may get lost: the runner repeats `saved` while its list has the save. */
+  | ({ type: 'saved' } & SavedDisk)
+  | ({ type: 'unsaved' } & UnsavedDisk)
   /** Current resource use of at most 500 sandboxes. The message may get lost, because only people read the numbers. */
   | { type: 'meters'; samples: readonly MeterSample[] }
   /** Tells control that the runner still runs. Older runners do not send `imageStorage`. */

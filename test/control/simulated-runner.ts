@@ -112,11 +112,12 @@ export const connectRunner = async (
   }
   const report = (given: Report) => say({ type: 'report', report: given })
 
-  const perform = ({ sandboxId, generation, target, archive }: Assignment) => {
+  const perform = ({ sandboxId, generation, target, archive, save }: Assignment) => {
     if (target === 'destroyed') has.delete(sandboxId)
     else has.set(sandboxId, target)
     const written = target === 'archived' && archive ? { archive: archiveReport(archive.id) } : {}
     report({ sandboxId, generation, state: target, ...written })
+    if (save) say({ type: 'saved', sandboxId, archive: archiveReport(save.id) })
   }
 
   const takeImage = (assignment: ImageAssignment) => {

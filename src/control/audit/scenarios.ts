@@ -69,6 +69,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   'POST /users/me/pending-sso-links/{id}/confirm': ['user', 'link_account'],
   'DELETE /users/me/pending-sso-links/{id}': ['user', 'unlink_account'],
 
+  'PATCH /shared-regions/{id}': ['region', 'update_saving'],
   'POST /regions': ['region', 'create'],
   'PATCH /regions/{id}': ['region', 'update'],
   'DELETE /regions/{id}': ['region', 'delete'],

@@ -42,12 +42,17 @@ const measureQueues = (sql: Sql, now: Date): Promise<Queue[]> => {
       select state_changed_at as since from sandboxes where state in ${sql(statesAwaitingImage)}) waiting
     union all select 'images', ${measured} from (
       select created_at as since from snapshots where state in ${sql(statesInMaking)}) waiting
+    union all select 'saves', ${measured} from (
+      select state_changed_at as since from sandboxes where save_state = 'wanted') waiting
     -- What a runner was asked for and has not yet said that it is.
     union all select 'reconcile', ${measured} from (
       select state_changed_at as since from sandboxes
       where runner_id is not null and state not in ${sql(statesAwaitingImage)}
         and (stuck_at is not null or (state = 'destroyed' and gone_at is null))) waiting`
 }
+
+const measureSaved = (sql: Sql): Promise<[{ bytes: number }]> => sql`
+  select coalesce(sum(archive_stored_bytes), 0)::float8 as bytes from sandboxes where save_state = 'saved'`
 
 const measureRunners = (sql: Sql, now: Date): Promise<RunnerRow[]> => sql`
   select runners.id, runners.state, is_silent as "isSilent", lost_at is not null as "isLost", runners.cpu, runners.memory_gib as memory, runners.disk_gib as disk,
@@ -74,6 +79,11 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
   ])
   const length = gauge('alcove_queue_length', 'What waits in a queue.', ['queue'])
   const age = gauge('alcove_queue_oldest_seconds', 'How long the oldest has been waiting in a queue.', ['queue'])
+  const saved = gauge(
+    'alcove_saved_bytes',
+    'What saves of stopped disks take in the archive store, of sandboxes that did not start since.',
+    [],
+  )
   const capacity = gauge('alcove_runner_capacity', 'What a runner has: CPUs and GiB.', ['runner', 'resource'])
   const promised = gauge('alcove_runner_promised', 'What of a runner is promised to sandboxes.', ['runner', 'resource'])
   const ready = gauge('alcove_runner_ready', '1: new sandboxes are placed on it.', ['runner'])
@@ -141,6 +151,8 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
   return async (sql, now) => {
     showStates(await countStates(sql, now))
     showQueues(await measureQueues(sql, now))
+    const [{ bytes }] = await measureSaved(sql)
+    saved.set(bytes)
     showRunners(await measureRunners(sql, now))
   }
 }

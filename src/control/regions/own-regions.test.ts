@@ -57,7 +57,14 @@ suite('POST /regions', () => {
     const seen = await app.as('viewer').get(`/regions/${id}`)
     const { createdAt, updatedAt, ...rest } = seen.body
     for (const date of [createdAt, updatedAt]) assert.equal(date, app.clock.now().toISOString())
-    assert.deepEqual(rest, { id, name: 'Cellar', organizationId: ours, regionType: 'custom', ...all })
+    assert.deepEqual(rest, {
+      id,
+      name: 'Cellar',
+      organizationId: ours,
+      regionType: 'custom',
+      savesStopped: false,
+      ...all,
+    })
   })
 
   test('POST /regions makes no credential for a service without an address', async () => {

@@ -31,7 +31,34 @@ suite('GET /shared-regions', () => {
       sshGatewayUrl: null,
       snapshotManagerUrl: null,
       otelEndpoint: null,
+      savesStopped: false,
     })
+  })
+})
+
+suite('PATCH /shared-regions/{id}', () => {
+  test('PATCH /shared-regions/{id} sets whether stopped sandboxes of a region of the server are saved', async () => {
+    await using app = await startControl()
+    await addRegions(app)
+    for (const id of ['local', 'gold']) {
+      const { status, body } = await app.as('admin').patch(`/shared-regions/${id}`, { savesStopped: true })
+      assert.deepEqual([status, body.id, body.savesStopped], [200, id, true])
+    }
+    assert.equal((await app.as('nobody').get('/shared-regions')).body[0].savesStopped, true)
+    await app.as('admin').patch('/shared-regions/local', { savesStopped: false })
+    assert.equal((await app.as('viewer').get('/regions/local')).body.savesStopped, false)
+  })
+
+  test('PATCH /shared-regions/{id} answers 400, 401, 403, or 404 for a region of an organization', async () => {
+    await using app = await startControl()
+    await addRegions(app)
+    const ask = async (who: 'admin' | 'owner' | 'nobody', id: string, body: object) =>
+      (await app.as(who).patch(`/shared-regions/${id}`, body)).status
+    assert.equal(await ask('nobody', 'local', { savesStopped: true }), 401)
+    assert.equal(await ask('owner', 'local', { savesStopped: true }), 403)
+    for (const id of ['ours_1', 'none']) assert.equal(await ask('admin', id, { savesStopped: true }), 404)
+    for (const body of [{}, { savesStopped: 'yes' }, { savesStopped: null }])
+      assert.equal(await ask('admin', 'local', body), 400)
   })
 })
 

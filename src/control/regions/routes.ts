@@ -17,8 +17,9 @@ import {
   RegionId,
   SnapshotManagerCredentials,
   UpdateRegion,
+  UpdateSharedRegion,
 } from './schemas.ts'
-import { viewRegion, viewRegions, viewSharedRegions } from './service.ts'
+import { changeSharedRegion, viewRegion, viewRegions, viewSharedRegions } from './service.ts'
 
 export const regionRoutes = (parts: OwnRegionParts): ControlRoute[] => [
   route({
@@ -28,6 +29,16 @@ export const regionRoutes = (parts: OwnRegionParts): ControlRoute[] => [
     summary: 'The regions that every organization may use.',
     replies: { 200: Type.Array(Region) },
     run: () => viewSharedRegions(parts),
+  }),
+  route({
+    method: 'PATCH',
+    path: '/shared-regions/:id',
+    needs: 'admin',
+    summary: 'Decides whether stopped sandboxes of a region of the server are saved in the archive store.',
+    params: RegionId,
+    body: UpdateSharedRegion,
+    replies: { 200: Region },
+    run: ({ params, body }) => changeSharedRegion(parts, params.id, body),
   }),
   route({
     method: 'GET',

@@ -15,6 +15,7 @@ export const Region = Type.Object({
   sshGatewayUrl: textOrNull,
   snapshotManagerUrl: textOrNull,
   otelEndpoint: textOrNull,
+  savesStopped: Type.Boolean(),
 })
 
 export const RegionId = Type.Object({ id: PathText })
@@ -27,6 +28,8 @@ export const UpdateRegion = Type.Object({
   snapshotManagerUrl: address,
   otelEndpoint: address,
 })
+
+export const UpdateSharedRegion = Type.Object({ savesStopped: Type.Boolean() })
 
 export const CreateRegion = Type.Object({
   name: Type.String({ minLength: 2, maxLength: 255 }),

@@ -2,7 +2,7 @@
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql } from '../storage/database.ts'
-import { findRegionById, listRegions, listSharedRegions, type Region } from './store.ts'
+import { findRegionById, listRegions, listSharedRegions, type Region, writeSavesStopped } from './store.ts'
 
 export type { Region } from './store.ts'
 export {
@@ -41,3 +41,14 @@ export const viewRegions = async ({ database }: RegionsParts, organizationId: st
 
 export const viewSharedRegions = async ({ database }: RegionsParts) =>
   (await listSharedRegions(database.sql)).map(asView)
+
+/** Changes a region of the server. Throws 404 for a region of an organization, where no runner can be. */
+export const changeSharedRegion = async (
+  { database, clock }: Pick<Parts, 'database' | 'clock'>,
+  id: string,
+  { savesStopped }: { savesStopped: boolean },
+) => {
+  const region = await writeSavesStopped(database.sql, id, savesStopped, clock.now())
+  if (region === undefined) throw new Problem('not_found', 'There is no such region of the server.')
+  return asView(region)
+}

@@ -13,6 +13,7 @@ export type Region = {
   sshGatewayUrl: string | null
   snapshotManagerUrl: string | null
   otelEndpoint: string | null
+  savesStopped: boolean
   createdAt: Date
   updatedAt: Date
 }
@@ -27,6 +28,7 @@ type Row = {
   ssh_gateway_url: string | null
   snapshot_manager_url: string | null
   otel_endpoint: string | null
+  saves_stopped: boolean
   created_at: Date
   updated_at: Date
 }
@@ -41,6 +43,7 @@ const readRegion = (row: Row): Region => ({
   sshGatewayUrl: row.ssh_gateway_url,
   snapshotManagerUrl: row.snapshot_manager_url,
   otelEndpoint: row.otel_endpoint,
+  savesStopped: row.saves_stopped,
   createdAt: row.created_at,
   updatedAt: row.updated_at,
 })
@@ -70,6 +73,19 @@ export const listSharedRegions = async (sql: Sql): Promise<Region[]> => {
 
 export const findRegionById = async (sql: Sql, organizationId: string, id: string): Promise<Region | undefined> => {
   const [row] = await sql<Row[]>`select * from regions where id = ${id} and ${own(sql, organizationId)}`
+  return row && readRegion(row)
+}
+
+/** Writes a setting of a region that belongs to no organization. Returns undefined if there is no such region. */
+export const writeSavesStopped = async (
+  sql: Sql,
+  id: string,
+  savesStopped: boolean,
+  now: Date,
+): Promise<Region | undefined> => {
+  const [row] = await sql<Row[]>`
+    update regions set saves_stopped = ${savesStopped}, updated_at = ${now}
+    where id = ${id} and organization_id is null returning *`
   return row && readRegion(row)
 }
 

@@ -16,6 +16,7 @@ import { ArchiveReport, Cause, Reason, reportable } from '#src/control/sandboxes
 import { addMishap } from '#src/control/sandboxes/record/timeline.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
 import { applyProgress, applyReport } from '#src/control/sandboxes/upkeep/reports.ts'
+import { applySaved, applyUnsaved } from '#src/control/sandboxes/upkeep/saving.ts'
 import { reconcileSnapshots } from '#src/control/snapshots/of-runner.ts'
 import { applyVolumeReport } from '#src/control/volumes/of-runner.ts'
 import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
@@ -119,6 +120,13 @@ const FromRunnerShape = Type.Union([
     percent: Type.Number({ minimum: 0, maximum: 100 }),
   }),
   Type.Object({ type: Type.Literal('mishap'), sandboxId: text, cause: Cause }),
+  Type.Object({ type: Type.Literal('saved'), sandboxId: text, archive: ArchiveReport }),
+  Type.Object({
+    type: Type.Literal('unsaved'),
+    sandboxId: text,
+    archiveId: Type.String({ maxLength: 255 }),
+    reason: text,
+  }),
   Type.Object({ type: Type.Literal('meters'), samples: MeterSamples }),
   Type.Object({ type: Type.Literal('alive'), imageStorage: Type.Optional(ImageStorageShape) }),
 ])
@@ -235,6 +243,12 @@ export const serveRunnerLink = (
       }
       case 'mishap':
         await addMishap(parts, runnerId, message)
+        return
+      case 'saved':
+        await applySaved(parts, runnerId, message)
+        return
+      case 'unsaved':
+        await applyUnsaved(parts, runnerId, message)
         return
       case 'meters':
         await keepSamples(parts, runnerId, message.samples)

@@ -81,6 +81,7 @@ const Assigned = Type.Object({
   archive: Type.Optional(
     Type.Object({ id, sha256: Type.Optional(Type.String({ pattern: '^[0-9a-f]{64}$', maxLength: 64 })) }),
   ),
+  save: Type.Optional(Type.Object({ id })),
 })
 
 const AssignmentShape = Compile(Assigned)

@@ -139,6 +139,7 @@ export const columns = {
     shown: inLists('runnerId', Type.Optional(Text)),
   }),
   spot_evicted_at: column<Date | null>()({ ...later, shown: inLists('spotEvictedAt', Type.Optional(DateTime)) }),
+  saved_at: column<Date | null>()({ ...later, shown: inLists('savedAt', Type.Optional(DateTime)) }),
   // The next columns are set by no request directly: the kind of a pause, the kind of a fork, and the progress of slow
   // work.
   pause_kind: column<'memory' | null>()({ ...later, shown: inLists('pauseKind', Type.Optional(oneOf(['memory']))) }),
@@ -219,6 +220,8 @@ export const columns = {
   archive_bytes: column<number | null>()(later),
   archive_stored_bytes: column<number | null>()(later),
   archived_at: column<Date | null>()(later),
+  /** Whether a save of the stopped disk is wanted, or is in the store as new as the disk (record/saves.ts). */
+  save_state: column<'wanted' | 'saved' | null>()(later),
   archive_not_before: column<Date | null>()(later),
   /** The part of the sandbox's move away from a runner that is emptied (upkeep/emptying.ts). */
   emptying: column<'restart' | 'restarting' | 'refused' | null>()(later),

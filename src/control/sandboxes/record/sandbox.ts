@@ -167,6 +167,12 @@ const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   return row.desired_state === 'archived' || row.desired_state === 'destroyed' ? { id: row.archive_id } : undefined
 }
 
+/** The save of the stopped disk that the runner has to make. */
+const saveOf = ({ save_state, archive_id, state, desired_state }: SandboxRow): Assignment['save'] =>
+  save_state === 'wanted' && state === 'stopped' && desired_state === 'stopped' && archive_id !== null
+    ? { id: archive_id }
+    : undefined
+
 /** The volumes for the assignment. Once the sandbox has started, its volumes exist, so the runner must not create them. */
 const volumesOf = ({ volumes, first_started_at }: SandboxRow): AssignedVolume[] | undefined => {
   const assigned = volumes.flatMap(({ placed, ...mount }) => {
@@ -237,6 +243,7 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
     authority: row.secrets.length === 0 ? null : row.secret_authority,
     volumes: volumesOf(row),
     archive: archiveOf(row),
+    save: saveOf(row),
     otelEndpoint: row.otel_endpoint,
     unsetEnv: row.unset_env.length === 0 ? null : row.unset_env,
   }),

@@ -196,7 +196,7 @@ export const listToGiveUp = (sql: Sql, runnerId: string, most: number): Promise<
     select sandboxes.* from sandboxes join runners on runners.id = runner_id and lost_at is not null
     where runner_id = ${runnerId} and sandboxes.desired_state <> 'destroyed'
       and sandboxes.state not in ('archived', 'destroying', 'destroyed')
-      and (sandboxes.state <> 'error' or archived_at is not null)
+      and (sandboxes.state <> 'error' or archived_at is not null or save_state = 'saved')
     order by sandboxes.id limit ${most}`
 
 /**

@@ -46,7 +46,7 @@ const move = async (parts: RunningParts, row: SandboxRow): Promise<boolean> => {
     if (row.state === 'started')
       await parts.database.transaction((transaction) => findRunnerForArchived(transaction, row, parts.options))
     const emptying = row.state === 'started' ? 'restart' : null
-    await moveSandbox(parts, row, 'archive', { by, reason, set: () => ({ ...archiveColumns(), emptying }) })
+    await moveSandbox(parts, row, 'archive', { by, reason, set: (found) => ({ ...archiveColumns(found), emptying }) })
   })
 }
 

@@ -3,6 +3,7 @@
 import type { RunningParts } from '#src/control/running.ts'
 import { addLeftover } from '../record/leftovers.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
+import { copyInStore } from '../record/saves.ts'
 import { listToGiveUp, type StateChange, writeState } from '../record/store.ts'
 
 const by = { kind: 'timer', id: 'lost-runner' } as const
@@ -11,13 +12,6 @@ const by = { kind: 'timer', id: 'lost-runner' } as const
 const mostAtOnce = 500
 
 type LostRunner = { id: string; lastHeartbeatAt: Date }
-
-/**
- * The columns with which the copy in the store becomes the sandbox's disk, or undefined if the store has no copy that is
- * as new as the disk.
- */
-export const copyInStore = ({ archived_at, archive_sha256 }: SandboxRow): Partial<SandboxRow> | undefined =>
-  archived_at === null || archive_sha256 === null ? undefined : {}
 
 const changeOf = (row: SandboxRow, runner: LostRunner, now: Date): StateChange => {
   const since = runner.lastHeartbeatAt.toISOString()

@@ -34,6 +34,7 @@ const movedAt = (row: SandboxRow, at: Date): Date | null => (isMoving(row) ? nul
 
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
+  save_state: null,
   // The time from which the timers of an archived sandbox count. It does not matter whether a caller or a timer archived
   // the sandbox.
   stopped_at: movedAt(row, row.stopped_at ?? now),

@@ -4,24 +4,28 @@ import type { RunningParts } from '#src/control/running.ts'
 import { forgetLeftoversOn } from '../record/leftovers.ts'
 import { leaveRunner } from '../record/notes.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
+import { copyInStore } from '../record/saves.ts'
 import { type StateChange, writeState } from '../record/store.ts'
 import { endWithoutRunner } from '../verbs/destroy.ts'
 
 const reason = 'Its runner was taken out of service.'
 const by = { kind: 'timer', id: 'runner-gone' } as const
 
-const changeOf = ({ archived_at, generation }: SandboxRow): StateChange =>
-  archived_at === null
+const changeOf = (row: SandboxRow): StateChange => {
+  const copy = copyInStore(row)
+  return copy === undefined
     ? { to: 'error', by, reason, set: { error_reason: reason, recoverable: false, runner_id: null } }
     : {
         to: 'archived',
         by,
         reason,
         set: {
-          ...{ error_reason: null, recoverable: null, runner_id: null },
-          ...{ desired_state: 'archived', generation: generation + 1 },
+          ...copy,
+          ...{ error_reason: null, recoverable: null, resize_from: null, runner_id: null },
+          ...{ desired_state: 'archived', generation: row.generation + 1 },
         },
       }
+}
 
 /**
  * Ends the sandboxes of a removed runner. If another process writes the row of a sandbox at the same moment, that

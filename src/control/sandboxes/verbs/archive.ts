@@ -8,15 +8,20 @@ import { moveSandbox, type Occasion } from './move.ts'
 
 /**
  * The columns of an archive that is to be written. Control chooses the name of the archive, so that a repeated attempt
- * of the runner writes to the same archive.
+ * of the runner writes to the same archive. A save that is as new as the disk becomes the archive: it stays valid while
+ * the runner reads it back.
  */
-export const archiveColumns = (): Partial<SandboxRow> => ({
-  archive_id: randomUUID(),
-  archive_sha256: null,
-  archive_bytes: null,
-  archive_stored_bytes: null,
-  archived_at: null,
-})
+export const archiveColumns = ({ save_state }: SandboxRow): Partial<SandboxRow> =>
+  save_state === 'saved'
+    ? {}
+    : {
+        archive_id: randomUUID(),
+        archive_sha256: null,
+        archive_bytes: null,
+        archive_stored_bytes: null,
+        archived_at: null,
+        save_state: null,
+      }
 
 /**
  * Asks the runner to move the disk of a sandbox into the object store. A running sandbox is stopped first.

@@ -1,0 +1,33 @@
+// Has stopped sandboxes saved in the archive store, in regions where the operator wants that. All of it is in the rows, so
+// that any control process goes on where another ended: a runner finds what is wanted in its list until it has said that
+// it is done.
+import type { RunningParts } from '#src/control/running.ts'
+import type { SavedDisk, UnsavedDisk } from '#src/wire/runner-link.ts'
+import { asText } from '../record/cause.ts'
+import { dropSaves, noteUnsaved, wantSaves, writeSaved } from '../record/saves.ts'
+
+export const sweepSaves = async ({ database, changes }: RunningParts): Promise<void> => {
+  await dropSaves(database.sql)
+  for (const row of await wantSaves(database.sql)) changes.renew(row)
+}
+
+const sizeOf = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`
+
+/** Applies a runner's message that a save is complete. The runner repeats it while the save is in its list. */
+export const applySaved = async (
+  { database, clock }: RunningParts,
+  runnerId: string,
+  { sandboxId, archive }: SavedDisk,
+): Promise<void> => {
+  const reason = `Its disk is saved: ${sizeOf(archive.storedBytes)} in the store.`
+  await writeSaved(database.sql, { runnerId, sandboxId, archive, reason }, clock.now())
+}
+
+export const applyUnsaved = async (
+  { database, clock }: RunningParts,
+  runnerId: string,
+  { sandboxId, archiveId, reason }: UnsavedDisk,
+): Promise<void> => {
+  const said = `Its disk could not be saved, and is tried again: ${asText(reason)}`
+  await noteUnsaved(database.sql, { runnerId, sandboxId, archiveId, reason: said }, clock.now())
+}
