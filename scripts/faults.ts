@@ -1,5 +1,5 @@
 // `./alcove test --faults`: runs only the tests that kill programs at random. Runs with the same seed kill in the same
-// order. Example: node scripts/faults.ts --seed 7 --count 500
+// order. Example: node scripts/faults.ts --seed 7 --count 500. With --hosts: whole machines lose power, and links are cut.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -8,6 +8,8 @@ import { requiredPackages } from '#src/doctor/packages.ts'
 import { buildNativePrograms } from '#src/up/native-programs.ts'
 import { ensurePackages, hostNeeding } from '#src/up/system-packages.ts'
 import { describe, runRing } from '#test/faults/ring.ts'
+import { Network } from '#test/hosts/namespaces.ts'
+import { runHostsRing } from '#test/hosts/ring.ts'
 import { platform } from '#test/sandboxes/harness.ts'
 import { purgeBelow } from './test-server.ts'
 
@@ -16,6 +18,7 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     count: { type: 'string', default: '50' },
+    hosts: { type: 'boolean', default: false },
   },
 })
 const [seed, count] = [Number(values.seed), Number(values.count)]
@@ -31,10 +34,23 @@ ensurePackages(console.log, hostNeeding(requiredPackages))
 await buildNativePrograms(console.log)
 const servers = mkdtempSync(join(tmpdir(), 'alcove-faults-'))
 process.env['ALCOVE_TEST_SERVERS'] = servers
+
+type Options = Parameters<typeof runRing>[1]
+
+const runOnServer = async (options: Options) => {
+  await using alcove = await platform({ own: true, image: 'small' })
+  return await runRing(alcove, options)
+}
+
+const runOnHosts = async (options: Options) => {
+  await using network = await Network.open()
+  return await runHostsRing(network, options)
+}
+
 let failed = 1
 try {
-  await using alcove = await platform({ own: true, image: 'small' })
-  const outcome = await runRing(alcove, { seed, count, say: (line) => console.log(line) })
+  const options = { seed, count, say: (line: string) => console.log(line) }
+  const outcome = await (values.hosts ? runOnHosts(options) : runOnServer(options))
   console.log(describe(outcome))
   failed = outcome.complaints.length > 0 ? 1 : 0
 } finally {

@@ -263,6 +263,7 @@ const createCommandLine = (): Command => {
     .option('--name <text>', 'only the tests whose name holds this text')
     .option('--check', 'only format, lint and types')
     .option('--faults', 'only the fault ring: programs are killed at random while sandboxes are used')
+    .option('--hosts', 'with --faults: machines and links of three hosts instead of programs of one')
     .option('--red-team', 'only the attacks of SECURITY.md, on this host: what holds, what does not')
     .option('--seed <n>', 'of the fault ring: the same seed kills in the same order')
     .option('--count <n>', 'of the fault ring: how many are killed')

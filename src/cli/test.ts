@@ -3,14 +3,26 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
 
-type Options = { check?: true; name?: string; faults?: true; redTeam?: true; seed?: string; count?: string }
+type Options = {
+  check?: true
+  name?: string
+  faults?: true
+  hosts?: true
+  redTeam?: true
+  seed?: string
+  count?: string
+}
 
-const commandFor = (files: readonly string[], { check, name, faults, redTeam, seed, count }: Options): string[] => {
+const commandFor = (
+  files: readonly string[],
+  { check, name, faults, hosts, redTeam, seed, count }: Options,
+): string[] => {
   if (redTeam) return ['red-team.ts']
   if (!faults)
     return ['test.ts', ...(check ? ['--check'] : []), ...(name === undefined ? [] : [`--name=${name}`]), ...files]
   return [
     'faults.ts',
+    ...(hosts ? ['--hosts'] : []),
     ...(seed === undefined ? [] : ['--seed', seed]),
     ...(count === undefined ? [] : ['--count', count]),
   ]

@@ -23,11 +23,11 @@ const isAway = (answer: Answer | undefined): boolean => answer === undefined || 
 export class Away extends Error {}
 
 export class Client {
-  readonly #platform: Platform
+  readonly #platform: Pick<Platform, 'url' | 'key'>
   /** Answers that no server may give, even if a program was killed during the call. Each is described in a sentence. */
   readonly wrong: string[] = []
 
-  constructor(platform: Platform) {
+  constructor(platform: Pick<Platform, 'url' | 'key'>) {
     this.#platform = platform
   }
 

@@ -153,7 +153,7 @@ const isFirst = (pid: string): boolean => {
 
 type Page = { items: { id: string; name: string }[]; nextCursor: string | null }
 
-const listAll = async (client: Client) => {
+export const listAll = async (client: Client) => {
   const all: Page['items'] = []
   let cursor: string | null = null
   do {
@@ -165,7 +165,7 @@ const listAll = async (client: Client) => {
   return all
 }
 
-const findDoubles = async (client: Client): Promise<string[]> => {
+export const findDoubles = async (client: Client): Promise<string[]> => {
   const seen = new Set<string>()
   const complaints: string[] = []
   for (const { name } of await listAll(client)) {
@@ -179,7 +179,7 @@ const findDoubles = async (client: Client): Promise<string[]> => {
  * Lists all snapshots of the server. If a create call for a snapshot was not answered, the snapshot exists although no
  * simulated user knows its id.
  */
-const listSnapshots = async (client: Client) => {
+export const listSnapshots = async (client: Client) => {
   const { items } = (await client.sure('GET', '/snapshots?limit=200')).body as {
     items: { id: string; general: boolean }[]
   }

@@ -26,6 +26,9 @@ const mostOutput = 256 * 1024
 
 type Options = { env?: Record<string, string>; input?: string; timeoutMs?: number }
 
+/** `keepsInput`: the caller ends the standard input of the program, which otherwise is empty. */
+type StartOptions = Pick<Options, 'env'> & { keepsInput?: boolean }
+
 const tableOf = (address: string) => `test_block_${address.replaceAll('.', '_')}`
 
 export type Ran = { code: number | null; out: string; err: string }
@@ -238,7 +241,7 @@ export class Host {
   }
 
   /** Starts a program on this host. */
-  start(command: readonly string[], { env = {} }: Options = {}): Started {
+  start(command: readonly string[], { env = {}, keepsInput = false }: StartOptions = {}): Started {
     const child = this.#spawn(command, env)
     let text = ''
     let onChange = () => {}
@@ -246,7 +249,8 @@ export class Host {
       text = (text + chunk.toString()).slice(-mostOutput)
       onChange()
     }
-    child.stdin.end()
+    child.stdin.on('error', () => {})
+    if (!keepsInput) child.stdin.end()
     child.stdout.on('data', read)
     child.stderr.on('data', read)
     const ended = once(child, 'close').then(([code]) => {

@@ -1,0 +1,31 @@
+// The users of the ring of hosts, as a program on a machine of its own. They use sandboxes until their standard input ends, check
+// everything that was confirmed to them, delete all, and print an outcome as the last line.
+//   node ring-users.ts URL KEY SEED WORKERS
+import { Client } from '#test/faults/client.ts'
+import { randomFrom } from '#test/faults/random.ts'
+import { findDoubles, listAll, listSnapshots } from '#test/faults/ring.ts'
+import { type Tally, Worker } from '#test/faults/worker.ts'
+
+export type UsersOutcome = { verbs: [string, number][]; complaints: string[] }
+
+const [url = '', key = '', seed = '', count = ''] = process.argv.slice(2)
+const client = new Client({ url, key })
+const tally: Tally = new Map()
+const workers = Array.from(
+  { length: Number(count) },
+  (_, at) => new Worker({ client, random: randomFrom(Number(seed) + at), tally, name: `w${at}`, lookInto: () => [] }),
+)
+
+let isOver = false
+process.stdin.once('end', () => {
+  isOver = true
+})
+process.stdin.resume()
+console.log('users begin')
+await Promise.all(workers.map((worker) => worker.run(() => isOver)))
+for (const worker of workers) await worker.settle()
+const complaints = [...workers.flatMap((worker) => worker.complaints), ...client.wrong, ...(await findDoubles(client))]
+for (const { id } of await listAll(client)) await client.sure('DELETE', `/sandbox/${id}`)
+for (const { id } of await listSnapshots(client)) await client.sure('DELETE', `/snapshots/${id}`)
+console.log(`outcome ${JSON.stringify({ verbs: [...tally], complaints } satisfies UsersOutcome)}`)
+process.exit(0)
