@@ -71,6 +71,9 @@ export interface StoragePool {
   list(): Promise<string[]>
   /** Keeps a copy of a sandbox's current disk as a template. When this resolves, the template is safe on the storage device. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
+  /** Makes a template that `fill` fills. It has at most `mostGiB`, and gets its name when it is complete. */
+  fillTemplate(template: string, mostGiB: number, fill: (disk: Disk) => Promise<void>): Promise<void>
+  diskOfTemplate(template: string): Disk
   removeTemplate(template: string): Promise<void>
   /** Bytes of a template or disk, without those of its base image. Undefined if unknown. */
   sizeOfTemplate(template: string): Promise<number | undefined>
@@ -287,6 +290,18 @@ class DiskPool implements StoragePool {
       changesOfCopy(path, base, this.#templates.stepsToLimit(path, unlimited)),
     )
     await this.#templates.settle()
+  }
+
+  fillTemplate(template: string, mostGiB: number, fill: (disk: Disk) => Promise<void>) {
+    const steps = (path: string) => [
+      ...this.#templates.stepsToLimit(path, bytesWithRoom(mostGiB)),
+      step.directory(diskAt(path).work, 0, 0o700),
+    ]
+    return this.#templates.fill(template, steps, (path) => fill(diskAt(path)))
+  }
+
+  diskOfTemplate(template: string): Disk {
+    return diskAt(this.#templates.pathOf(template))
   }
 
   removeTemplate(template: string) {

@@ -99,6 +99,25 @@ export class Subvolumes {
     }
   }
 
+  /**
+   * Makes the volume `name`, which `fill` fills. `steps` change the empty volume. The volume gets its name when `fill` has
+   * resolved; `fill` must leave its files safe on the storage device.
+   */
+  async fill(name: string, steps: (path: string) => Step[], fill: (path: string) => Promise<void>): Promise<void> {
+    const unfinished = `${coming}${name}`
+    const path = this.pathOf(unfinished)
+    await this.remove(unfinished)
+    try {
+      await runSteps(this.#launcher, [this.stepToMake(unfinished), ...steps(path)])
+      await fill(path)
+      await runSteps(this.#launcher, [step.rename(path, this.pathOf(name))])
+    } catch (error) {
+      await this.remove(unfinished).catch(() => {})
+      throw error
+    }
+    await this.settle()
+  }
+
   async #copyFiles({ from, path, change, sync, rename }: Copy): Promise<void> {
     await removeTree(path)
     await runCommand(['cp', '--archive', '--reflink=auto', from, path], { timeoutMs: copyTimeoutMs })
