@@ -438,6 +438,7 @@ create table runners (
   gate_public_url text,
   lost_at timestamp(3) with time zone,
   is_emptied boolean default false not null,
+  shares_store boolean default false not null,
   constraint runners_pkey PRIMARY KEY (id),
   constraint runners_key_hash_key UNIQUE (key_hash),
   constraint runners_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id),

@@ -49,6 +49,8 @@ export type RunnerConfig = {
   volumesDirectory: string | undefined
   /** The store for the disks of archived sandboxes. */
   archiveStore: StoreAddress
+  /** True if the operator has named the store, so that other runners can have the same one. */
+  sharesStore: boolean
   telemetry: TelemetrySettings
 }
 
@@ -82,6 +84,7 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       offersSudo: readSudo(optional('ALCOVE_SUDO'), complain),
       volumesDirectory: readVolumesDirectory(optional('ALCOVE_VOLUMES_DIR'), complain),
       archiveStore: readArchiveStore({ optional, complain }, `${data}/archive`),
+      sharesStore: optional('ALCOVE_ARCHIVE_STORE') !== undefined,
       telemetry: readTelemetry(environment, 'alcove-runner'),
     }
   })

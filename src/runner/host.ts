@@ -5,6 +5,7 @@ import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Assignment, Cause, Progress, RunnerCapabilities, VolumeAssignment } from '#src/wire/runner-link.ts'
 import type { Archive } from './archive/pack.ts'
 import type { Template } from './overlay/templates.ts'
+import type { Transfer } from './verbs/archive.ts'
 
 export const sandboxStatuses = ['started', 'paused', 'stopped', 'archived', 'error'] as const
 
@@ -73,6 +74,12 @@ export interface Host {
   /** Returns the base images of all disks, and of all templates other than `except`. */
   basesInUse(except?: string): Promise<ReadonlySet<string>>
   removeTemplate(image: string): Promise<void>
+  /** Puts a template into the store, for other hosts. It can be repeated: what is there is only verified. */
+  storeTemplate(image: string, signal: AbortSignal): Promise<{ sha256: string }>
+  /** Makes a template from what another host has put into the store. It has at most `maxGiB`. */
+  bringTemplate(image: string, from: { sha256: string; maxGiB: number }, transfer: Transfer): Promise<void>
+  /** Removes a template from the store. No error if it is not there. */
+  removeStoredTemplate(image: string): Promise<void>
   /** Returns when a template was made, or last marked as used, in milliseconds since 1970. */
   lastUseOfTemplate(image: string): Promise<number>
   markTemplateUsed(image: string): Promise<void>

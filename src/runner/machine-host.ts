@@ -10,6 +10,8 @@ import type {
   VolumeAssignment,
 } from '#src/wire/runner-link.ts'
 import { ArchiveFailed } from './archive/failed.ts'
+import { removeArchives } from './archive/remove.ts'
+import { extentOf } from './archive/tar.ts'
 import { pidsLimit } from './cgroup/sandbox-limits.ts'
 import type { HeldSandbox, Host } from './host.ts'
 import type { Evidence } from './kernel-memory/watch.ts'
@@ -19,9 +21,10 @@ import { cgroupOf, FaultInside, type Machine, NotRecoverable, reasonOf } from '.
 import { capabilitiesOf, type HostParts, openMachine } from './machine/open-machine.ts'
 import { checkSandboxId, socketOf } from './machine/places.ts'
 import { findTemplate, listBases, listTemplates } from './overlay/templates.ts'
+import { bringTemplate, packTemplate } from './overlay/travel.ts'
 import { VerbQueue } from './verb-queue.ts'
 import { type Adopted, adoptSandboxes } from './verbs/adopt.ts'
-import { archiveDisk, finishArchiving } from './verbs/archive.ts'
+import { archiveDisk, checkReturns, finishArchiving, percentOf, type Transfer } from './verbs/archive.ts'
 import { changeSandbox } from './verbs/change.ts'
 import { clearSandbox } from './verbs/clear.ts'
 import { destroySandbox, removeAllOwedArchives } from './verbs/destroy.ts'
@@ -237,6 +240,28 @@ class MachineHost implements Host {
 
   removeTemplate(image: string) {
     return this.#machine.pool.removeTemplate(image)
+  }
+
+  async storeTemplate(image: string, signal: AbortSignal) {
+    const { pool, archiveStore: store } = this.#machine
+    checkReturns(await extentOf(pool.diskOfTemplate(image)))
+    const { sha256 } = await packTemplate({ pool, store, image, signal })
+    return { sha256 }
+  }
+
+  bringTemplate(
+    image: string,
+    { sha256, maxGiB }: { sha256: string; maxGiB: number },
+    { signal, onProgress }: Transfer,
+  ) {
+    const { pool, launcher, archiveStore: store } = this.#machine
+    return bringTemplate({ pool, launcher, store, image, signal }, sha256, maxGiB, ({ bytes, of }) =>
+      onProgress({ step: 'bringing', percent: percentOf(bytes, of) }),
+    )
+  }
+
+  removeStoredTemplate(image: string) {
+    return removeArchives({ store: this.#machine.archiveStore, image })
   }
 
   lastUseOfTemplate(image: string) {

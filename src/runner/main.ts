@@ -215,7 +215,7 @@ export const startRunner = async (
       type: 'hello',
       address: `unix:${config.socket}`,
       images: allImages.list(),
-      capabilities: host.capabilities,
+      capabilities: { ...host.capabilities, ...(config.sharesStore && { sharesStore: true }) },
       version,
       ...(config.gate && { gate: config.gate }),
     }),

@@ -191,6 +191,11 @@ export type ImageSource =
    * If the copy does not exist now, it has been lost.
    */
   | { kind: 'sandbox'; sandboxId: string; isMade?: boolean }
+  /**
+   * Bring a copied disk from the store, into which the runner that made it has put it. `sha256`: hash of its manifest.
+   * `base`: its base image, which must be on the runner first.
+   */
+  | { kind: 'store'; sha256: string; base: string }
 
 /** An account of an organization at a registry. */
 export type RegistryLogin = {
@@ -224,6 +229,10 @@ export type ImageAssignment = {
    * is present.
    */
   logins?: readonly RegistryLogin[]
+  /** True if the runner has the image, and should put it into the store for other runners. */
+  toStore?: true
+  /** True if the image may be in the store. A runner that removes the image must remove it there first. */
+  isStored?: true
 }
 
 /** Settings in an image for the sandboxes that are made from it. */
@@ -260,6 +269,8 @@ export type ImageReport = {
    */
   leastDiskBytes?: number
   config?: ImageConfig
+  /** Present if the runner has put the image into the store: the hash of its manifest. */
+  stored?: { sha256: string }
 }
 
 /** A volume that the runner should remove. `GET /runners/volumes` lists them. */
@@ -280,6 +291,8 @@ export type RunnerCapabilities = {
   fork?: 'disk'
   /** The driver that new volumes get on this runner. Absent: the runner cannot mount volumes. */
   volumes?: VolumeDriver
+  /** True if the operator has named the archive store, so that other runners can have the same one. */
+  sharesStore?: true
 }
 
 /**

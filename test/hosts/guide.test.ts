@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
 import { checkout, programsOf, readPage } from '#test/sandboxes/guide.ts'
-import { call, settingsOf } from './hosts.ts'
+import { call, settingsOf, untilAnswer } from './hosts.ts'
 import { type Host, Network, type Ran, type Started } from './namespaces.ts'
 
 const page = readPage('docs/guides/many-hosts.md')
@@ -104,6 +104,31 @@ suite('the guide of many hosts', { skip: needsRoot }, () => {
     )
   })
 
+  test('a snapshot that was made on one host is used on all hosts', async () => {
+    assert.match((await follow()).out, /^9 sandboxes have the note$/m)
+    const server = machineOf('server')
+    const { out: key } = await server.run([join(deskOf(server), 'alcove'), 'key'], { env })
+    const api = (method: string, path: string, body?: unknown) =>
+      call(server, key.trim(), method, `http://${server.address}:4600/api${path}`, body)
+    const hosts = ['local', 'two', 'three']
+    for (const host of hosts) {
+      const drain = (name: string, unschedulable: boolean) =>
+        api('PATCH', `/runners/${name}/scheduling`, { unschedulable })
+      for (const name of hosts) await drain(name, name !== host)
+      const { body, status } = await untilAnswer(
+        () => api('POST', '/sandbox', { snapshot: 'with-note' }),
+        (answer) => answer.status === 200,
+      )
+      assert.equal(status, 200)
+      const url = `http://${server.address}:4601/toolbox/${body['id']}/process/execute`
+      const said = await call(server, key.trim(), 'POST', url, { command: 'cat /home/daytona/note' })
+      assert.equal(said.body['result'], 'made on one host\n')
+      assert.equal((await api('GET', `/runners/by-sandbox/${body['id']}`)).body['id'], host)
+      await api('DELETE', `/sandbox/${body['id']}`)
+    }
+    for (const name of hosts) await api('PATCH', `/runners/${name}/scheduling`, { unschedulable: false })
+  })
+
   test('a machine that is switched off becomes silent, then lost, and is removed', async () => {
     await machineOf('three').kill()
     const server = machineOf('server')
@@ -123,10 +148,15 @@ suite('the guide of many hosts', { skip: needsRoot }, () => {
     assert.match(out, /^two is removed\.$/m)
     const server = machineOf('server')
     const { out: key } = await server.run([join(deskOf(server), 'alcove'), 'key'], { env })
-    const { body } = await call(server, key.trim(), 'GET', `http://${server.address}:4600/api/sandbox?limit=100`)
-    const items = body['items'] as { id: string; state: string }[]
-    const started = items.filter(({ state }) => state === 'started')
-    assert.equal(started.length, 60 - givenUp, JSON.stringify(items.map(({ state }) => state)))
+    const startedIn = ({ body }: Awaited<ReturnType<typeof call>>) =>
+      (body['items'] as { id: string; state: string }[]).filter(({ state }) => state === 'started')
+    const list = `http://${server.address}:4600/api/sandbox?limit=100`
+    // The last of them start on their new host while the old one is empty already.
+    const listed = await untilAnswer(
+      () => call(server, key.trim(), 'GET', list),
+      (answer) => startedIn(answer).length === 60 - givenUp,
+    )
+    const started = startedIn(listed)
     for (const { id } of started) {
       const url = `http://${server.address}:4601/toolbox/${id}/process/execute`
       const { body: said } = await call(server, key.trim(), 'POST', url, { command: 'hostname' })

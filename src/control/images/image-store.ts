@@ -85,18 +85,43 @@ type Runner = { id: string; regionId: string }
 const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
   (images.runner_id = ${id} or (images.runner_id is null and images.region_id = ${regionId}))`
 
+/**
+ * SQL condition: the image is a copied disk that this runner has and should put into the store, because another runner
+ * of the region has the same store. A server of one runner would only use its disk twice.
+ */
+const belongsInStore = (sql: Sql, { id }: Runner) => sql`
+  (images.wanted and images.runner_id = ${id} and images.source @> '{"kind": "sandbox", "isMade": true}'
+    and exists (select from runners where runners.id = ${id} and shares_store)
+    and exists (select from runners other where other.region_id = images.region_id and other.id <> ${id}
+      and other.shares_store and other.state <> 'decommissioned'))`
+
+/** SQL condition: the image may be in the store, completely or in part. */
+const mayBeStored = (sql: Sql) => sql`images.source ->> 'kind' in ('sandbox', 'store')`
+
 type AssignedImageRow = Pick<Image, 'name' | 'maxGiB'> & {
   needed: boolean
+  toStore: boolean
+  isStored: boolean
   source: ImageSource | null
   organizationId: string | null
 }
 
-const asAssignment = ({ name, source, maxGiB, needed, organizationId }: AssignedImageRow): ImageAssignment => ({
+const asAssignment = ({
+  name,
+  source,
+  maxGiB,
+  needed,
+  organizationId,
+  toStore,
+  isStored,
+}: AssignedImageRow): ImageAssignment => ({
   image: name,
   target: needed ? 'present' : 'absent',
   ...(source === null ? {} : { source }),
   maxGiB,
   ...(organizationId === null ? {} : { organizationId }),
+  ...(toStore ? { toStore } : {}),
+  ...(isStored && !needed ? { isStored } : {}),
 })
 
 /**
@@ -105,7 +130,8 @@ const asAssignment = ({ name, source, maxGiB, needed, organizationId }: Assigned
  */
 export const findImageFor = async (sql: Sql, runner: Runner, name: string): Promise<ImageAssignment | undefined> => {
   const [row] = await sql<AssignedImageRow[]>`
-    select name, max_gib as "maxGiB", source, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as "organizationId"
+    select name, max_gib as "maxGiB", source, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as "organizationId",
+      ${belongsInStore(sql, runner)} as "toStore", ${mayBeStored(sql)} as "isStored"
     from images where ${isOf(sql, runner)} and name = ${name}`
   return row && asAssignment(row)
 }
@@ -116,7 +142,8 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
-    and (images.config is not null or (images.base is not null and images.source @> '{"isMade": true}'))
+    and (images.config is not null or (images.base is not null
+      and (images.source @> '{"isMade": true}' or images.source @> '{"kind": "store"}')))
     and not exists (select from snapshots where snapshots.image = images.name
       and snapshots.state in ${sql(statesInMaking)})
     and not exists (select from sandboxes where sandboxes.image = images.name 
@@ -138,13 +165,15 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
   const rows = await sql<AssignedImageRow[]>`
     with concerned as (
       select name, max_gib, created_at, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as organization_id,
-        ${isNeeded(sql)} and not ${isSettledOn(sql, runner)} as is_awaited
+        ${isNeeded(sql)} and not ${isSettledOn(sql, runner)} as is_awaited,
+        ${belongsInStore(sql, runner)} as to_store, ${mayBeStored(sql)} as is_stored
       from images where ${isOf(sql, runner)}
     ), awaited as (
       select name, row_number() over (partition by organization_id order by created_at, name) as turn
       from concerned where is_awaited order by turn, created_at limit ${most}
     )
     select name, max_gib as "maxGiB", needed, organization_id as "organizationId",
+      to_store as "toStore", is_stored as "isStored",
       case when is_awaited then (select source from images where images.name = concerned.name) end as source
     from concerned where not is_awaited or name in (select name from awaited)
     order by created_at, name`
@@ -207,6 +236,13 @@ export const pinDigest = async (sql: Sql, name: string, digest: string, referenc
  */
 export const pinMade = async (sql: Sql, name: string): Promise<void> => {
   await sql`update images set source = source || '{"isMade": true}' where name = ${name}`
+}
+
+/** Notes that a copied disk is in the store. From now on every runner of the region brings it. */
+export const writeStored = async (sql: Sql, name: string, source: ImageSource, now: Date): Promise<void> => {
+  await sql`
+    update images set source = ${sql.json(source)}, runner_id = null, failed_on = '{}', updated_at = ${now}
+    where name = ${name}`
 }
 
 export const writeConfig = async (sql: Sql, name: string, config: ImageConfig): Promise<void> => {

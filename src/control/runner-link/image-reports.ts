@@ -5,7 +5,7 @@ import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { endSnapshotting } from '#src/control/sandboxes/upkeep/snapshotting.ts'
 import { failWaiting, placeWaiting, showWaiting } from '#src/control/sandboxes/verbs/awaiting-image.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
-import type { ImageReport, Progress } from '#src/wire/runner-link.ts'
+import type { ImageReport, ImageSource, Progress } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import {
   findImage,
@@ -19,6 +19,7 @@ import {
   writeConfig,
   writeFailedOn,
   writeProgress,
+  writeStored,
   writeWanted,
 } from '../images/image-store.ts'
 import { dropImage, pushImage } from '../images/images.ts'
@@ -52,6 +53,7 @@ type Settled = { from: SandboxState; row: SandboxRow }
 export const applyImageReport = async (parts: RunningParts, runner: Runner, report: ImageReport): Promise<void> => {
   const { database, clock, changes } = parts
   const now = clock.now()
+  let travels = false
   const settled = await database.transaction(async (transaction): Promise<Settled[]> => {
     // Lock the image, so that no sandbox or snapshot starts to wait for it between here and the commit.
     await holdImage(transaction, report.image)
@@ -65,7 +67,7 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
       case 'present':
         await addToRunner(transaction, runner.id, image.name)
         await keepDigest(transaction, image, report, now)
-        if (image.source.kind === 'sandbox' && !image.source.isMade) await pinMade(transaction, image.name)
+        if (image.source.kind === 'sandbox') travels = await noteCopy(transaction, image, image.source, report, now)
         if (report.config) await writeConfig(transaction, image.name, report.config)
         await activate(transaction, image, report, now)
         return await releaseSource(transaction, image, 'Its snapshot is made.', now)
@@ -82,10 +84,28 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   })
   for (const { from, row } of settled) changes.announce(from, row)
   if (report.state === 'present') await placeWaiting(parts, { image: report.image })
+  if (travels) await pushImage(parts, report.image)
   // The runner removed a needed image because its list was outdated. The next list comes only in half a minute, so the
   // image is assigned now.
   if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
     await pushImage(parts, report.image)
+}
+
+/**
+ * Notes that a disk was copied, or that its copy is in the store. Returns true if that is new: the runner is then asked
+ * to put the copy into the store, or all runners of the region are asked to bring it.
+ */
+const noteCopy = async (
+  transaction: Transaction,
+  { name, base }: Image,
+  { isMade = false }: Extract<ImageSource, { kind: 'sandbox' }>,
+  { stored }: ImageReport,
+  now: Date,
+): Promise<boolean> => {
+  if (!isMade) await pinMade(transaction, name)
+  if (stored === undefined || base === null) return !isMade
+  await writeStored(transaction, name, { kind: 'store', sha256: stored.sha256, base }, now)
+  return true
 }
 
 const keepDigest = async (transaction: Transaction, image: Image, { digest }: ImageReport, now: Date) => {
@@ -113,7 +133,8 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
   if (await refuseWhatCannotBe(transaction, image.name, { sizeGiB, leastGiB }, now))
     await dropImage(transaction, image.name, now)
   // A snapshot of a sandbox keeps the sandbox's user, which can differ from the user in the image.
-  const user = config === undefined || image.source.kind === 'sandbox' ? null : config.user || 'root'
+  const isCopy = image.source.kind === 'sandbox' || image.source.kind === 'store'
+  const user = config === undefined || isCopy ? null : config.user || 'root'
   const entrypoint = config && config.entrypoint.length > 0 ? [...config.entrypoint] : null
   await activateSnapshots(transaction, image.name, { sizeGiB, user, entrypoint }, now)
 }

@@ -69,6 +69,7 @@ const FromRunnerShape = Type.Union([
       pause: Type.Optional(Type.Literal('memory')),
       fork: Type.Optional(Type.Literal('disk')),
       volumes: Type.Optional(Type.Enum([...volumeDrivers])),
+      sharesStore: Type.Optional(Type.Literal(true)),
     }),
     version: text,
     gate: Type.Optional(
@@ -104,6 +105,7 @@ const FromRunnerShape = Type.Union([
       sizeBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),
       leastDiskBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),
       config: Type.Optional(ImageConfig),
+      stored: Type.Optional(Type.Object({ sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }) })),
     }),
   }),
   Type.Object({

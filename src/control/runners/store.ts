@@ -50,14 +50,15 @@ export const writeHello = async (
   hello: Hello,
   { silentBefore, now }: HeartbeatTimes,
 ): Promise<void> => {
-  const { cpu, memoryGiB, diskGiB, runtime, runtimeVersion, hardDiskLimit, pause, fork, volumes } = hello.capabilities
+  const { cpu, memoryGiB, diskGiB, runtime, runtimeVersion, hardDiskLimit, pause, fork, volumes, sharesStore } =
+    hello.capabilities
   await sql`
     with used as (${forgiveSilence(sql, { runnerId, silentBefore, now })})
     update runners set address = ${hello.address}, images = ${hello.images as string[]}, version = ${hello.version},
       cpu = ${cpu}, memory_gib = ${memoryGiB}, disk_gib = ${diskGiB}, runtime = ${runtime},
       runtime_version = ${runtimeVersion}, hard_disk_limit = ${hardDiskLimit},
       gate_id = ${hello.gate?.id ?? null}, gate_address = ${hello.gate?.address ?? null},
-      gate_public_url = ${hello.gate?.publicUrl ?? null}, pause = ${pause ?? null}, fork = ${fork ?? null}, volumes = ${volumes ?? null},
+      gate_public_url = ${hello.gate?.publicUrl ?? null}, shares_store = ${sharesStore ?? false}, pause = ${pause ?? null}, fork = ${fork ?? null}, volumes = ${volumes ?? null},
       state = case when state in ('initializing', 'unresponsive') then 'ready' else state end, is_silent = false, lost_at = null,
       last_heartbeat_at = ${now}, updated_at = ${now}
     where id = ${runnerId}`

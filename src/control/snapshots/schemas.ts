@@ -78,6 +78,8 @@ export const ImageAssignmentShape = Type.Object({
   source: Type.Optional(Type.Object({ kind: Type.String() }, { additionalProperties: true })),
   maxGiB: Type.Number(),
   organizationId: Type.Optional(Type.String()),
+  toStore: Type.Optional(Type.Boolean()),
+  isStored: Type.Optional(Type.Boolean()),
   logins: Type.Optional(
     Type.Array(
       Type.Object({

@@ -54,7 +54,17 @@ export type BroughtImages = {
   remove(image: string): Promise<void>
 }
 
-type TemplateHost = Pick<Host, 'snapshot' | 'templates' | 'template' | 'removeTemplate' | 'basesInUse'>
+type TemplateHost = Pick<
+  Host,
+  | 'snapshot'
+  | 'templates'
+  | 'template'
+  | 'removeTemplate'
+  | 'basesInUse'
+  | 'storeTemplate'
+  | 'bringTemplate'
+  | 'removeStoredTemplate'
+>
 
 /** An image that this runner must fetch or build, with its source. */
 export type ToBring = ImageAssignment & { source: ImageSource }
@@ -152,6 +162,11 @@ export class AllImages {
   async bring(assignment: ToBring, { signal, onProgress, onText = () => {} }: Bringing): Promise<Known> {
     const { image, source, maxGiB, organizationId, logins } = assignment
     if (source.kind === 'definition') return this.#build(assignment, source, { signal, onProgress, onText })
+    if (source.kind === 'store') {
+      await this.#host.bringTemplate(image, { sha256: source.sha256, maxGiB }, { signal, onProgress })
+      await this.#look(image)
+      return this.find(image) ?? {}
+    }
     if (source.kind !== 'sandbox') {
       const known = await this.#brought.bring({
         ...{ image, source, maxGiB, organizationId, logins, signal, onProgress },
@@ -165,6 +180,21 @@ export class AllImages {
     await this.#host.snapshot(source.sandboxId, image)
     await this.#look(image)
     return this.find(image) ?? {}
+  }
+
+  /** Whether this runner has the base image that the source needs. */
+  hasBaseOf(source: ImageSource): boolean {
+    return source.kind !== 'store' || this.#brought.rootfsOf(this.#brought.newest(source.base)) !== undefined
+  }
+
+  /** Puts a snapshot of a sandbox into the store, for other runners. */
+  async store(image: string, signal: AbortSignal): Promise<{ sha256: string }> {
+    return await this.#host.storeTemplate(image, signal)
+  }
+
+  /** Removes a snapshot of a sandbox from the store. */
+  async removeStored(image: string): Promise<void> {
+    await this.#host.removeStoredTemplate(image)
   }
 
   /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
-import type { ImageReport, Progress } from '#src/wire/runner-link.ts'
+import type { ImageReport, ImageSource, Progress } from '#src/wire/runner-link.ts'
 import { AllImages, type BroughtImages, type Known, type ToBring } from './all-images.ts'
 import { ImageKeeper, type ImageKeeperParts } from './image-keeper.ts'
 
@@ -35,6 +35,22 @@ class FakeImages {
     const known = { sizeBytes: 7 }
     this.here.set(image, known)
     return known
+  }
+
+  readonly bases = new Set<string>()
+
+  hasBaseOf(source: ImageSource) {
+    return source.kind !== 'store' || this.bases.has(source.base)
+  }
+
+  async store(image: string, signal: AbortSignal) {
+    this.asked.push(`store ${image}`)
+    await this.before(signal)
+    return { sha256: image.padEnd(64, '0') }
+  }
+
+  async removeStored(image: string) {
+    this.asked.push(`remove stored ${image}`)
   }
 
   async remove(image: string) {
@@ -100,6 +116,68 @@ suite('the keeper of images on a runner', () => {
     await kept.reported(1)
     assert.deepEqual(kept.images.asked, [])
     assert.deepEqual(kept.reports, [{ image: 'tool', state: 'present', digest: 'sha256:abc' }])
+  })
+
+  test('a copied disk is put into the store once when control asks, and the report says what it is there', async () => {
+    using kept = startKeeper()
+    kept.images.here.set('copy', { sizeBytes: 3 })
+    const asked = wanted('copy', { source: { kind: 'sandbox', sandboxId: 'box', isMade: true }, toStore: true })
+    kept.keeper.take(asked)
+    kept.keeper.takeAll([asked])
+    await kept.reported(2)
+    assert.deepEqual(kept.images.asked, ['store copy'])
+    const stored = kept.reports.filter((report) => report.stored !== undefined)
+    assert.deepEqual(stored, [
+      { image: 'copy', state: 'present', sizeBytes: 3, stored: { sha256: 'copy'.padEnd(64, '0') } },
+    ])
+  })
+
+  test('an image that could not be put into the store is tried again a minute later', async () => {
+    using kept = startKeeper()
+    kept.images.here.set('copy', { sizeBytes: 3 })
+    kept.images.before = () => {
+      throw new Error('The store does not answer.')
+    }
+    const asked = wanted('copy', { toStore: true })
+    kept.keeper.takeAll([asked])
+    await kept.settled()
+    kept.keeper.takeAll([asked])
+    await kept.settled()
+    assert.deepEqual(kept.images.asked, ['store copy'])
+    kept.time.now += 60_000
+    kept.keeper.takeAll([asked])
+    await kept.settled()
+    assert.deepEqual(kept.images.asked, ['store copy', 'store copy'])
+  })
+
+  test('an image that is removed while it is put into the store is removed there after that has ended', async () => {
+    using kept = startKeeper()
+    kept.images.here.set('copy', { sizeBytes: 3 })
+    const ended = Promise.withResolvers<void>()
+    kept.images.before = (signal) => {
+      signal.addEventListener('abort', () => kept.images.asked.push('aborted'))
+      return ended.promise
+    }
+    kept.keeper.take(wanted('copy', { toStore: true }))
+    await kept.settled()
+    kept.keeper.take({ image: 'copy', target: 'absent', maxGiB: 1, isStored: true })
+    await kept.settled()
+    assert.deepEqual(kept.images.asked, ['store copy', 'aborted'])
+    ended.reject(new Error('aborted'))
+    await kept.settled()
+    assert.deepEqual(kept.images.asked, ['store copy', 'aborted', 'remove stored copy', 'remove copy'])
+  })
+
+  test('an image in the store is brought only when its base image is here', async () => {
+    using kept = startKeeper()
+    const asked = wanted('copy', { source: { kind: 'store', sha256: 'a'.repeat(64), base: 'python' } })
+    kept.keeper.takeAll([asked])
+    await kept.settled()
+    assert.deepEqual([kept.images.asked, kept.reports], [[], []])
+    kept.images.bases.add('python')
+    kept.keeper.takeAll([asked])
+    await kept.reported(1)
+    assert.deepEqual(kept.images.asked, ['bring copy'])
   })
 
   test('an image’s error is reported again after each list from control; only a new request tries again', async () => {
@@ -298,6 +376,9 @@ suite('images of all kinds on a runner', () => {
       template: async (image: string) => templates.get(image),
       removeTemplate: async (image: string) => void templates.delete(image),
       basesInUse: async () => new Set(['python']),
+      storeTemplate: () => assert.fail('nothing was to be stored'),
+      bringTemplate: async (image: string) => void templates.set(image, { base: 'python', sizeBytes: 5 }),
+      removeStoredTemplate: () => assert.fail('nothing was stored'),
     }
     return { removed, templates, host, images: AllImages.open(brought, host, noBuilder) }
   }

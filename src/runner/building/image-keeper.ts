@@ -12,7 +12,7 @@ import type { AllImages } from './all-images.ts'
 import { BuildLog } from './build-log.ts'
 
 export type ImageKeeperParts = {
-  images: Pick<AllImages, 'find' | 'bring' | 'remove'>
+  images: Pick<AllImages, 'find' | 'bring' | 'remove' | 'hasBaseOf' | 'store' | 'removeStored'>
   report: (report: ImageReport) => void
   onProgress: (image: string, progress: Progress) => void
   /** Sends a piece of the log of an image's build to control. Best effort: a piece may be lost. */
@@ -39,7 +39,12 @@ const standardLanes = {
    * are present.
    */
   short: 4,
+  /** Maximum number of images that are put into the store at the same time. */
+  storing: 1,
 }
+
+/** Milliseconds between two attempts to put an image into the store. */
+const storeAgainMs = 60_000
 
 /** Minimum time in milliseconds between two progress reports of an image. */
 const progressEveryMs = 1000
@@ -50,14 +55,18 @@ export class ImageKeeper implements Disposable {
   readonly #parts: Required<Omit<ImageKeeperParts, 'lanes'>>
   readonly #short: FairQueue
   readonly #long: FairQueue
+  readonly #storing: FairQueue
+  readonly #stores = new Map<string, { aborter: AbortController; done: Promise<void> }>()
+  readonly #storedAt = new Map<string, number>()
   readonly #entries = new Map<string, Entry>()
   #isClosed = false
 
   constructor({ lanes, ...parts }: ImageKeeperParts) {
-    const { long, longOfOne, short } = { ...standardLanes, ...lanes }
+    const { long, longOfOne, short, storing } = { ...standardLanes, ...lanes }
     this.#parts = { now: Date.now, ...parts }
     this.#long = new FairQueue({ atOnce: long, ofOne: longOfOne })
     this.#short = new FairQueue({ atOnce: short })
+    this.#storing = new FairQueue({ atOnce: storing })
   }
 
   /** Takes the assignment of one image from control. */
@@ -65,6 +74,7 @@ export class ImageKeeper implements Disposable {
     const entry = this.#entryFor(assignment)
     if (entry.settled?.state === 'error') delete entry.settled
     this.#reconcile(entry)
+    this.#store(assignment)
   }
 
   /** Takes control's whole list. Images on this runner that are not in the list stay. */
@@ -73,9 +83,35 @@ export class ImageKeeper implements Disposable {
       const entry = this.#entryFor(assignment)
       const isKnown = assignment.source === undefined && entry.settled?.state === 'present'
       if (!isKnown) this.#reconcile(entry)
+      this.#store(assignment)
     }
     const names = new Set(listed.map(({ image }) => image))
     for (const [image, { working }] of this.#entries) if (!working && !names.has(image)) this.#entries.delete(image)
+  }
+
+  /** Puts an image into the store, if control asks for it. Control asks again until it has the report. */
+  #store({ image, target, toStore, organizationId: owner }: ImageAssignment) {
+    const { images, report, log, now } = this.#parts
+    if (target === 'absent') this.#stores.get(image)?.aborter.abort()
+    const isSoon = now() - (this.#storedAt.get(image) ?? -storeAgainMs) < storeAgainMs
+    if (!toStore || target === 'absent' || this.#isClosed || isSoon || this.#stores.has(image)) return
+    const known = images.find(image)
+    if (known === undefined) return
+    const aborter = new AbortController()
+    const { signal } = aborter
+    const done = this.#storing
+      .run(async () => report({ image, state: 'present', ...known, stored: await images.store(image, signal) }), {
+        owner,
+        signal,
+      })
+      .catch((error: unknown) => {
+        if (!signal.aborted) log.warn({ err: error, image }, 'an image could not be put into the store')
+      })
+      .finally(() => {
+        this.#stores.delete(image)
+        if (!signal.aborted) this.#storedAt.set(image, now())
+      })
+    this.#stores.set(image, { aborter, done })
   }
 
   #entryFor(assignment: ImageAssignment): Entry {
@@ -141,11 +177,16 @@ export class ImageKeeper implements Disposable {
     try {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
+        // The base image comes by itself. Control's next list asks for this image again.
+        if (images.find(image) === undefined && source && !images.hasBaseOf(source)) return undefined
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
         // If control sends no source, it believes that the image is on this runner. If the report says `absent`, control sends
         // the source.
         return known === undefined ? { image, state: 'absent' } : { image, state: 'present', ...known }
       }
+      await this.#stores.get(image)?.done
+      this.#storedAt.delete(image)
+      if (assignment.isStored) await images.removeStored(image)
       return (await images.remove(image)) ? { image, state: 'absent' } : undefined
     } catch (error) {
       if (signal.aborted || this.#isClosed) return undefined
@@ -169,5 +210,6 @@ export class ImageKeeper implements Disposable {
   [Symbol.dispose]() {
     this.#isClosed = true
     for (const { working } of this.#entries.values()) working?.abort()
+    for (const { aborter } of this.#stores.values()) aborter.abort()
   }
 }

@@ -18,6 +18,7 @@ import { longestValue, mostHosts, type SecretsOfRunner } from '#src/wire/secrets
 const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBounds
 
 const name = Type.String({ maxLength: nameCharacters })
+const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$', maxLength: 64 })
 const amount = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })
 
 /** Shape of an id. An id of this shape is safe as a part of a path. */
@@ -78,9 +79,7 @@ const Assigned = Type.Object({
     ),
   ),
   forkOf: Type.Optional(id),
-  archive: Type.Optional(
-    Type.Object({ id, sha256: Type.Optional(Type.String({ pattern: '^[0-9a-f]{64}$', maxLength: 64 })) }),
-  ),
+  archive: Type.Optional(Type.Object({ id, sha256: Type.Optional(sha256) })),
   save: Type.Optional(Type.Object({ id })),
 })
 
@@ -107,6 +106,7 @@ const ImageSourceShape = Type.Union([
     ),
   }),
   Type.Object({ kind: kind('sandbox'), sandboxId: id, isMade: Type.Optional(Type.Boolean()) }),
+  Type.Object({ kind: kind('store'), sha256, base: name }),
 ])
 
 const AssignedImage = Type.Object({
@@ -121,6 +121,8 @@ const AssignedImage = Type.Object({
       { maxItems: 1024 },
     ),
   ),
+  toStore: Type.Optional(Type.Boolean()),
+  isStored: Type.Optional(Type.Boolean()),
 })
 
 const ImageAssignmentShape = Compile(AssignedImage)

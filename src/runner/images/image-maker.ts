@@ -125,7 +125,8 @@ export class ImageMaker {
       case 'definition':
         throw new ImageFailed('unsupported', 'A definition is not built here.')
       case 'sandbox':
-        throw new ImageFailed('unsupported', 'An image is not made from a sandbox here.')
+      case 'store':
+        throw new ImageFailed('unsupported', 'A copy of a disk is not made here.')
     }
   }
 

@@ -1,0 +1,110 @@
+// Snapshots of sandboxes go to the store, and from there to the other runners of the region.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import type { ImageAssignment } from '#src/wire/runner-link.ts'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { keys } from '#test/control/people.ts'
+import { connectRunner, type SimulatedRunner, untilState } from '#test/control/simulated-runner.ts'
+
+const sha256 = 'c'.repeat(64)
+const shared = { sharesStore: true } as const
+
+const addRunner = async (app: TestControl, name: string): Promise<string> =>
+  (await app.as('admin').post('/runners', { name })).body.apiKey
+
+const untilAskedImage = async (
+  { askedImages }: SimulatedRunner,
+  is: (asked: ImageAssignment) => boolean,
+): Promise<ImageAssignment> => {
+  const end = performance.now() + 20_000
+  for (;;) {
+    const found = askedImages.findLast(is)
+    if (found !== undefined) return found
+    assert.ok(performance.now() < end, JSON.stringify(askedImages))
+    await new Promise(setImmediate)
+  }
+}
+
+const present = (runner: SimulatedRunner, image: string, more: object = {}) =>
+  runner.say({ type: 'image', report: { image, state: 'present', sizeBytes: 1000, ...more } })
+
+/** Makes the snapshot `made` of a sandbox on `runner`. Returns the name of its image. */
+const makeSnapshot = async (app: TestControl, runner: SimulatedRunner): Promise<string> => {
+  const { body: box } = await app.as('owner').post('/sandbox', { name: 'box' })
+  assert.equal((await app.as('owner').post('/sandbox/box/snapshot', { name: 'made' })).status, 200)
+  const { image } = await untilAskedImage(runner, ({ source }) => source?.kind === 'sandbox')
+  present(runner, image)
+  await untilState(app, box.id, 'started')
+  return image
+}
+
+const waiting = { sandboxes: { createWaitSeconds: 10 } }
+
+suite('snapshots of sandboxes on several runners', () => {
+  test('a snapshot is put into the store by its runner, brought by the other one, and used there', async () => {
+    await using app = await startControl(waiting)
+    await using first = await connectRunner(app, { capabilities: shared })
+    const token = await addRunner(app, 'second')
+    await using second = await connectRunner(app, { capabilities: shared, token })
+    const drain = (runner: string, unschedulable: boolean) =>
+      app.as('admin').patch(`/runners/${runner}/scheduling`, { unschedulable })
+    await drain('second', true)
+    const image = await makeSnapshot(app, first)
+    await untilAskedImage(first, ({ toStore }) => toStore === true)
+    assert.equal(second.askedImages.length, 0)
+
+    present(first, image, { stored: { sha256 } })
+    const brought = await untilAskedImage(second, (asked) => asked.image === image)
+    assert.deepEqual(brought.source, { kind: 'store', sha256, base: 'default' })
+    present(second, image)
+    const { body: ready } = await app.as('owner').get('/snapshots/made')
+    assert.equal(ready.state, 'active')
+
+    await drain('second', false)
+    await drain('local', true)
+    const made = await app.as('owner').post('/sandbox', { snapshot: 'made', name: 'copy' })
+    assert.equal(made.status, 200, made.text)
+    assert.equal((await app.as('admin').get(`/runners/by-sandbox/${made.body.id}`)).body.id, 'second')
+  })
+
+  test('a snapshot that is in the store outlives its runner', async () => {
+    await using app = await startControl(waiting)
+    await using _own = await connectRunner(app, { capabilities: { ...shared, cpu: 0.001 } })
+    await using first = await connectRunner(app, { capabilities: shared, token: await addRunner(app, 'first') })
+    const image = await makeSnapshot(app, first)
+    present(first, image, { stored: { sha256 } })
+    await untilAskedImage(_own, (asked) => asked.image === image)
+    present(_own, image)
+    assert.equal((await app.as('admin').delete('/runners/first?force=true')).status, 204)
+    assert.equal((await app.as('owner').get('/snapshots/made')).body.state, 'active')
+  })
+
+  test('a deleted snapshot is removed from the store by each runner, also if it was being put there', async () => {
+    await using app = await startControl(waiting)
+    await using first = await connectRunner(app, { capabilities: shared })
+    await using second = await connectRunner(app, {
+      capabilities: { ...shared, cpu: 0.001 },
+      token: await addRunner(app, 'second'),
+    })
+    const image = await makeSnapshot(app, first)
+    assert.equal((await app.as('owner').delete('/snapshots/made')).status, 200)
+    const removed = await untilAskedImage(first, ({ target }) => target === 'absent')
+    assert.deepEqual([removed.image, removed.isStored], [image, true])
+    assert.equal(second.askedImages.length, 0)
+  })
+
+  test('a snapshot is not put into a store that only one runner has', async () => {
+    await using app = await startControl(waiting)
+    await using first = await connectRunner(app, { capabilities: shared })
+    await using _second = await connectRunner(app, {
+      capabilities: { cpu: 0.001 },
+      token: await addRunner(app, 'second'),
+    })
+    await makeSnapshot(app, first)
+    const { body } = await app.with(keys.runner).get('/runners/images')
+    assert.deepEqual(
+      body.map(({ toStore }: ImageAssignment) => toStore),
+      [undefined],
+    )
+  })
+})
