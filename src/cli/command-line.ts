@@ -218,6 +218,19 @@ const createCommandLine = (): Command => {
     .option('--force', 'although there are sandboxes on it, which are lost')
     .action(async (id, { data, force }) => (await import('./runner.ts')).removeRunner(data, id, force === true))
 
+  const region = program
+    .command('region')
+    .description('regions of this server: settings of the operator')
+    .enablePositionalOptions()
+    .hook('preSubcommand', handOn)
+    .addOption(dataOption())
+  region
+    .command('save-stopped <id>')
+    .description('save the disks of stopped sandboxes in the archive store, so that a lost host does not lose them')
+    .addOption(dataOption())
+    .option('--undo', 'save no more')
+    .action(async (id, { data, undo }) => (await import('./region.ts')).saveStopped(data, id, undo !== true))
+
   const images = program
     .command('images')
     .description('the default image of this server')

@@ -56,6 +56,12 @@ export interface Host {
    */
   archive(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
   /**
+   * Copies the disk of a stopped sandbox to the archive store, as the archive that `save` of the assignment names. The disk
+   * stays. Every verb of the sandbox aborts that. Returns undefined if it was aborted or the sandbox is not stopped, and
+   * throws if the save failed.
+   */
+  save(assignment: Assignment): Promise<Archive | undefined>
+  /**
    * Aborts the slow verbs of a sandbox (stops with a grace period, archives, restores), so that a later verb need not wait for
    * them.
    */

@@ -31,6 +31,7 @@ import { destroySandbox, removeAllOwedArchives } from './verbs/destroy.ts'
 import { runFirstCommand } from './verbs/first-command.ts'
 import { forkDisk } from './verbs/fork.ts'
 import { pauseSandbox, resumeSandbox, whileHeldStill } from './verbs/pause.ts'
+import { saveDisk } from './verbs/save.ts'
 import { makeTemplate } from './verbs/snapshot.ts'
 import { RestoreFailed, startSandbox } from './verbs/start.ts'
 import { stopSandbox } from './verbs/stop.ts'
@@ -188,6 +189,23 @@ class MachineHost implements Host {
       const { spec } = this.#held.get(sandboxId)!
       if (spec.assignment.generation !== assignment.generation) await this.#write(sandboxId, { ...spec, assignment })
       if (spec.archive) await finishArchiving(this.#machine, sandboxId, spec.archive.id)
+    })
+  }
+
+  save({ sandboxId, save: wanted }: Assignment) {
+    return this.#verbs.runInBackground(sandboxId, async (signal) => {
+      const { spec, running } = this.#held.get(sandboxId) ?? {}
+      if (signal.aborted || wanted === undefined || spec?.status !== 'stopped' || running !== undefined)
+        return undefined
+      if (spec.saved?.id === wanted.id) return spec.saved
+      try {
+        const saved = await saveDisk(this.#machine, spec.assignment, wanted.id, signal)
+        await this.#write(sandboxId, { ...spec, saved })
+        return saved
+      } catch (error) {
+        if (signal.aborted) return undefined
+        throw error
+      }
     })
   }
 

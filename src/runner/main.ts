@@ -33,6 +33,7 @@ import { standardLimits } from './images/limits.ts'
 import { Renewal } from './images/renewal.ts'
 import { openImageStore } from './images/store.ts'
 import { Keeper } from './keeping/keeper.ts'
+import { Saver } from './keeping/saver.ts'
 import { VolumeKeeper } from './keeping/volume-keeper.ts'
 import { serveCommands } from './launch.ts'
 import { openHost } from './machine-host.ts'
@@ -160,6 +161,12 @@ export const startRunner = async (
       void link.say({ type: 'progress', sandboxId, generation, ...progress }),
     log,
   })
+  const saver = new Saver({
+    host,
+    onSaved: (saved) => void link.say({ type: 'saved', ...saved }),
+    onUnsaved: (unsaved) => void link.say({ type: 'unsaved', ...unsaved }),
+    log,
+  })
   const imageKeeper = new ImageKeeper({
     images: allImages,
     // If this report is lost, the runner sends it again when control next sends its list of images.
@@ -186,6 +193,7 @@ export const startRunner = async (
     take: (listed, askedAt) => {
       reporter.confirm(listed, askedAt)
       keeper.takeAll(listed, askedAt)
+      saver.takeAll(listed)
     },
   })
   const imageListing = new Listing({
@@ -229,7 +237,10 @@ export const startRunner = async (
     onVersionRefused: (reason) =>
       barred.resolve(`${reason}. Its sandboxes keep running: upgrade the older of the two, and start this host again`),
     imageStorage: () => imageStorageOf(images, allImages, lines, givenBack),
-    onAssign: (assignment) => keeper.take(assignment),
+    onAssign: (assignment) => {
+      keeper.take(assignment)
+      saver.take(assignment)
+    },
     onImage: (assignment) => imageKeeper.take(assignment),
     onVolume: (assignment) => volumeKeeper.takeAll([assignment]),
     onSecrets: (secrets) => network.learnSecrets(secrets),
@@ -287,6 +298,7 @@ export const startRunner = async (
       stopRelieving()
       stopGivingBack()
       keeper[Symbol.dispose]()
+      saver[Symbol.dispose]()
       reporter[Symbol.dispose]()
       listing[Symbol.dispose]()
       imageKeeper[Symbol.dispose]()

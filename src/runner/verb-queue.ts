@@ -1,35 +1,58 @@
 // Runs the verbs of all sandboxes, one at a time for each sandbox. A slow verb can be aborted, so that a later verb need not
-// wait for it.
+// wait for it. Background work is aborted by every verb.
 import { oneAtATime } from './one-at-a-time.ts'
 
 export class VerbQueue {
   readonly #inLine = oneAtATime()
   /** Abort controllers of slow verbs that are running or queued: stops with a grace period, archives and restores. */
   readonly #slow = new Map<string, Set<AbortController>>()
+  /** Abort controllers of background work that is running or queued. */
+  readonly #background = new Map<string, Set<AbortController>>()
 
   /** Queues `work` for the sandbox. */
   run<T>(sandboxId: string, work: () => Promise<T>): Promise<T> {
+    abortAll(this.#background, sandboxId)
     return this.#inLine(sandboxId, work)
   }
 
   /** Queues `work` for the sandbox. Its signal aborts when `cutShort` is called for the sandbox. */
-  async runCuttable(sandboxId: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    const controller = new AbortController()
-    const slow = this.#slow.get(sandboxId) ?? new Set()
-    this.#slow.set(sandboxId, slow.add(controller))
-    try {
-      await this.run(sandboxId, () => work(controller.signal))
-    } finally {
-      slow.delete(controller)
-      if (slow.size === 0) this.#slow.delete(sandboxId)
-    }
+  runCuttable(sandboxId: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    return withController(this.#slow, sandboxId, (signal) => this.run(sandboxId, () => work(signal)))
+  }
+
+  /** Runs `work` when no verb of the sandbox is running. Its signal aborts as soon as a verb is queued for the sandbox. */
+  runInBackground<T>(sandboxId: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return withController(this.#background, sandboxId, (signal) => this.#inLine(sandboxId, () => work(signal)))
   }
 
   cutShort(sandboxId: string): void {
-    for (const controller of this.#slow.get(sandboxId) ?? []) controller.abort()
+    abortAll(this.#slow, sandboxId)
   }
 
   cutAllShort(): void {
-    for (const sandboxId of this.#slow.keys()) this.cutShort(sandboxId)
+    for (const works of [this.#slow, this.#background]) for (const id of works.keys()) abortAll(works, id)
+  }
+}
+
+type Controllers = Map<string, Set<AbortController>>
+
+const abortAll = (controllers: Controllers, sandboxId: string): void => {
+  for (const controller of controllers.get(sandboxId) ?? []) controller.abort()
+}
+
+/** Runs `work` with a signal that aborts by `abortAll`. */
+const withController = async <T>(
+  controllers: Controllers,
+  sandboxId: string,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> => {
+  const controller = new AbortController()
+  const all = controllers.get(sandboxId) ?? new Set()
+  controllers.set(sandboxId, all.add(controller))
+  try {
+    return await work(controller.signal)
+  } finally {
+    all.delete(controller)
+    if (all.size === 0) controllers.delete(sandboxId)
   }
 }

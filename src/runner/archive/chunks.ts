@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { constants, zstdCompress } from 'node:zlib'
 import { Damaged, inflate } from '../inflate.ts'
 import { ArchiveFailed } from './failed.ts'
+import type { KeptChunks } from './kept-chunks.ts'
 import { type Chunk, maxStoredBytes } from './manifest.ts'
 import type { ObjectStore } from './store.ts'
 
@@ -17,15 +18,18 @@ const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
 
 /**
- * Stores a chunk, unless an earlier attempt has stored it. Resolves when the chunk was read back from the store without damage.
+ * Stores a chunk, unless an earlier attempt has stored it. Resolves when the chunk was read back from the store without damage,
+ * now or, if it is in `kept`, when it was written.
  */
 export const keepChunk = async (
   store: ObjectStore,
   under: string,
   content: Buffer<ArrayBuffer>,
-  signal?: AbortSignal,
+  { kept, signal }: { kept?: KeptChunks | undefined; signal?: AbortSignal | undefined } = {},
 ): Promise<Chunk> => {
   const chunk = { sha256: await hashAside(content), bytes: content.length }
+  const keptBytes = kept?.get(chunk.sha256)
+  if (keptBytes !== undefined) return { ...chunk, storedBytes: keptBytes }
   const key = `${under}${chunk.sha256}`
   const there = await store.get(key, maxStoredBytes, signal).catch(unlessDamaged)
   const stored = await compress(content, level)

@@ -1,10 +1,11 @@
 // Packs a disk into the store. The caller may remove the local disk only after this resolves. If packing is interrupted, it can
 // be repeated: chunks that are stored already are only verified.
 import { createHash } from 'node:crypto'
-import type { ArchiveRef } from '#src/wire/runner-link.ts'
+import type { WrittenArchive } from '#src/wire/runner-link.ts'
 import { cutIntoChunks } from './chunk-borders.ts'
 import { keepChunk } from './chunks.ts'
 import { ArchiveFailed } from './failed.ts'
+import type { KeptChunks } from './kept-chunks.ts'
 import { chunksOf, manifestKey, type Owner, ownerOf } from './keys.ts'
 import {
   type Chunk,
@@ -20,23 +21,24 @@ import type { ObjectStore } from './store.ts'
 import { type DiskParts, readDisk } from './tar.ts'
 
 /** A complete archive. `bytes`: size of the tar stream. `storedBytes`: size of the compressed chunks in the store. */
-export type Archive = Required<ArchiveRef> & { bytes: number; storedBytes: number }
+export type Archive = WrittenArchive
 
 type PackParts = Owner & {
   store: ObjectStore
   archiveId: string
   /** The disk to pack. Nothing may write to it: its sandbox is stopped or frozen, or it is that of an image. */
   disk: DiskParts
+  /** Maximum number of chunks that are compressed and stored at a time. Default: 3. Each of them is in memory twice. */
+  chunksAtOnce?: number
+  /** Chunks that are not read back, because they were when they were written. */
+  kept?: KeptChunks
   /** Called after each stored chunk with the total so far: bytes of the disk, and bytes in the store. */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void
   signal?: AbortSignal
 }
 
-/** Maximum number of chunks in memory at a time. Each chunk is there twice, once compressed. */
-const chunksAtOnce = 3
-
 export const packDisk = async (parts: PackParts): Promise<Archive> => {
-  const { store, archiveId, disk, onProgress, signal } = parts
+  const { store, archiveId, disk, chunksAtOnce = 3, kept, onProgress, signal } = parts
   const owner = ownerOf(parts)
   // Throws, before any work is done, if one of the ids cannot be part of a key.
   manifestKey(owner, archiveId)
@@ -44,7 +46,7 @@ export const packDisk = async (parts: PackParts): Promise<Archive> => {
   const chunks: Chunk[] = []
   const safe = { bytes: 0, storedBytes: 0 }
   const keep = async (content: Buffer<ArrayBuffer>, at: number) => {
-    const chunk = await keepChunk(store, chunksOf(owner), content, signal)
+    const chunk = await keepChunk(store, chunksOf(owner), content, { kept, signal })
     chunks[at] = chunk
     safe.bytes += chunk.bytes
     safe.storedBytes += chunk.storedBytes

@@ -21,6 +21,8 @@ export type Spec = {
   cause?: Cause
   /** The sandbox's archive. If it is set, a disk of the sandbox on this host is only left over, and will be removed. */
   archive?: Archive
+  /** The newest save of the disk, which is still on this host and unchanged since. */
+  saved?: Archive
   /** The base image of the sandbox's disk, if that disk is archived. */
   base?: string
   /** Why the runner refused the sandbox's assignment with this generation. The sandbox stayed as it was. */

@@ -3,7 +3,7 @@
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { openTestHostIn } from './test-host.ts'
 
-export type Order = { verb: 'start' | 'pause' | 'stop' | 'archive' | 'destroy'; assignment: Assignment }
+export type Order = { verb: 'start' | 'pause' | 'stop' | 'archive' | 'save' | 'destroy'; assignment: Assignment }
 
 const [instance, directory] = process.argv.slice(2)
 if (instance === undefined || directory === undefined)

@@ -4,10 +4,10 @@ import type { WatchedHost } from '#src/runner/gate-link/watch.ts'
 import type { KeptHost } from '#src/runner/keeping/keeper.ts'
 import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
-import type { Assignment, Cause, Progress } from '#src/wire/runner-link.ts'
+import type { Assignment, Cause, Progress, WrittenArchive } from '#src/wire/runner-link.ts'
 import type { HeldSandbox } from '../host.ts'
 
-type Verb = 'copy' | 'start' | 'pause' | 'stop' | 'archive' | 'destroy'
+type Verb = 'save' | 'copy' | 'start' | 'pause' | 'stop' | 'archive' | 'destroy'
 
 export class SimulatedHost implements KeptHost, WatchedHost {
   /** Each verb that has begun, in the form `start box 3`: verb, sandbox, generation. */
@@ -79,6 +79,16 @@ export class SimulatedHost implements KeptHost, WatchedHost {
       for (const percent of [10, 20]) onProgress({ step: 'archiving', percent })
       this.hold(assignment, this.refuses === undefined ? 'archived' : 'stopped')
     })
+  }
+
+  /** Saves a stopped sandbox, as the real host does. */
+  async save({ sandboxId, generation, save }: Assignment) {
+    let saved: WrittenArchive | undefined
+    await this.#perform('save', sandboxId, generation, () => {
+      if (save !== undefined && this.held.get(sandboxId)?.status === 'stopped')
+        saved = { id: save.id, sha256: 'a'.repeat(64), bytes: 2, storedBytes: 1 }
+    })
+    return saved
   }
 
   destroy(sandboxId: string, withArchives?: 'with archives') {

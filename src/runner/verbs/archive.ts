@@ -18,14 +18,14 @@ export type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) =
  * still on this host.
  */
 export const archiveDisk = async (
-  { journal, pool, archiveStore: store }: Machine,
+  machine: Machine,
   assignment: Assignment,
   { signal, onProgress }: Transfer,
 ): Promise<Spec> => {
+  const { journal, pool, archiveStore: store } = machine
   const { sandboxId, diskGiB, archive: wanted } = assignment
   if (wanted === undefined) throw new NotRecoverable('Nobody has said what the archive is called.')
-  if (!(await pool.exists(sandboxId))) throw new NotRecoverable('The disk of the sandbox is gone.')
-  checkReturns(await extentOf(pool.diskOf(sandboxId)), pool.hardDiskLimit ? diskGiB : undefined)
+  await checkCanReturn(machine, assignment)
   const size = (await pool.sizeOfDisk(sandboxId)) ?? diskGiB * GiB
   const archive = await packDisk({
     store,
@@ -40,6 +40,12 @@ export const archiveDisk = async (
   const archived: Spec = { assignment, status: 'archived', archive, ...(base === undefined ? {} : { base }) }
   await journal.writeSpec(sandboxId, archived)
   return archived
+}
+
+/** Throws if the sandbox has no disk here, or if the disk could not be restored from an archive. */
+export const checkCanReturn = async ({ pool }: Machine, { sandboxId, diskGiB }: Assignment): Promise<void> => {
+  if (!(await pool.exists(sandboxId))) throw new NotRecoverable('The disk of the sandbox is gone.')
+  checkReturns(await extentOf(pool.diskOf(sandboxId)), pool.hardDiskLimit ? diskGiB : undefined)
 }
 
 /**
@@ -66,10 +72,22 @@ export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Numb
 /** Removes what a sandbox no longer needs after an archive: its disk on this host, and its older archives. */
 export const finishArchiving = async (machine: Machine, sandboxId: string, keep: string): Promise<void> => {
   await machine.pool.remove(sandboxId)
-  // If the store fails, older archives only waste space in it. The next archive or a delete of the sandbox removes them.
-  await removeArchives({ store: machine.archiveStore, sandboxId, keep }).catch((err: unknown) =>
-    machine.log.warn({ err, sandboxId }, 'older archives could not be removed'),
-  )
+  await removeOlder(machine, sandboxId, keep)
+}
+
+/**
+ * Removes the older archives of a sandbox, and the chunks that only they need. If the store fails, they only waste space in
+ * it. The next save or archive, or a delete of the sandbox, removes them.
+ */
+export const removeOlder = async (
+  { archiveStore: store, log }: Machine,
+  sandboxId: string,
+  keep: string,
+  signal?: AbortSignal,
+): Promise<void> => {
+  await removeArchives({ store, sandboxId, keep, ...(signal ? { signal } : {}) }).catch((err: unknown) => {
+    if (!signal?.aborted) log.warn({ err, sandboxId }, 'older archives could not be removed')
+  })
 }
 
 export const percentOf = (done: number, of: number) => Math.min(99, Math.floor((done / Math.max(of, 1)) * 100))

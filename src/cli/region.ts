@@ -1,0 +1,12 @@
+// `alcove region`: the operator's settings of the server's regions.
+import { askServer } from './ask-server.ts'
+
+/** Has stopped sandboxes of a region saved in the archive store, or not any more. */
+export const saveStopped = async (directory: string, id: string, savesStopped: boolean): Promise<void> => {
+  await askServer(directory, 'PATCH', `/shared-regions/${encodeURIComponent(id)}`, { savesStopped })
+  console.log(
+    savesStopped
+      ? `Stopped sandboxes of ${id} are saved in the archive store.`
+      : `Stopped sandboxes of ${id} are not saved any more; what is saved stays until it is replaced or deleted.`,
+  )
+}

@@ -1,0 +1,45 @@
+// Finds chunks that earlier archives of a sandbox have in the store, so that a save need not read them back: it would otherwise
+// download the whole disk at each stop. An archive reads every chunk back, because the disk is removed afterwards.
+import { ArchiveFailed } from './failed.ts'
+import { chunksOf, manifestsOf, type Owner, ownerOf } from './keys.ts'
+import { maxManifestBytes, readManifest } from './manifest.ts'
+import type { ObjectStore } from './store.ts'
+
+/** The compressed size of chunks in the store, by their hash. */
+export type KeptChunks = ReadonlyMap<string, number>
+
+/**
+ * Returns the chunks that a complete archive names and that the store lists with the right size. They were read back when
+ * that archive was written.
+ */
+export const findKept = async ({
+  store,
+  signal,
+  ...parts
+}: Owner & { store: ObjectStore; signal?: AbortSignal }): Promise<KeptChunks> => {
+  const owner = ownerOf(parts)
+  const named = new Map<string, number>()
+  for await (const { key } of store.list(manifestsOf(owner), signal)) {
+    for (const { sha256, storedBytes } of await chunksIn(store, owner, key, signal)) named.set(sha256, storedBytes)
+  }
+  const kept = new Map<string, number>()
+  if (named.size === 0) return kept
+  const place = chunksOf(owner)
+  for await (const { key, bytes } of store.list(place, signal)) {
+    const sha256 = key.slice(place.length)
+    if (named.get(sha256) === bytes) kept.set(sha256, bytes)
+  }
+  return kept
+}
+
+/** The chunks of a manifest. None if it is gone, or cannot be read. */
+const chunksIn = async (store: ObjectStore, owner: Owner, key: string, signal: AbortSignal | undefined) => {
+  try {
+    const content = await store.get(key, maxManifestBytes, signal)
+    const archiveId = key.slice(manifestsOf(owner).length).replace(/\.json$/, '')
+    return content === undefined ? [] : readManifest(content, owner, archiveId).chunks
+  } catch (error) {
+    if (error instanceof ArchiveFailed && error.why === 'damaged') return []
+    throw error
+  }
+}

@@ -1,0 +1,115 @@
+// Has the disks of stopped sandboxes saved, in the background and few at a time, as control's assignments ask
+// (docs/adr/0043-saved-at-stop.md). Control's list has a save until control has heard that it is made, so nothing is kept here
+// for the next runner.
+import type { Logger } from '#src/kit/log.ts'
+import { FairQueue } from '#src/kit/queue.ts'
+import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from '#src/runner/control-link/assignment.ts'
+import type { Assignment, SavedDisk, UnsavedDisk, WrittenArchive } from '#src/wire/runner-link.ts'
+import type { Host } from '../host.ts'
+
+type SaverParts = {
+  host: Pick<Host, 'save'>
+  onSaved: (saved: SavedDisk) => void
+  /** Called when a save has failed for the first time. */
+  onUnsaved: (unsaved: UnsavedDisk) => void
+  log: Logger
+  /** Pauses in milliseconds after failures. After the last, the last pause is used again. */
+  retryMs?: readonly number[]
+}
+
+type Wanted = {
+  assignment: Assignment
+  archiveId: string
+  failures: number
+  /** Aborts when the save is not wanted any more, so that it leaves the queue. */
+  forgotten: AbortController
+  retry?: NodeJS.Timeout
+  made?: WrittenArchive
+}
+
+/** Saves of one host at the same time. One organization may have one of them. */
+const atOnce = 2
+
+export class Saver implements Disposable {
+  readonly #parts: Required<SaverParts>
+  readonly #queue = new FairQueue({ atOnce, ofOne: 1 })
+  readonly #wanted = new Map<string, Wanted>()
+  #isClosed = false
+
+  constructor(parts: SaverParts) {
+    this.#parts = { retryMs: [30_000, 120_000, 600_000], ...parts }
+  }
+
+  /** Takes an assignment from control: begins the save that it asks for, or forgets an earlier one. */
+  take(assignment: Assignment): void {
+    const { sandboxId, target, save } = assignment
+    const known = this.#wanted.get(sandboxId)
+    if (target !== 'stopped' || save === undefined) this.#forget(sandboxId)
+    else if (known?.archiveId !== save.id) {
+      this.#forget(sandboxId)
+      const wanted: Wanted = { assignment, archiveId: save.id, failures: 0, forgotten: new AbortController() }
+      this.#wanted.set(sandboxId, wanted)
+      this.#begin(wanted)
+    }
+    // Control asks again, so it has not heard that the save is made.
+    else if (known.made !== undefined) this.#parts.onSaved({ sandboxId, archive: known.made })
+  }
+
+  takeAll(listed: readonly (ListedSandbox | UnreadableSandbox)[]): void {
+    for (const one of listed) if (isRead(one)) this.take(one.assignment)
+    const ids = new Set(listed.map(idOf))
+    for (const sandboxId of this.#wanted.keys()) if (!ids.has(sandboxId)) this.#forget(sandboxId)
+  }
+
+  #begin(wanted: Wanted): void {
+    const { signal } = wanted.forgotten
+    const turn = { owner: wanted.assignment.organizationId, signal }
+    this.#queue.run(() => this.#save(wanted), turn).catch(() => undefined)
+  }
+
+  async #save(wanted: Wanted): Promise<void> {
+    const { assignment, archiveId } = wanted
+    const { sandboxId } = assignment
+    const isWanted = () => !this.#isClosed && this.#wanted.get(sandboxId) === wanted
+    if (!isWanted()) return
+    try {
+      const made = await this.#parts.host.save(assignment)
+      if (!isWanted()) return
+      if (made === undefined) {
+        // A verb of a caller came first. If the save is still wanted afterwards, the next list asks for it again.
+        this.#wanted.delete(sandboxId)
+        return
+      }
+      wanted.made = made
+      this.#parts.onSaved({ sandboxId, archive: made })
+    } catch (error) {
+      if (!isWanted()) return
+      this.#parts.log.warn(
+        { err: error, sandboxId, failures: wanted.failures + 1 },
+        'a stopped disk could not be saved',
+      )
+      if (wanted.failures === 0)
+        this.#parts.onUnsaved({ sandboxId, archiveId, reason: error instanceof Error ? error.message : 'It failed.' })
+      this.#later(wanted)
+    }
+  }
+
+  #later(wanted: Wanted): void {
+    const { retryMs } = this.#parts
+    const waitMs = retryMs[wanted.failures] ?? retryMs.at(-1) ?? 0
+    wanted.failures += 1
+    wanted.retry = setTimeout(() => this.#begin(wanted), waitMs).unref()
+  }
+
+  #forget(sandboxId: string): void {
+    const known = this.#wanted.get(sandboxId)
+    clearTimeout(known?.retry)
+    known?.forgotten.abort()
+    this.#wanted.delete(sandboxId)
+  }
+
+  [Symbol.dispose]() {
+    this.#isClosed = true
+    for (const sandboxId of this.#wanted.keys()) this.#forget(sandboxId)
+  }
+}

@@ -1,0 +1,160 @@
+// Tests saves of real sandboxes. Needs root; without root the suite is skipped.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { KillableRunner } from '#src/runner/testing/killable-runner.ts'
+import { TestHost } from '#src/runner/testing/test-host.ts'
+import type { Assignment } from '#src/wire/runner-link.ts'
+import { needsRoot } from '#test/needs-root.ts'
+
+suite('save', { skip: needsRoot }, () => {
+  let box: TestHost
+  before(async () => {
+    box = await TestHost.start()
+  })
+  after(async () => {
+    await box[Symbol.asyncDispose]()
+  })
+
+  const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
+  const store = ({ sandboxId }: Assignment) => join(box.directory, 'archive/sandboxes', sandboxId)
+  const chunksOf = (assignment: Assignment) => readdirSync(join(store(assignment), 'chunks'))
+  const archivesOf = (assignment: Assignment) => readdirSync(join(store(assignment), 'archives'))
+  /** Inodes and times of all files in the store. A file that is written again has another line. */
+  const filesOf = (assignment: Assignment) =>
+    execFileSync('find', [store(assignment), '-type', 'f', '-printf', '%i %T@ %p\n'], { encoding: 'utf8' })
+      .trim()
+      .split('\n')
+      .sort()
+
+  const stopped = (assignment: Assignment, generation: number, save?: string): Assignment => ({
+    ...assignment,
+    isNew: false,
+    generation,
+    target: 'stopped',
+    ...(save === undefined ? {} : { save: { id: save } }),
+  })
+
+  /** A stopped sandbox with 30 MiB of random files, and its assignment. */
+  const makeStopped = async (): Promise<Assignment> => {
+    const assignment = await box.started()
+    await said(assignment, 'for i in 1 2 3; do dd if=/dev/urandom of=/root/big$i bs=1M count=10 2>/dev/null; done')
+    await box.host.stop(stopped(assignment, 2))
+    return assignment
+  }
+
+  /** The hashes of the files of the disk, read on the host. */
+  const sumOf = ({ sandboxId }: Assignment) =>
+    execFileSync('sh', ['-c', 'sha256sum big*'], {
+      cwd: join(box.directory, 'runner/pool/disks', sandboxId, 'upper/root'),
+      encoding: 'utf8',
+    })
+
+  test('a save copies a stopped disk, which stays; it is not made twice, not by the next runner either', async () => {
+    const assignment = await makeStopped()
+    const sum = sumOf(assignment)
+    const asked = stopped(assignment, 2, 'one')
+    const saved = await box.host.save(asked)
+    assert.deepEqual([saved?.id, archivesOf(assignment)], ['one', ['one.json']])
+    assert.equal(box.host.get(assignment.sandboxId)?.status, 'stopped')
+    const files = filesOf(assignment)
+    await box.close()
+    await box.open()
+    assert.deepEqual(await box.host.save(asked), saved)
+    assert.deepEqual(filesOf(assignment), files)
+    await box.host.start({ ...assignment, isNew: false, generation: 3 })
+    assert.equal(sumOf(assignment), sum)
+    assert.equal(await box.host.save(asked), undefined)
+    await box.host.destroy(assignment.sandboxId, 'with archives')
+    assert.equal(existsSync(store(assignment)), false)
+  })
+
+  test('after a small change, a save writes few chunks, and removes the older save with what only it needed', async () => {
+    const assignment = await makeStopped()
+    const first = await box.host.save(stopped(assignment, 2, 'one'))
+    const chunks = new Set(chunksOf(assignment))
+    const before = filesOf(assignment)
+    await box.host.start({ ...assignment, isNew: false, generation: 3 })
+    await said(assignment, 'rm /root/big1; echo changed > /root/small')
+    await box.host.stop(stopped(assignment, 4))
+    const second = await box.host.save(stopped(assignment, 4, 'two'))
+    assert.notEqual(second?.sha256, first?.sha256)
+    const now = chunksOf(assignment)
+    const added = now.filter((name) => !chunks.has(name))
+    assert.ok(added.length <= 3, `${added.length} chunks of ${now.length} are new`)
+    assert.ok([...chunks].some((name) => !now.includes(name)))
+    assert.deepEqual(archivesOf(assignment), ['two.json'])
+    const kept = filesOf(assignment).filter((line) => before.includes(line))
+    assert.equal(kept.length, now.length - added.length)
+    await box.host.destroy(assignment.sandboxId, 'with archives')
+  })
+
+  test('an archive of a saved disk writes nothing to the store, and it is restored from the save', async () => {
+    const assignment = await makeStopped()
+    const sum = sumOf(assignment)
+    const saved = await box.host.save(stopped(assignment, 2, 'one'))
+    assert.ok(saved)
+    const files = filesOf(assignment)
+    await box.host.archive({ ...assignment, isNew: false, generation: 3, target: 'archived', archive: { id: 'one' } })
+    assert.deepEqual(box.host.get(assignment.sandboxId)?.archive, saved)
+    assert.deepEqual(filesOf(assignment), files)
+    const { id, sha256 } = saved
+    await box.host.start({ ...assignment, isNew: false, generation: 4, archive: { id, sha256 } })
+    assert.equal(sumOf(assignment), sum)
+    await box.host.destroy(assignment.sandboxId, 'with archives')
+  })
+
+  test('each verb ends a running save at once, and leaves the disk as it was; the next save is complete', async () => {
+    const assignment = await makeStopped()
+    const sum = sumOf(assignment)
+    const { sandboxId } = assignment
+    const verbs: [string, () => Promise<void>][] = [
+      ['start', () => box.host.start({ ...assignment, isNew: false, generation: 3 })],
+      ['resize', () => box.host.stop({ ...stopped(assignment, 5), diskGiB: assignment.diskGiB + 1 })],
+      ['destroy', () => box.host.destroy(sandboxId, 'with archives')],
+    ]
+    let generation = 2
+    for (const [verb, act] of verbs) {
+      const saving = box.host.save(stopped(assignment, generation, `before-${verb}`))
+      await delay(30)
+      const doing = act()
+      assert.equal(await saving, undefined, verb)
+      await doing
+      if (verb === 'start') {
+        assert.equal(sumOf(assignment), sum)
+        generation = 4
+        await box.host.stop(stopped(assignment, generation))
+      }
+      if (verb !== 'destroy') assert.ok(await box.host.save(stopped(assignment, generation, `after-${verb}`)))
+    }
+    assert.equal(existsSync(store(assignment)), false)
+    assert.deepEqual(await box.tracesOf(sandboxId), [])
+  })
+
+  for (const afterMs of [0, 60, 150, 300])
+    test(`a save whose runner is killed after ${afterMs} ms is finished by the next runner`, async () => {
+      const assignment = await makeStopped()
+      const sum = sumOf(assignment)
+      const order = { verb: 'save', assignment: stopped(assignment, 2, 'one') } as const
+      await box.close()
+      const killable = await KillableRunner.open(box)
+      await killable.asked(order)
+      await delay(afterMs)
+      await killable.kill()
+      await box.open()
+      const saved = await box.host.save(order.assignment)
+      assert.ok(saved)
+      assert.deepEqual(archivesOf(assignment), ['one.json'])
+      // The disk comes back from the save as it was.
+      const { id, sha256 } = saved
+      await box.host.archive({ ...assignment, isNew: false, generation: 3, target: 'archived', archive: { id } })
+      await box.host.start({ ...assignment, isNew: false, generation: 4, archive: { id, sha256 } })
+      assert.equal(sumOf(assignment), sum)
+      await box.host.destroy(assignment.sandboxId, 'with archives')
+      assert.deepEqual(await box.tracesOf(assignment.sandboxId), [])
+      assert.equal(existsSync(store(assignment)), false)
+    })
+})
