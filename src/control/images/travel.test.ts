@@ -67,6 +67,36 @@ suite('snapshots of sandboxes on several runners', () => {
     assert.equal((await app.as('admin').get(`/runners/by-sandbox/${made.body.id}`)).body.id, 'second')
   })
 
+  test('a create waits for a host that is bringing the snapshot, and keeps the user of the snapshot', async () => {
+    await using app = await startControl(waiting)
+    await using first = await connectRunner(app, { capabilities: shared })
+    await using second = await connectRunner(app, {
+      capabilities: shared,
+      token: await addRunner(app, 'second'),
+    })
+    const drain = (runner: string, unschedulable: boolean) =>
+      app.as('admin').patch(`/runners/${runner}/scheduling`, { unschedulable })
+    await drain('second', true)
+    const image = await makeSnapshot(app, first)
+    present(first, image, { stored: { sha256 }, config: { entrypoint: [], env: {}, user: 'of-base', workdir: '/' } })
+    await untilAskedImage(second, (asked) => asked.image === image)
+    await drain('second', false)
+    await drain('local', true)
+    const creates = Promise.all(
+      Array.from({ length: 5 }, (_, at) => app.as('owner').post('/sandbox', { snapshot: 'made', name: `copy-${at}` })),
+    )
+    const waitingFor = async () =>
+      (await app.as('owner').get('/sandbox?states=pending_build')).body.items.map(({ name }: { name: string }) => name)
+    while ((await waitingFor()).length < 5) await new Promise(setImmediate)
+    present(second, image)
+    for (const { status, body } of await creates) {
+      assert.equal(status, 200)
+      await untilState(app, body.id, 'started')
+      const { body: record } = await app.as('owner').get(`/sandbox/${body.id}`)
+      assert.equal(record.user, 'daytona')
+    }
+  })
+
   test('a snapshot that is in the store outlives its runner', async () => {
     await using app = await startControl(waiting)
     await using _own = await connectRunner(app, { capabilities: { ...shared, cpu: 0.001 } })

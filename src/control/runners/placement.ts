@@ -238,6 +238,23 @@ export const reserveRunner = async (
   return await pickRunner(transaction, runners, wanted, overcommit, counting)
 }
 
+/**
+ * Whether no ready runner of the region has the image, and one will have it soon: every runner of the region brings it,
+ * and this one has not failed.
+ */
+export const isImageComing = async (
+  transaction: Transaction,
+  held: readonly HeldRunner[],
+  { regionId, image }: { regionId: string; image: string },
+): Promise<boolean> => {
+  if (held.length > 0) return false
+  const [row] = await transaction`
+    select 1 from images join runners on runners.region_id = images.region_id
+    where images.name = ${image} and images.region_id = ${regionId} and images.runner_id is null and images.wanted
+      and runners.state = 'ready' and not runners.id = any(images.failed_on) limit 1`
+  return row !== undefined
+}
+
 const said: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
 /**

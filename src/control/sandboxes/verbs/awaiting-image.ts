@@ -96,10 +96,9 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
   await moveSandbox(parts, row, 'place', {
     by: { kind: 'timer', id: 'build' },
     reason: 'Its image is there.',
-    set: ({ build }) => ({
-      os_user: build?.user ?? (config.user || 'root'),
-      entrypoint: [...config.entrypoint],
-    }),
+    // A sandbox of a snapshot has the user and the entrypoint of the snapshot already.
+    set: ({ build }) =>
+      build === null ? {} : { os_user: build.user ?? (config.user || 'root'), entrypoint: [...config.entrypoint] },
     check: async (transaction) => {
       const mounts = await holdMounts(transaction, { organizationId, regionId }, row.volumes)
       const wanted = { regionId, image: row.image, volumes: mounts?.need, ...sizeOf(row) }

@@ -21,6 +21,7 @@ import {
   type HeldRunner,
   hasRoomOn,
   holdRunners,
+  isImageComing,
   pickRunner,
   type VolumesNeed,
 } from '#src/control/runners/placement.ts'
@@ -250,8 +251,11 @@ const write = async (
     return { row: await claimWarm(transaction, parts, warm, wanted, wish.name, by), from: 'started' }
   }
   const place = { regionId, image: wanted.image, volumes: mounts?.need, ...size }
-  const runnerId = runners ? await pickRunner(transaction, runners, place, options.overcommit) : null
-  const move = moveFrom(runners ? 'create' : 'build', null)
+  const isComing = runners !== undefined && (await isImageComing(transaction, runners, place))
+  if (isComing) await checkMayWait(transaction, organization.id)
+  const waits = runners === undefined || isComing
+  const runnerId = waits ? null : await pickRunner(transaction, runners, place, options.overcommit)
+  const move = moveFrom(waits ? 'build' : 'create', null)
   const row = {
     ...wanted,
     id,
