@@ -1,6 +1,6 @@
 // Tests archives of a hostile disk: in a directory, in S3, and with damage. Needs root.
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import type { StoreAddress } from '#src/kit/store-address.ts'
@@ -209,6 +209,20 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     const there = listDisk(scratch.at('disk'))
     await assert.rejects(unpackDisk({ launcher, store, sandboxId, archive, disk }), fails('disk', /a disk already/))
     assert.deepEqual(listDisk(scratch.at('disk')), there)
+  })
+
+  test('an archive whose disk would lead out of its directory is refused, and leaves no disk', async () => {
+    const outside = scratch.make('outside')
+    for (const hostile of ['upper', 'etc', 'etc/hosts', 'etc/image']) {
+      const from = scratch.make(`hostile-${hostile.replace('/', '-')}`)
+      for (const part of ['upper', 'etc']) if (part !== hostile) mkdirSync(join(from, part))
+      symlinkSync(outside, join(from, hostile))
+      const made = await packDisk({ store, sandboxId, archiveId: 'hostile', disk: diskIn(from) })
+      const to = scratch.make('from-elsewhere')
+      const unpacking = unpackDisk({ launcher, store, sandboxId, archive: made, disk: diskIn(to) })
+      await assert.rejects(unpacking, fails('damaged', /holds what no disk has/), hostile)
+      assert.deepEqual(readdirSync(to), [])
+    }
   })
 
   test('a sandbox id that would name a file outside of the store is refused', async () => {

@@ -47,6 +47,7 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
   try {
     await mkdir(place, { mode: 0o700 })
     await writeDisk(stream(parts, manifest), place, signal)
+    await refuseWhatNoDiskHas(place)
     // Remove dangerous attributes of files. Only an archive that an older version of the runner made may contain them.
     await runCommand([launcher, ...step.disarm(place, uidBase, mostIds)], { background: true, timeoutMs: 600_000 })
     signal?.throwIfAborted()
@@ -63,6 +64,30 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
     throw new ArchiveFailed('disk', 'The disk has no room for what the archive holds.', { cause: error })
   } finally {
     await removeTree(place)
+  }
+}
+
+/** Maximum size of the name of a base image in `etc/image`, in KiB. The runner reads it as a whole. */
+const mostKiBOfName = 4
+
+/**
+ * Throws if a part of the disk is no directory, or if `etc` holds anything but files and directories. The runner uses both as
+ * root of this host, and a link would lead it anywhere. Another host wrote the archive, and may be in the wrong hands.
+ */
+const refuseWhatNoDiskHas = async (place: string) => {
+  const isNoDirectory = ['-maxdepth', '0', '!', '-type', 'd', '-print', '-quit']
+  const isOdd = ['!', '-type', 'd', '!', '-type', 'f', '-print', '-quit']
+  const isLong = ['-path', 'etc/image', '-size', `+${mostKiBOfName}k`, '-print', '-quit']
+  for (const walk of [
+    ['upper', 'etc', ...isNoDirectory],
+    ['etc', ...isOdd],
+    ['etc', '-maxdepth', '1', ...isLong],
+  ]) {
+    const found = await runCommand(['env', `--chdir=${place}`, 'find', ...walk], {
+      background: true,
+      timeoutMs: 600_000,
+    })
+    if (found !== '') throw new ArchiveFailed('damaged', 'The archive holds what no disk has.')
   }
 }
 
