@@ -77,7 +77,7 @@ export const startGate = async (
   })
   const sandboxes = new Sandboxes(log)
   if (runnerSocket !== undefined) sandboxes.linkTo(`unix:${runnerSocket}`)
-  const door = createDoor(stands.sandboxes ?? sandboxes, tickets)
+  const door = createDoor(stands.sandboxes ?? sandboxes, tickets, gateId)
   const certificates = certificatesDirectory === undefined ? undefined : new CertificateFiles(certificatesDirectory)
   const peers = new Peers({ id: gateId, certificates, log, ...(peerBounds && { bounds: peerBounds }) })
   const ahead = openAhead()

@@ -26,6 +26,8 @@ const Ticket = Type.Object(
     organizationId: Id,
     /** Where the sandbox's runner listens on its machine. Absent: the sandbox is on no runner, or the address is long. */
     runnerAddress: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    /** The gate of the sandbox's host. No other gate may let the call in. Absent: a gate of the server's machine. */
+    gateId: Type.Optional(Id),
     allowed: Allowed,
     /** When the ticket expires, in milliseconds since 1970 by control's clock. */
     expiresAt: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),

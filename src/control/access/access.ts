@@ -183,6 +183,7 @@ export const accessOf = (
     sandboxId: row.id,
     organizationId: row.organization_id,
     ...(found.runnerAddress !== '' && found.runnerAddress.length <= 256 && { runnerAddress: found.runnerAddress }),
+    ...(found.gate !== undefined && { gateId: found.gate.id }),
     allowed,
   }),
   sandboxId: row.id,

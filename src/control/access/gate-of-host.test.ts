@@ -23,7 +23,9 @@ suite('the gate of a sandbox’s host', () => {
     await using _runner = await connectRunner(app, { token, gate })
     const owner = app.as('owner')
     const { body: made } = await owner.post('/sandbox', { name: 'box', labels: { a: 'b' } })
-    const { gate: told } = await ask(app, made.id)
+    const { gate: told, ticket } = await ask(app, made.id)
+    const [, , payload] = ticket.split('.')
+    assert.equal(JSON.parse(Buffer.from(payload, 'base64url').toString()).gateId, 'other')
     assert.deepEqual(told, { id: 'other', address: '198.51.100.7:4604' })
     const listed = (await owner.get('/sandbox')).body.items[0]
     const { body: stopped } = await owner.post(`/sandbox/${made.id}/stop`)

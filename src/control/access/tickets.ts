@@ -53,8 +53,8 @@ export class Tickets {
   /** Returns a ticket with at least half of its lifetime left. */
   sign(ticket: Omit<Ticket, 'expiresAt'>): string {
     const now = this.#parts.clock.now().getTime()
-    const { sandboxId, organizationId, runnerAddress, allowed } = ticket
-    const what = JSON.stringify([this.#signing.id, sandboxId, organizationId, runnerAddress, allowed])
+    const { sandboxId, organizationId, runnerAddress, gateId, allowed } = ticket
+    const what = JSON.stringify([this.#signing.id, sandboxId, organizationId, runnerAddress, gateId, allowed])
     const given = this.#given.get(what)
     // A cached ticket that was signed at a later time than `now` shows that the clock was set back. That ticket would
     // expire too far in the future, so a new one is signed.

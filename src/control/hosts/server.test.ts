@@ -1,7 +1,7 @@
 // The port for hosts, as machines without a right to it meet it.
 import assert from 'node:assert/strict'
 import { createPublicKey } from 'node:crypto'
-import { once } from 'node:events'
+import { on, once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -154,6 +154,18 @@ suite('the port for hosts', () => {
     link.send(JSON.stringify({ ...hello, gate: { id: 'local' } }))
     const [code] = await once(link, 'close')
     assert.equal(code, 1008)
+  })
+
+  test('a runner of another machine that names no gate has its own: no other gate looks for its address', async () => {
+    const link = control.link('/runners/link', (await control.join('silent')).shows('runner'))
+    await once(link, 'open')
+    const capabilities = { cpu: 1, memoryGiB: 1, diskGiB: 1, runtime: '', runtimeVersion: '', hardDiskLimit: true }
+    const address = 'unix:/tmp/of-an-attacker.sock'
+    link.send(JSON.stringify({ type: 'hello', address, images: [], capabilities, version: '0.0.1' }))
+    for await (const [text] of on(link, 'message')) if (JSON.parse(String(text)).type === 'list') break
+    const [row] = await control.database.sql`select gate_id, address from runners where id = 'silent'`
+    assert.deepEqual({ ...row }, { gate_id: 'silent', address })
+    link.close()
   })
 
   test('of connections without a handshake the oldest give way; links stay, and hosts get in all the same', async () => {

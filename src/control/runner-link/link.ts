@@ -212,6 +212,8 @@ export const serveRunnerLink = (
           isRefused = true
           return socket.close(1008, `the gate of runner ${runnerId} must have its id`)
         }
+        // The address of a runner is a path on its own host. Without an id, the server's gate would look for it on its own.
+        if (isCertified) message.gate ??= { id: runnerId }
         await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })
         await reconcileSnapshots(database, clock.now())
         links.notePlace(runnerId, { runnerAddress: message.address, ...placeOfGate(message.gate) })

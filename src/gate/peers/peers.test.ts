@@ -330,11 +330,20 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([two.far.wanted, two.far.dialled], [[], []])
   })
 
+  test('a ticket for a sandbox of another host opens no socket of this one, whatever address its runner told', async () => {
+    await using two = await startTwo()
+    const more = { gateId: 'evil', runnerAddress: 'unix:/tmp/mine.sock' }
+    const ticket = two.signer.sign({ allowed: { kind: 'port', port: 3000 }, ...more })
+    const head = 'GET /port/box-id/3000 HTTP/1.1\r\nUpgrade: alcove-port\r\nConnection: Upgrade'
+    assert.match(await callAs(two, `${head}\r\nalcove-ticket: ${ticket}`), /^HTTP\/1.1 401 /)
+    assert.deepEqual([two.far.wanted, two.far.dialled], [[], []])
+  })
+
   test('the runner’s socket is taken from the ticket; the calling gate can name none', async () => {
     await using two = await startTwo()
     const allowed = { kind: 'port', port: 3000 } as const
     two.far.insideSocket = (socket) => void socket.end('bytes from inside')
-    for (const more of [{ runnerAddress: 'unix:/run/second.sock' }, {}]) {
+    for (const more of [{ runnerAddress: 'unix:/run/second.sock', gateId: 'far' }, {}]) {
       const head = 'GET /port/box-id/3000 HTTP/1.1\r\nUpgrade: alcove-port\r\nConnection: Upgrade'
       const ticket = two.signer.sign({ allowed, ...more })
       const answer = await callAs(two, `${head}\r\nalcove-ticket: ${ticket}\r\nrunner-address: unix:/tmp/mine.sock`)
