@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { type Box, boxOf, createBox, until } from './box.ts'
 import { emptyPool, fillPool, prepareSmallPool } from './full-pool.ts'
@@ -345,6 +345,50 @@ suite('two runners', () => {
     ).body
     assert.equal(again['result'], result)
     assert.equal((await alcove.api('DELETE', `/sandbox/${box.id}`)).status, 200)
+  })
+
+  test('what was stopped and saved starts elsewhere with its files after its runner is lost', async () => {
+    const saveStopped = (...options: string[]) =>
+      execFileSync(resolve('alcove'), ['region', 'save-stopped', 'local', '--data', alcove.data, ...options], {
+        encoding: 'utf8',
+      })
+    assert.equal(saveStopped(), 'Stopped sandboxes of local are saved in the archive store.\n')
+    const box = await createOn('second')
+    await box.run('head -c 30M /dev/urandom > big; sha256sum big > sum; ln -s big link')
+    const isSaved = async (since: unknown) => {
+      const { savedAt } = await look(box)
+      return savedAt !== undefined && savedAt !== since
+    }
+    await ask(box, 'stop', 'stopped')
+    await until('it is saved', () => isSaved(undefined), 60)
+    const { savedAt } = await look(box)
+    const chunksOf = () => filesInStore().filter((path) => path.includes(box.id) && path.includes('/chunks/'))
+    const chunks = chunksOf()
+    await ask(box, 'start', 'started')
+    await boxOf(alcove, await look(box)).run('echo little > more')
+    await ask(box, 'stop', 'stopped')
+    await until('it is saved again', () => isSaved(savedAt), 60)
+    assert.ok(chunksOf().some((path) => chunks.includes(path)))
+    assert.equal(filesInStore().filter((path) => path.includes(`${box.id}/archives/`)).length, 1)
+
+    await second.stop()
+    const lose = async () => (await alcove.api('POST', '/runners/second/lost')).status
+    await until('the runner is silent, and given up', async () => (await lose()) === 200, 60)
+    assert.equal((await look(box))['state'], 'archived')
+    await ask(box, 'start', 'started')
+    assert.equal((await look(box))['runnerId'], 'local')
+    await hasItsFile(box)
+    assert.equal(await boxOf(alcove, await look(box)).run('cat more'), 'little')
+    await second.start()
+    await until('the lost runner has destroyed its disk', async () =>
+      second.leftovers().every((line) => !line.includes(box.id)),
+    )
+    await ask(box, 'stop', 'stopped')
+    await ask(box, 'start', 'started')
+    await hasItsFile(box)
+    assert.match(saveStopped('--undo'), /are not saved any more/)
+    await remove(box)
+    assert.ok(!filesInStore().some((path) => path.includes(box.id)), 'nothing of it is left in the store')
   })
 
   test('if a runner is lost, its archived sandboxes start on another runner; its others get an error', async () => {
