@@ -127,7 +127,7 @@ const FromRunnerShape = Type.Union([
     type: Type.Literal('unsaved'),
     sandboxId: text,
     archiveId: Type.String({ maxLength: 255 }),
-    reason: text,
+    reason: Reason,
   }),
   Type.Object({ type: Type.Literal('meters'), samples: MeterSamples }),
   Type.Object({ type: Type.Literal('alive'), imageStorage: Type.Optional(ImageStorageShape) }),

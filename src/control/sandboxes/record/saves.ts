@@ -20,16 +20,19 @@ export const copyInStore = (row: SandboxRow): Partial<SandboxRow> | undefined =>
 
 /**
  * Asks for a save of some stopped sandboxes that have none. Control chooses the name of the archive, so that a repeated
- * attempt writes the same one. A sandbox that is deleted when it stops is not saved.
+ * attempt writes the same one. A sandbox that is deleted when it stops is not saved, and neither is one whose runner has
+ * its store on its own host only: the save would be lost with the host.
  */
 export const wantSaves = (sql: Sql): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     update sandboxes set save_state = 'wanted', archive_id = gen_random_uuid()::text,
       archive_sha256 = null, archive_bytes = null, archive_stored_bytes = null
     from (
-      select sandboxes.id from sandboxes join regions on regions.id = region_id and saves_stopped
-      where state = 'stopped' and save_state is null and desired_state = 'stopped' and archived_at is null
-        and runner_id is not null and first_started_at is not null and auto_delete_interval <> 0
+      select sandboxes.id from sandboxes
+        join regions on regions.id = sandboxes.region_id and saves_stopped
+        join runners on runners.id = runner_id and shares_store
+      where sandboxes.state = 'stopped' and save_state is null and desired_state = 'stopped' and archived_at is null
+        and first_started_at is not null and auto_delete_interval <> 0
       limit ${mostAtOnce} for no key update of sandboxes skip locked) unsaved
     where sandboxes.id = unsaved.id returning sandboxes.*`
 

@@ -11,6 +11,9 @@ import {
 
 const options = { sandboxes: { createWaitSeconds: 20 } }
 
+/** A runner whose store other hosts have, too. */
+const shared = { capabilities: { sharesStore: true } } as const
+
 const setSaving = async (app: TestControl, savesStopped: boolean) =>
   assert.equal((await app.as('admin').patch('/shared-regions/local', { savesStopped })).status, 200)
 
@@ -72,7 +75,7 @@ const makeWanted = async (app: TestControl, runner: SimulatedRunner) => {
 suite('a region that saves stopped sandboxes', () => {
   test('a stopped sandbox is saved once, and record, list and timeline say when', async () => {
     await using app = await startControl(options)
-    await using runner = await connectRunner(app)
+    await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
     const running = await make(app)
     const id = await makeStopped(app)
@@ -100,7 +103,7 @@ suite('a region that saves stopped sandboxes', () => {
 
   test('nothing is saved by default, and a region that saves no more takes back what it asked for', async () => {
     await using app = await startControl(options)
-    await using runner = await connectRunner(app)
+    await using runner = await connectRunner(app, shared)
     const early = await makeStopped(app)
     await app.sweep()
     assert.equal((await rowOf(app, early)).save_state, null)
@@ -114,7 +117,7 @@ suite('a region that saves stopped sandboxes', () => {
 
   test('a save that was asked for stays in the runner’s list until the runner says that it is made', async () => {
     await using app = await startControl(options)
-    await using runner = await connectRunner(app)
+    await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
     const { id, saveId } = await makeWanted(app, runner)
     const listed = async () =>
@@ -130,7 +133,7 @@ suite('a region that saves stopped sandboxes', () => {
 
   test('a start ends a save: later messages about it change nothing, and the next stop is saved anew', async () => {
     await using app = await startControl(options)
-    await using runner = await connectRunner(app)
+    await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
     const { id, saveId } = await makeWanted(app, runner)
     await ask(app, id, 'start', 'started')
@@ -153,7 +156,7 @@ suite('a region that saves stopped sandboxes', () => {
 
   test('an archive of a saved sandbox keeps the save’s id; one of a sandbox that ran since has a new id', async () => {
     await using app = await startControl(options)
-    await using runner = await connectRunner(app)
+    await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
     const id = await makeStopped(app)
     await app.sweep()
@@ -173,7 +176,7 @@ suite('a region that saves stopped sandboxes', () => {
 
   test('a failed save is in the timeline and the queue `saves`; a delete names its archive to the runner', async () => {
     await using app = await startControl(options)
-    await using runner = await connectRunner(app)
+    await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
     const { id, saveId } = await makeWanted(app, runner)
     runner.say({ type: 'unsaved', sandboxId: id, archiveId: saveId, reason: 'The archive store is full.' })
@@ -189,9 +192,28 @@ suite('a region that saves stopped sandboxes', () => {
     assert.deepEqual(destroyed.archive, { id: saveId })
   })
 
+  test('a runner whose archive store is on its own host only is asked for no save', async () => {
+    await using app = await startControl(options)
+    await using _runner = await connectRunner(app)
+    await setSaving(app, true)
+    const id = await makeStopped(app)
+    await app.sweep()
+    assert.equal((await rowOf(app, id)).save_state, null)
+  })
+
+  test('a long reason of a failed save is taken, and the link stays', async () => {
+    await using app = await startControl(options)
+    await using runner = await connectRunner(app, shared)
+    await setSaving(app, true)
+    const { id, saveId } = await makeWanted(app, runner)
+    runner.say({ type: 'unsaved', sandboxId: id, archiveId: saveId, reason: 'x'.repeat(20_000) })
+    await untilHeard(app, runner)
+    assert.match((await eventsOf(app, id)).at(-1)?.reason ?? '', /tried again: xxx/)
+  })
+
   test('an ephemeral sandbox is not saved, because it is deleted when it stops', async () => {
     await using app = await startControl(options)
-    await using runner = await connectRunner(app)
+    await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
     const id = await make(app, { autoDeleteInterval: 0 })
     await app.as('member').post(`/sandbox/${id}/stop`)
@@ -204,11 +226,11 @@ suite('a region that saves stopped sandboxes', () => {
 suite('a lost host in a region that saves stopped sandboxes', () => {
   test('what was saved since its last start becomes archived with that copy; everything else is an error', async () => {
     await using app = await startControl(options)
-    await using local = await connectRunner(app)
+    await using local = await connectRunner(app, shared)
     await setSaving(app, true)
     await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
     const { apiKey } = (await app.as('admin').post('/runners', { name: 'far' })).body
-    await using far = await connectRunner(app, { token: apiKey })
+    await using far = await connectRunner(app, { ...shared, token: apiKey })
     const [saved, startedAgain, archiving] = [await makeStopped(app), await makeStopped(app), await makeStopped(app)]
     await app.sweep()
     for (const id of [saved, startedAgain, archiving]) await untilSaveIs(app, id, 'saved')
@@ -240,11 +262,11 @@ suite('a lost host in a region that saves stopped sandboxes', () => {
 
   test('`runner remove --force` leaves saved sandboxes archived, too', async () => {
     await using app = await startControl(options)
-    await using _local = await connectRunner(app)
+    await using _local = await connectRunner(app, shared)
     await setSaving(app, true)
     await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
     const { apiKey } = (await app.as('admin').post('/runners', { name: 'far' })).body
-    await using _far = await connectRunner(app, { token: apiKey })
+    await using _far = await connectRunner(app, { ...shared, token: apiKey })
     const id = await makeStopped(app)
     await app.sweep()
     await untilSaveIs(app, id, 'saved')
