@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
+import type { StoreAddress } from '#src/kit/store-address.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { findKept } from './kept-chunks.ts'
 import { chunksOf, manifestKey } from './keys.ts'
@@ -10,15 +11,16 @@ import { packDisk } from './pack.ts'
 import { type ObjectStore, openStore } from './store.ts'
 import { bound, sandboxId } from './testing/archives.ts'
 import { diskIn, Scratch } from './testing/disks.ts'
+import { startS3, withoutS3 } from './testing/real-s3.ts'
 
 const owner = { sandboxId }
 
 /** A disk with 12 MiB of random bytes, and a store that counts how often chunks are read and written. */
-const makeStore = (scratch: Scratch) => {
+const makeStore = (scratch: Scratch, address: StoreAddress = { kind: 'directory', path: scratch.make('store') }) => {
   const disk = diskIn(scratch.make('disk'))
   for (const part of [disk.upper, disk.etc]) scratch.make(part.slice(scratch.path.length + 1))
   writeFileSync(`${disk.upper}/big`, randomBytes(12 * 2 ** 20))
-  const plain = openStore({ kind: 'directory', path: scratch.make('store') })
+  const plain = openStore(address)
   const calls = { reads: 0, writes: 0 }
   const store: ObjectStore = {
     ...bound(plain),
@@ -50,6 +52,16 @@ suite('chunks of an earlier save', { skip: needsRoot }, () => {
     const second = await save('two')
     assert.deepEqual(calls, { reads: 0, writes: 0 })
     assert.deepEqual([second.bytes, second.storedBytes], [first.bytes, first.storedBytes])
+  })
+
+  test('a save of an unchanged disk moves no chunk to or from S3', { skip: withoutS3 }, async () => {
+    using scratch = new Scratch()
+    await using s3 = await startS3('saves')
+    const { store, calls, save } = makeStore(scratch, s3.address)
+    await save('one')
+    await save('two')
+    assert.deepEqual(calls, { reads: 0, writes: 0 })
+    await store.close()
   })
 
   test('a chunk that is missing or has another size is written again', async () => {
