@@ -90,7 +90,7 @@ const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
  * of the region has the same store. A server of one runner would only use its disk twice.
  */
 const belongsInStore = (sql: Sql, { id }: Runner) => sql`
-  (images.wanted and images.runner_id = ${id} and images.source @> '{"kind": "sandbox", "isMade": true}'
+  (${isNeeded(sql)} and images.runner_id = ${id} and images.source @> '{"kind": "sandbox", "isMade": true}'
     and exists (select from runners where runners.id = ${id} and shares_store)
     and exists (select from runners other where other.region_id = images.region_id and other.id <> ${id}
       and other.shares_store and other.state <> 'decommissioned'))`

@@ -137,4 +137,39 @@ suite('snapshots of sandboxes on several runners', () => {
       [undefined],
     )
   })
+
+  test('a fork whose parent’s host is full is made on another host, from a copy in the store', async () => {
+    await using app = await startControl(waiting)
+    await using first = await connectRunner(app, { capabilities: { ...shared, diskGiB: 0.5 } })
+    await using second = await connectRunner(app, { capabilities: shared, token: await addRunner(app, 'second') })
+    const drain = (runner: string, unschedulable: boolean) =>
+      app.as('admin').patch(`/runners/${runner}/scheduling`, { unschedulable })
+    await drain('second', true)
+    const { body: parent } = await app.as('owner').post('/sandbox', { name: 'box' })
+    assert.equal(parent.state, 'started')
+    await drain('second', false)
+    const forking = app.as('owner').post('/sandbox/box/fork', { name: 'child' })
+    const { image } = await untilAskedImage(first, ({ source }) => source?.kind === 'sandbox')
+    const config = { entrypoint: [], env: {}, user: 'of-base', workdir: '/' }
+    present(first, image, { config })
+    await untilState(app, parent.id, 'started')
+    await untilAskedImage(first, ({ toStore }) => toStore === true)
+    present(first, image, { config, stored: { sha256 } })
+    await untilAskedImage(second, (asked) => asked.image === image)
+    present(second, image, { config })
+    const { status, body: child } = await forking
+    assert.equal(status, 200)
+    await untilState(app, child.id, 'started')
+    const { body: record } = await app.as('owner').get('/sandbox/child')
+    assert.deepEqual([record.user, record.forkKind ?? 'disk'], ['daytona', 'disk'])
+    assert.equal((await app.as('admin').get(`/runners/by-sandbox/${child.id}`)).body.id, 'second')
+    assert.equal((await app.as('owner').get('/sandbox/child/parent')).body.id, parent.id)
+    assert.equal((await app.as('owner').delete('/sandbox/child')).status, 200)
+    await untilState(app, child.id, 'destroyed')
+    const { body: images } = await app.with(keys.runner).get('/runners/images')
+    assert.deepEqual(
+      images.map(({ target, isStored }: ImageAssignment) => [target, isStored]),
+      [['absent', true]],
+    )
+  })
 })

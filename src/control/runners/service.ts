@@ -10,6 +10,7 @@ export {
   findOwnerOfRegion,
   findRunnerByKey,
   findSharedRunner,
+  hasOtherStoreRunner,
   hasReadyNeighbour,
   insertRunner,
   listEmptied,

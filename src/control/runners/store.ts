@@ -85,6 +85,14 @@ export const markUnresponsive = (sql: Sql, before: Date, now: Date): Promise<Run
     where state in ('ready', 'disabled') and not is_silent and last_heartbeat_at < ${before}
     returning id, region_id as "regionId"`
 
+/** Whether the runner has a store that another ready runner of its region has too. */
+export const hasOtherStoreRunner = async (sql: Sql, runnerId: string | null): Promise<boolean> => {
+  const [row] = await sql`
+    select 1 from runners own join runners other on other.region_id = own.region_id and other.id <> own.id
+    where own.id = ${runnerId} and own.shares_store and other.shares_store and other.state = 'ready' limit 1`
+  return row !== undefined
+}
+
 /** Where gates find a ready shared runner. Runners of `regionId` are preferred. */
 export const findSharedRunner = async (
   sql: Sql,

@@ -16,6 +16,7 @@ import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import type { ForkSandbox } from '../record/schemas.ts'
 import { findSandbox, getSandbox, insertSandbox, lockSandbox } from '../record/store.ts'
 import { checkName } from './create-body.ts'
+import { canForkElsewhere, forkElsewhere } from './fork-elsewhere.ts'
 import { findMade, holdKey, onceFor, rememberMade } from './idempotency.ts'
 import { waitWhile } from './wait.ts'
 
@@ -74,28 +75,41 @@ const childOf = (
   }
 }
 
+/** Checks what does not depend on a host, and returns the child as it would be on the host of its parent. */
+const planChild = async (
+  transaction: Transaction,
+  { clock }: RunningParts,
+  { organization, user }: Actor,
+  parent: SandboxRow,
+  name: string | undefined,
+): Promise<{ child: NewSandbox; quota: Quota }> => {
+  checkParent(parent)
+  checkCanFork(parent)
+  const size = sizeOf(parent)
+  const quota = await getQuota(transaction, organization, parent.region_id, parent.sandbox_class)
+  checkLimits(size, quota)
+  checkKept(size.diskGiB, parent.auto_delete_interval, quota)
+  return { child: childOf(parent, name, user.id, quota, clock.now()), quota }
+}
+
 const write = async (
   transaction: Transaction,
-  { options, clock }: RunningParts,
-  { organization, user }: Actor,
+  parts: RunningParts,
+  actor: Actor,
   found: SandboxRow,
   name: string | undefined,
 ): Promise<{ row: SandboxRow; quota: Quota }> => {
-  checkParent(found)
-  checkCanFork(found)
+  const { quota } = await planChild(transaction, parts, actor, found, name)
   const size = sizeOf(found)
-  const quota = await getQuota(transaction, organization, found.region_id, found.sandbox_class)
-  checkLimits(size, quota)
-  checkKept(size.diskGiB, found.auto_delete_interval, quota)
   // Every verb locks the runner first and then the sandbox, to avoid deadlocks.
-  await checkRoom(transaction, found.runner_id, null, size, options.overcommit)
+  await checkRoom(transaction, found.runner_id, null, size, parts.options.overcommit)
   const parent = await lockSandbox(transaction, found.id)
   checkParent(parent)
   if (parent.runner_id !== found.runner_id || !isDeepStrictEqual(sizeOf(parent), size)) {
     throw new Problem('changing', 'The sandbox is changing; try again.')
   }
-  const child = childOf(parent, name, user.id, quota, clock.now())
-  const row = await insertSandbox(transaction, child, { kind: 'user', id: user.id })
+  const child = childOf(parent, name, actor.user.id, quota, parts.clock.now())
+  const row = await insertSandbox(transaction, child, { kind: 'user', id: actor.user.id })
   return { row, quota }
 }
 
@@ -119,22 +133,35 @@ export const forkSandbox = async (
   if (before) return await waitWhile(parts, before, 'forking', options.createWaitSeconds * 1000)
 
   const parent = await getSandbox(database.sql, actor.organization.id, idOrName)
-  const { row, isNew } = await database.transaction(async (transaction) => {
-    if (once) {
-      await holdKey(transaction, once)
-      const known = await findMade(transaction, once)
-      if (known) return { row: known, isNew: false }
-    }
-    const [{ row: made, quota }] = await Promise.all([
-      write(transaction, parts, actor, parent, name),
-      actor.tellIn?.(transaction),
-    ])
-    if (once) await rememberMade(transaction, once, made.id, made.created_at)
-    await checkTotals(transaction, { from: null, written: made, to: 'started' }, quota.row)
-    return { row: made, isNew: true }
+  const forkHere = () =>
+    database.transaction(async (transaction) => {
+      if (once) {
+        await holdKey(transaction, once)
+        const known = await findMade(transaction, once)
+        if (known) return { row: known, isNew: false }
+      }
+      const [{ row: made, quota }] = await Promise.all([
+        write(transaction, parts, actor, parent, name),
+        actor.tellIn?.(transaction),
+      ])
+      if (once) await rememberMade(transaction, once, made.id, made.created_at)
+      await checkTotals(transaction, { from: null, written: made, to: 'started' }, quota.row)
+      return { row: made, isNew: true }
+    })
+  const { row, isNew } = await forkHere().catch(async (error) => {
+    const isFull = error instanceof Problem && error.code === 'no_room'
+    if (!isFull || !(await canForkElsewhere(parts, parent))) throw error
+    const elsewhere = await forkElsewhere(parts, actor, {
+      parent,
+      plan: (transaction, found) => planChild(transaction, parts, actor, found, name),
+      note: async (transaction, child) => {
+        if (once) await rememberMade(transaction, once, child.id, child.created_at)
+      },
+    })
+    return { row: elsewhere, isNew: false }
   })
   if (isNew) changes.announce(null, row)
-  return await waitWhile(parts, row, 'forking', options.createWaitSeconds * 1000)
+  return await waitWhile(parts, row, row.state, options.createWaitSeconds * 1000)
 }
 
 /** Lists the forks of a sandbox, newest first. */

@@ -1,0 +1,71 @@
+// A fork on another host than that of its parent, for a parent whose host is full. The parent's disk becomes an image that travels through
+// the store, as a snapshot does, but belongs to no snapshot. The child waits for it on a host that has room.
+import type { Actor } from '#src/control/auth/actor.ts'
+import { insertImage, writeWanted } from '#src/control/images/image-store.ts'
+import { baseOf, pushImage } from '#src/control/images/images.ts'
+import type { Quota } from '#src/control/quotas/service.ts'
+import { checkTotals } from '#src/control/quotas/service.ts'
+import { hasOtherStoreRunner } from '#src/control/runners/service.ts'
+import type { RunningParts } from '#src/control/running.ts'
+import type { Transaction } from '#src/control/storage/database.ts'
+import type { NewSandbox } from '../record/columns.ts'
+import { moveFrom } from '../record/lifecycle.ts'
+import type { SandboxRow } from '../record/sandbox.ts'
+import { insertSandbox } from '../record/store.ts'
+import { checkMayWait } from './awaiting-image.ts'
+import { moveSandbox } from './move.ts'
+
+/** Whether the parent's disk can go to another host. A volume may be on the disk of the parent's host only. */
+export const canForkElsewhere = async ({ database }: RunningParts, parent: SandboxRow): Promise<boolean> =>
+  parent.volumes.length === 0 && (await hasOtherStoreRunner(database.sql, parent.runner_id))
+
+type Forking = {
+  parent: SandboxRow
+  /** Returns the child as a fork on the parent's host would be, and the quota that it counts for. */
+  plan: (transaction: Transaction, parent: SandboxRow) => Promise<{ child: NewSandbox; quota: Quota }>
+  /** Runs in the transaction, after the child was inserted. */
+  note: (transaction: Transaction, child: SandboxRow) => Promise<void>
+}
+
+/** Asks for the image, and inserts the child. The parent is `snapshotting` while its disk is copied. */
+export const forkElsewhere = async (
+  parts: RunningParts,
+  { organization, user, tellIn }: Actor,
+  { parent, plan, note }: Forking,
+): Promise<SandboxRow> => {
+  const { clock, changes } = parts
+  const by = { kind: 'user', id: user.id } as const
+  let made: SandboxRow | undefined
+  await moveSandbox(parts, parent, 'snapshot', {
+    by,
+    reason: 'A fork is made on another host, because this one is full.',
+    check: async (transaction, found) => {
+      await tellIn?.(transaction)
+      await checkMayWait(transaction, organization.id)
+      const { child, quota } = await plan(transaction, found)
+      const image = `fork-${child.id}`
+      const now = clock.now()
+      await insertImage(
+        transaction,
+        {
+          ...{ name: image, source: { kind: 'sandbox', sandboxId: found.id }, regionId: found.region_id },
+          ...{ runnerId: found.runner_id, base: await baseOf(transaction, found.image), maxGiB: found.disk_gib },
+          builtFor: organization.id,
+        },
+        now,
+      )
+      // Only the child needs the image.
+      await writeWanted(transaction, image, false, now)
+      const move = moveFrom('build', null)
+      const place = { image, runner_id: null, build: null, state: move.through, desired_state: move.to }
+      made = await insertSandbox(transaction, { ...child, ...place }, by)
+      await checkTotals(transaction, { from: null, written: made, to: 'started' }, quota.row)
+      await note(transaction, made)
+      return { snapshot_image: image }
+    },
+  })
+  const row = made!
+  changes.announce(null, row)
+  await pushImage(parts, row.image)
+  return row
+}
