@@ -28,6 +28,8 @@ export type ListenerBounds = {
   renewMs?: number
   /** Maximum number of connections that have not shown the certificate of a gate. */
   mostUnproved?: number
+  /** Maximum number of connections of gates. */
+  mostProved?: number
 }
 
 type ListenerParts = ListenerBounds & {
@@ -38,18 +40,18 @@ type ListenerParts = ListenerBounds & {
   log: Logger
 }
 
-const mostConnections = 16_384
 /** The head of a caller, and what a gate adds to it. */
 const headBytes = 64 * 1024
 /** Maximum number of refused gates whose refusal was logged. */
 const mostNoted = 256
 
-/** Returns why a connection is refused. Undefined: it is a gate of this server. */
-const hindranceOf = (socket: TLSSocket): string | undefined => {
-  if (!socket.authorized) return String(socket.authorizationError ?? 'no certificate')
+/** Returns which host's gate has connected, or why the connection is refused. */
+const callerOf = (socket: TLSSocket): { hostId: string } | { why: string } => {
+  if (!socket.authorized) return { why: String(socket.authorizationError ?? 'no certificate') }
   const names = socket.getPeerX509Certificate()?.subjectAltName ?? ''
   const name = names.startsWith('DNS:') ? names.slice('DNS:'.length) : ''
-  return readHostName(name)?.program === 'gate' ? undefined : 'not the name of a gate'
+  const named = readHostName(name)
+  return named?.program === 'gate' ? { hostId: named.runnerId } : { why: 'not the name of a gate' }
 }
 
 const placeIn = ({ url = '/', headers }: IncomingMessage) => {
@@ -71,6 +73,7 @@ export const listenForPeers = async ({
   log,
   renewMs = 10_000,
   mostUnproved = 1024,
+  mostProved = 16_384,
 }: ListenerParts): Promise<PeerListener> => {
   const http = createHttpServer({ maxHeaderSize: headBytes, requestTimeout: 0, keepAliveTimeout: 90_000 })
   const sockets = new Set<Duplex>()
@@ -80,7 +83,6 @@ export const listenForPeers = async ({
     ...{ ...current, minVersion: 'TLSv1.3', requestCert: true, rejectUnauthorized: false, handshakeTimeout: 10_000 },
     ...{ noDelay: true, keepAlive: true, keepAliveInitialDelay: 10_000 },
   })
-  server.maxConnections = mostConnections
 
   const noteOnce = (what: string, details: object) => {
     if (noted.has(what) || noted.size >= mostNoted) return
@@ -99,14 +101,34 @@ export const listenForPeers = async ({
     if (unproved.size > mostUnproved) unproved.values().next().value?.destroy()
   })
 
+  // A gate that was taken over must not take the places of all others. If there are too many connections, the oldest of
+  // the host that has most is closed.
+  const proved = new Map<string, Set<Duplex>>()
+  let provedCount = 0
+  const admit = (hostId: string, socket: Duplex) => {
+    const ofHost = proved.get(hostId) ?? new Set()
+    proved.set(hostId, ofHost.add(socket))
+    provedCount += 1
+    socket.once('close', () => {
+      ofHost.delete(socket)
+      provedCount -= 1
+      if (ofHost.size === 0 && proved.get(hostId) === ofHost) proved.delete(hostId)
+    })
+    if (provedCount <= mostProved) return
+    const [largest] = [...proved.values()].sort((one, other) => other.size - one.size)
+    largest?.values().next().value?.destroy()
+  }
+
   server.on('secureConnection', (socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy())
-    const why = hindranceOf(socket)
-    if (why === undefined) {
+    const caller = callerOf(socket)
+    if ('hostId' in caller) {
       unproved.delete(keyOf(socket))
+      admit(caller.hostId, socket)
       return void http.emit('connection', socket)
     }
+    const { why } = caller
     noteOnce(`${socket.remoteAddress} ${why}`, { address: socket.remoteAddress, why })
     socket.write(headOf(403, 'Forbidden', [refusedHeader, why, 'Content-Length', '0', 'Connection', 'close']))
     endSoon(socket)

@@ -310,6 +310,18 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     for (const socket of strangers) socket.destroy()
   })
 
+  test('a gate that takes all connections loses its oldest ones; the gates of other hosts get in', async () => {
+    await using two = await startTwo({}, { listener: { mostProved: 20 } })
+    assert.equal((await two.call('/a')).status, 200)
+    const identity = two.authority.newCertificate(hostNameOf('gate', 'evil'))
+    const options = { port: two.far.peersPort!, host: '127.0.0.1', servername: hostNameOf('gate', 'far'), ...identity }
+    const greedy = Array.from({ length: 60 }, () => connectTls(options).on('error', () => {}))
+    for (const socket of greedy) socket.write('GET / HT')
+    await Promise.all(greedy.slice(0, 30).map((socket) => socket.destroyed || once(socket, 'close')))
+    assert.equal((await two.call('/b')).status, 200)
+    for (const socket of greedy) socket.destroy()
+  })
+
   test('another gate gets into no sandbox without a ticket for it and for what it does', async () => {
     await using two = await startTwo()
     const ticket = two.signer.sign()
