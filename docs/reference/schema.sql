@@ -102,6 +102,7 @@ create table hosts (
   gate_key_hash text not null,
   token_hash text,
   updated_at timestamp(3) with time zone not null,
+  public_url text,
   constraint hosts_pkey PRIMARY KEY (runner_id),
   constraint hosts_token_hash_key UNIQUE (token_hash),
   constraint hosts_runner_id_fkey FOREIGN KEY (runner_id) REFERENCES runners(id) ON DELETE CASCADE

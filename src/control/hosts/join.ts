@@ -6,7 +6,7 @@ import type { Parts } from '#src/control/parts.ts'
 import { findRunnerByKey, lockRunner, type RunnerIdentity, replaceKey } from '#src/control/runners/service.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
-import { type HostCertificates, type HostProgram, hostPrograms } from '#src/wire/hosts.ts'
+import { type GateOfHost, type HostCertificates, type HostProgram, hostPrograms } from '#src/wire/hosts.ts'
 import { type HostAuthority, keyHashOf, readPublicKey } from './authority.ts'
 import type { Join, Renew } from './schemas.ts'
 import {
@@ -17,6 +17,7 @@ import {
   findTraded,
   type HostKeys,
   hasKeyOfOthers,
+  keepPublicUrl,
   writeHost,
 } from './store.ts'
 import { checkVersion } from './version-rule.ts'
@@ -147,4 +148,20 @@ export const replaceToken = async (
 export const endCertificates = async (transaction: Transaction, runnerId: string): Promise<void> => {
   await deleteHost(transaction, runnerId)
   await announceHostChange(transaction, runnerId)
+}
+
+/**
+ * Returns the gate of a host without its public URL, if that is not the one that the host first told. Clients send their
+ * keys there, so a host in the wrong hands must not choose another.
+ */
+export const withKeptUrl = async (
+  { database, log }: Pick<Parts, 'database' | 'log'>,
+  runnerId: string,
+  { publicUrl, ...gate }: Omit<GateOfHost, 'id'>,
+): Promise<GateOfHost> => {
+  const kept = await keepPublicUrl(database.sql, runnerId, publicUrl)
+  if (publicUrl === undefined) return { id: runnerId, ...gate }
+  if (publicUrl === kept) return { id: runnerId, ...gate, publicUrl }
+  log.warn({ runnerId, publicUrl, kept }, 'a host has another public URL than before; it is used after a new token')
+  return { id: runnerId, ...gate }
 }

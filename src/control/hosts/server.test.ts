@@ -156,16 +156,39 @@ suite('the port for hosts', () => {
     assert.equal(code, 1008)
   })
 
-  test('a runner of another machine that names no gate has its own: no other gate looks for its address', async () => {
-    const link = control.link('/runners/link', (await control.join('silent')).shows('runner'))
+  /** Says hello as this host, and returns what control keeps of it. */
+  const greet = async (joined: Joined, gate?: object) => {
+    const link = control.link('/runners/link', joined.shows('runner'))
     await once(link, 'open')
     const capabilities = { cpu: 1, memoryGiB: 1, diskGiB: 1, runtime: '', runtimeVersion: '', hardDiskLimit: true }
-    const address = 'unix:/tmp/of-an-attacker.sock'
-    link.send(JSON.stringify({ type: 'hello', address, images: [], capabilities, version: '0.0.1' }))
+    const hello = { type: 'hello', address: 'unix:/tmp/a.sock', images: [], capabilities, version: '0.0.1' }
+    link.send(JSON.stringify({ ...hello, ...(gate && { gate }) }))
     for await (const [text] of on(link, 'message')) if (JSON.parse(String(text)).type === 'list') break
-    const [row] = await control.database.sql`select gate_id, address from runners where id = 'silent'`
-    assert.deepEqual({ ...row }, { gate_id: 'silent', address })
     link.close()
+    const [row] = await control.database.sql`
+      select gate_id, address, gate_public_url as url from runners where id = ${joined.answer.runnerId}`
+    return { ...row }
+  }
+
+  test('a runner of another machine that names no gate has its own: no other gate looks for its address', async () => {
+    const told = await greet(await control.join('silent'))
+    assert.deepEqual(told, { gate_id: 'silent', address: 'unix:/tmp/a.sock', url: null })
+  })
+
+  test('clients are sent to no public URL but the first that a host told after its token was traded', async () => {
+    const named = await control.join('named')
+    const urlOf = async (joined: Joined, publicUrl?: string) =>
+      (await greet(joined, { id: joined.answer.runnerId, ...(publicUrl && { publicUrl }) }))['url']
+    assert.equal(await urlOf(named, 'https://named.example.com'), 'https://named.example.com')
+    assert.equal(await urlOf(named, 'https://evil.example.com'), null)
+    assert.equal(await urlOf(named), null)
+    assert.equal(await urlOf(named, 'https://named.example.com'), 'https://named.example.com')
+    const plain = await control.join('plain')
+    assert.equal(await urlOf(plain), null)
+    assert.equal(await urlOf(plain, 'https://evil.example.com'), null)
+    const { body } = await control.as('admin').post('/runners/plain/token')
+    assert.equal((await control.trade(body.apiKey, plain)).status, 200)
+    assert.equal(await urlOf(plain, 'https://plain.example.com'), 'https://plain.example.com')
   })
 
   test('of connections without a handshake the oldest give way; links stay, and hosts get in all the same', async () => {

@@ -53,7 +53,16 @@ export const writeHost = async (
     insert into hosts (runner_id, runner_key_hash, gate_key_hash, token_hash, updated_at)
     values (${runnerId}, ${keys.runner}, ${keys.gate}, ${tokenHash}, ${now})
     on conflict (runner_id) do update set runner_key_hash = excluded.runner_key_hash,
-      gate_key_hash = excluded.gate_key_hash, token_hash = excluded.token_hash, updated_at = excluded.updated_at`
+      gate_key_hash = excluded.gate_key_hash, token_hash = excluded.token_hash, updated_at = excluded.updated_at,
+      public_url = null`
+}
+
+/** Keeps the public URL that a host tells, if it is the first since its token was traded. Returns the kept one. */
+export const keepPublicUrl = async (sql: Sql, runnerId: string, told = ''): Promise<string> => {
+  const [row] = await sql<{ url: string }[]>`
+    update hosts set public_url = coalesce(public_url, ${told}) where runner_id = ${runnerId}
+    returning public_url as url`
+  return row?.url ?? ''
 }
 
 /** Whether another host has one of these keys. */

@@ -4,6 +4,7 @@
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { RawData, WebSocket } from 'ws'
+import { withKeptUrl } from '#src/control/hosts/join.ts'
 import { refusalOfVersion } from '#src/control/hosts/version-rule.ts'
 import { addBuildLog } from '#src/control/images/build-logs.ts'
 import { MeterSamples } from '#src/control/meters/schemas.ts'
@@ -213,7 +214,7 @@ export const serveRunnerLink = (
           return socket.close(1008, `the gate of runner ${runnerId} must have its id`)
         }
         // The address of a runner is a path on its own host. Without an id, the server's gate would look for it on its own.
-        if (isCertified) message.gate ??= { id: runnerId }
+        if (isCertified) message.gate = await withKeptUrl(parts, runnerId, message.gate ?? {})
         await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })
         await reconcileSnapshots(database, clock.now())
         links.notePlace(runnerId, { runnerAddress: message.address, ...placeOfGate(message.gate) })
