@@ -3,6 +3,10 @@
 # process of the host ends, as in a power failure.
 # $1: an empty directory for a moment; $2: a file that appears when the host is ready.
 set -eu
+# The copied mounts of servers of other tests would keep their disks in use after those have ended.
+awk '$1 ~ "^/dev/loop" { print $2 }' /proc/self/mounts | while read -r place; do
+  umount -l "$place" || :
+done
 # The files of /sys show the network of this host. Control groups are those of the machine.
 mount --rbind /sys/fs/cgroup "$1"
 mount -t sysfs sysfs /sys
