@@ -123,6 +123,13 @@ suite('the trade of a token', () => {
     assert.equal(await ask(first), 401)
   })
 
+  test('a token gets no certificates on the ordinary port, where it would stay a token', async () => {
+    const token = await control.add('sly')
+    const asked = { version, keys: newMachine().keys }
+    assert.equal((await control.with(token).post('/runners/certificates', asked)).status, 403)
+    assert.equal((await control.trade(token, newMachine())).status, 200)
+  })
+
   test('a removed runner’s token is none, traded or not', async () => {
     const machine = newMachine()
     const [token, traded] = [await control.add('gone'), await control.add('gone-too')]

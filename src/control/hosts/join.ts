@@ -108,6 +108,8 @@ export const renew = async (
   { runner, isCertified }: { runner: RunnerIdentity; isCertified: boolean },
   { version, keys: given }: Renew,
 ): Promise<HostCertificates> => {
+  if (!isCertified && runner.id !== localRunnerId)
+    throw new Problem('forbidden', 'A token is traded on the port for hosts, once.')
   checkVersion(version, settings.version)
   const { keys, hashes } = readKeys(given)
   await database.transaction(async (transaction) => {
