@@ -20,7 +20,9 @@ suite('a host that joins over the network', { skip: needsRoot }, () => {
     const wrong = await wayTo(4600)
     assert.deepEqual([wrong.code, /^FAIL {2}TLS/m.test(wrong.out)], [1, true], wrong.out)
 
-    const host = await startHost(server, second, env, { token })
+    const publicUrl = `http://${second.address}:4601`
+    const options = ['--public-url', publicUrl]
+    const host = await startHost(server, second, env, { token, options })
     assert.match(
       await alcove(second, 'status', '--data', second.data),
       /A host of the server at https:.*\n\n +runner +ready.*\n +gate +ready/,
@@ -40,8 +42,7 @@ suite('a host that joins over the network', { skip: needsRoot }, () => {
     await second.kill()
     await host.ended
     await second.boot()
-    const publicUrl = `http://${second.address}:4601`
-    const again = await startHost(server, second, env, { options: ['--public-url', publicUrl] })
+    const again = await startHost(server, second, env, { options })
     await untilAnswer(
       () => server.api('GET', `/sandbox/${id}`),
       ({ body }) => body['state'] === 'stopped',
