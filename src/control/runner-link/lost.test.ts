@@ -143,6 +143,7 @@ suite('a lost host', () => {
     await app.as('member').post(`/sandbox/${id}/start`)
     await untilState(app, id, 'started')
     assert.equal((await look(app, id)).runnerId, 'local')
+    await app.database.sql`update sandboxes set env = '{"TOKEN": "set-elsewhere"}' where id = ${id}`
     // The host comes back and says that the sandbox runs there. Nobody believes it.
     const asked = far.asked.length
     far.behave(({ target }) => (target === 'destroyed' ? { type: 'silent' } : { type: 'do' }))
@@ -151,6 +152,8 @@ suite('a lost host', () => {
     const removal = await far.untilAsked(({ sandboxId, target }) => sandboxId === id && target === 'destroyed')
     assert.ok(removal.generation > old.generation)
     assert.equal(removal.archive, undefined)
+    // What its owner has set meanwhile is nothing for this host.
+    assert.doesNotMatch(JSON.stringify(removal), /set-elsewhere/)
     assert.ok(far.asked.slice(asked).every(({ target }) => target === 'destroyed'))
     assert.deepEqual([(await look(app, id)).state, (await look(app, id)).runnerId], ['started', 'local'])
     far.perform(removal)

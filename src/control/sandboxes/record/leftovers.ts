@@ -39,5 +39,5 @@ export const asLeftover = (row: SandboxRow, generation: number): SandboxRow => (
   ...row,
   generation,
   ...{ state: 'destroying', desired_state: 'destroyed', archive_id: null, archived_at: null, stop_signal: 'SIGKILL' },
-  ...{ secrets: [], volumes: [] },
+  ...{ env: {}, secrets: [], volumes: [] },
 })
