@@ -15,7 +15,7 @@ import { endpoints } from './endpoints.ts'
 import { attachEvents } from './events/socket-io.ts'
 import { HostAuthority } from './hosts/authority.ts'
 import { HostConnections, type Hosts } from './hosts/connections.ts'
-import { createHostsGuard, isForHosts } from './hosts/guard.ts'
+import { createHostsGuard, hostIn, isForHosts } from './hosts/guard.ts'
 import { joinRoutes } from './hosts/routes.ts'
 import { followHosts, tlsOptionsOf } from './hosts/server.ts'
 import { type EmbeddedIssuer, openIssuer } from './issuer/issuer.ts'
@@ -118,6 +118,7 @@ const openHostsServer = async (
     guard: limits.around(sayWhyNot(createHostsGuard(hosts.connections))),
     connections: new Connections(),
     tls: tlsOptionsOf(hosts.authority),
+    ownerOf: hostIn,
   })
   server.addHook('onSend', (request, reply, payload, done) => {
     limits.tell(request, reply)

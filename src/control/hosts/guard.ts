@@ -12,6 +12,10 @@ const programFor: Partial<Record<ControlRoute['needs'], HostProgram>> = { runner
 /** Whether the port for hosts serves a route. */
 export const isForHosts = ({ needs }: Pick<ControlRoute, 'needs'>): boolean => programFor[needs] !== undefined
 
+/** The host that calls, for limits of what one caller may hold. Many hosts may share an address. */
+export const hostIn = ({ gateId, runner }: { gateId?: string; runner?: { id: string } }): string | undefined =>
+  gateId ?? runner?.id
+
 export const createHostsGuard =
   (connections: Pick<HostConnections, 'find'>): Guard =>
   async (request, { needs }) => {

@@ -6,6 +6,7 @@ import { connect, type Socket } from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
+import { Connections } from '#src/http/connections.ts'
 import { certify, makeAuthority, spanOf } from '#src/kit/certificate.ts'
 import { newKeyPair } from '#src/kit/testing/authority.ts'
 import { hostNameOf } from '#src/wire/hosts.ts'
@@ -189,6 +190,17 @@ suite('the port for hosts', () => {
     const { body } = await control.as('admin').post('/runners/plain/token')
     assert.equal((await control.trade(body.apiKey, plain)).status, 200)
     assert.equal(await urlOf(plain, 'https://plain.example.com'), 'https://plain.example.com')
+  })
+
+  test('connections count for the host that has them, because many hosts may share an address', async (t) => {
+    const { mock } = t.mock.method(Connections.prototype, 'admit')
+    const other = await control.join('neighbour')
+    for (const shown of [host.shows('runner'), other.shows('runner')]) assert.equal(await statusOf(shown), 200)
+    assert.equal(await statusOf(other.shows('gate'), '/proxy/ticket-keys'), 200)
+    assert.deepEqual(
+      mock.calls.map((call) => call.arguments[2]).filter((owner) => owner === 'one' || owner === 'neighbour'),
+      ['one', 'neighbour', 'neighbour'],
+    )
   })
 
   test('of connections without a handshake the oldest give way; links stay, and hosts get in all the same', async () => {
