@@ -8,6 +8,7 @@ import { type Agent, AgentRefused, agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Outgoing } from './destination.ts'
 import type { Door, Entering } from './door.ts'
 import { NothingListens, NotStarted } from './hindrance.ts'
+import { withFewInterim } from './interim.ts'
 
 /**
  * Maximum number of connections per sandbox, so that no sandbox uses up the gate's descriptors. The agent allows twice as
@@ -18,9 +19,6 @@ const mostConnections = 512
 const dialMs = 20_000
 /** Maximum size of an answer's head. */
 const answerHeadBytes = 64 * 1024
-/** Maximum number of 1xx answers per call. */
-const mostInterim = 64
-
 const tooMany = () => new Problem('unavailable', 'This sandbox has too many open connections.')
 
 const problemOf = (error: unknown, port: number): Problem => {
@@ -66,13 +64,7 @@ export class Inside {
       setDefaultHeaders: false,
       maxHeaderSize: answerHeadBytes,
     })
-    // 1xx answers are not passed on to the caller, so a slow caller does not slow them down. This counter limits their number.
-    let interim = 0
-    outgoing.on('information', () => {
-      interim += 1
-      if (interim > mostInterim) outgoing.destroy(new Error('too many interim answers'))
-    })
-    return outgoing
+    return withFewInterim(outgoing)
   }
 
   /** Opens a connection to a port. */

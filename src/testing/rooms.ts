@@ -162,6 +162,7 @@ export const rooms: Record<string, readonly string[]> = {
     'headers.ts',
     'presence.ts',
     'hindrance.ts',
+    'interim.ts',
     'follow.ts',
     'refusal.ts',
     'refuse-socket.ts',

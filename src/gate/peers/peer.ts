@@ -12,6 +12,7 @@ import { hostNameOf } from '#src/wire/hosts.ts'
 import type { Outgoing } from '../destination.ts'
 import type { Entering } from '../door.ts'
 import { NothingListens, NotStarted } from '../hindrance.ts'
+import { withFewInterim } from '../interim.ts'
 import { ofPlace } from './headers.ts'
 
 export type PeerBounds = {
@@ -119,12 +120,14 @@ export class Peer implements Disposable {
 
   #begin({ method, path, headers }: Outgoing): ClientRequest {
     const name = hostNameOf('gate', this.id)
-    const sent = request({
-      ...{ ...this.#address, method, path, agent: this.#agent, servername: name, minVersion: 'TLSv1.3' },
-      headers: ['Host', name, ...headers],
-      ...{ setDefaultHeaders: false, maxHeaderSize: headBytes },
-      ...this.#certificates.options,
-    })
+    const sent = withFewInterim(
+      request({
+        ...{ ...this.#address, method, path, agent: this.#agent, servername: name, minVersion: 'TLSv1.3' },
+        headers: ['Host', name, ...headers],
+        ...{ setDefaultHeaders: false, maxHeaderSize: headBytes },
+        ...this.#certificates.options,
+      }),
+    )
     sent.once('socket', (socket) => {
       if (sent.reusedSocket) return
       const late = () => void sent.destroy(new PeerSilent('no connection in time'))

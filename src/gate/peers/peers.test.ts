@@ -284,6 +284,19 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([expired.far.seen, expired.far.wanted], [[], []])
   })
 
+  test('a gate that sends 1xx answers without end gets its call closed', async () => {
+    await using two = await startTwo()
+    const identity = two.authority.newCertificate(hostNameOf('gate', 'far'))
+    const endless = createTlsServer(identity, (socket) => {
+      const sending = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'), 2)
+      socket.on('error', () => {}).once('close', () => clearInterval(sending))
+    })
+    await once(endless.listen(0, '127.0.0.1'), 'listening')
+    two.at(`127.0.0.1:${(endless.address() as AddressInfo).port}`)
+    assert.equal((await two.call('/a', { signal: AbortSignal.timeout(8000) })).status, 503)
+    endless.close()
+  })
+
   test('something that speaks no HTTP, or no TLS, gets 503 and not 500', async () => {
     await using two = await startTwo()
     const identity = two.authority.newCertificate(hostNameOf('gate', 'far'))

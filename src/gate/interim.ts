@@ -1,0 +1,14 @@
+// Limits the 1xx answers to a request. They are not passed on to the caller, so a slow caller does not slow them down.
+import type { ClientRequest } from 'node:http'
+
+/** Maximum number of 1xx answers per call. */
+const mostInterim = 64
+
+/** Makes the request fail if it gets more 1xx answers than any honest server sends. */
+export const withFewInterim = (outgoing: ClientRequest): ClientRequest => {
+  let interim = 0
+  return outgoing.on('information', () => {
+    interim += 1
+    if (interim > mostInterim) outgoing.destroy(new Error('too many interim answers'))
+  })
+}
