@@ -26,6 +26,7 @@ import { openRunning, type RunningServer } from './open-running.ts'
 import { createOutbound } from './outbound/outbound.ts'
 import type { Parts } from './parts.ts'
 import { createLimits, type Limits, limitHeaders } from './rate-limits/limits.ts'
+import { SharedCounters } from './rate-limits/shared-counters.ts'
 import { findRegionIdByProxyKey, findRegionIdBySshKey } from './regions/service.ts'
 import { findRunnerByKey } from './runners/service.ts'
 import type { RunningOptions } from './running.ts'
@@ -161,7 +162,9 @@ export const createApp = async (
     findRunner: (keyHash) => findRunnerByKey(database.keyed.sql, keyHash),
   })
 
-  const limits = createLimits(settings.rateLimits)
+  const counters = SharedCounters.of(parts)
+  await counters.join()
+  const limits = createLimits(settings.rateLimits, counters)
   const limitedGuard = limits.around(sayWhyNot(guard))
   const ofBothServers = {
     // All endpoints are served below `/api`, which the documented clients use. They are also served without a prefix,
@@ -221,6 +224,7 @@ export const createApp = async (
       // The HTTP server stops first, so that no call uses a background task that has stopped already.
       await Promise.all([server.close(), hostsServer?.server.close()])
       metrics.close()
+      counters.close()
       own?.close()
       await webhooks.close()
       await sandboxes.close()

@@ -1,8 +1,8 @@
 // Limits joins with wrong tokens by address, like signing in with wrong passwords. Right tokens are not counted, so any
 // number of machines behind one address may join.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { createAddressKeys } from '#src/control/rate-limits/address-key.ts'
+import type { SharedCounters } from '#src/control/rate-limits/shared-counters.ts'
 import { Problem } from '#src/problems.ts'
 
 /** Wrong tokens that are allowed from one IPv4 address or IPv6 /64, per quarter of an hour. */
@@ -14,9 +14,9 @@ export type FailedJoins = <T>(request: FastifyRequest, reply: FastifyReply, join
 
 const isWrongToken = (error: unknown) => error instanceof Problem && (error.status === 401 || error.status === 403)
 
-export const limitFailedJoins = (): FailedJoins => {
-  const addressKey = createAddressKeys()
-  const failures = new RateLimiterMemory({ points: mostFailures, duration: windowSeconds })
+export const limitFailedJoins = (counters: SharedCounters): FailedJoins => {
+  const addressKey = createAddressKeys(counters.secret)
+  const failures = counters.counter('failed joins', windowSeconds)
   return async (request, reply, join) => {
     const key = addressKey(request.ip)
     const counted = await failures.get(key)
@@ -27,7 +27,7 @@ export const limitFailedJoins = (): FailedJoins => {
     try {
       return await join()
     } catch (error) {
-      if (isWrongToken(error)) await failures.penalty(key)
+      if (isWrongToken(error)) await failures.add(key)
       throw error
     }
   }

@@ -1,6 +1,7 @@
 // The endpoints by which machines join.
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import type { Parts } from '#src/control/parts.ts'
+import { SharedCounters } from '#src/control/rate-limits/shared-counters.ts'
 import { NewRunner, RunnerId } from '#src/control/runners/schemas.ts'
 import { Problem } from '#src/problems.ts'
 import type { Hosts } from './connections.ts'
@@ -20,7 +21,7 @@ const withAuthority = ({ hosts, ...parts }: HostParts) => {
 
 /** The endpoints that only the port for hosts serves. */
 export const joinRoutes = (parts: HostParts): ControlRoute[] => {
-  const limited = limitFailedJoins()
+  const limited = limitFailedJoins(SharedCounters.of(parts))
   return [
     route({
       method: 'POST',

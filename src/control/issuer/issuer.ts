@@ -8,6 +8,7 @@ import { Problem } from '#src/problems.ts'
 import { originOf } from '../audit/subject.ts'
 import type { Parts } from '../parts.ts'
 import { createAddressLimit } from '../rate-limits/by-address.ts'
+import { SharedCounters } from '../rate-limits/shared-counters.ts'
 import { isUnreachable } from '../storage/database.ts'
 import { issuerPath, issuerUrl } from './address.ts'
 import { sweepRecords } from './delete-records.ts'
@@ -76,7 +77,8 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
   }
 
   const browsers = createKnownBrowsers({ secret: keys.cookie, clock, isSecure: at.protocol === 'https:' })
-  const signIn = createSignInForm({ provider: openProvider, database, clock, origin: at.origin, browsers })
+  const counters = SharedCounters.of(parts)
+  const signIn = createSignInForm({ provider: openProvider, database, clock, origin: at.origin, browsers, counters })
 
   const serve = async (visit: Visit) => {
     const { request, response } = visit
@@ -119,7 +121,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
       }
     },
     attach: async (server, limit) => {
-      const limitBegun = createAddressLimit(mostBegunPerMinute)
+      const limitBegun = createAddressLimit(counters, 'sign-ins begun', mostBegunPerMinute)
       await server.register(async (scope) => {
         scope.addHook('onRequest', async (request, reply) => {
           await limit(request)

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { countersAlone } from '../rate-limits/testing/alone.ts'
 import { allowed, createSignInAttempts, TooManyAttempts } from './sign-in-attempts.ts'
 
 type From = { address: string; name?: string; browser?: string }
 
 const startAttempts = () => {
-  const attempts = createSignInAttempts()
+  const attempts = createSignInAttempts(countersAlone())
   const fail = async ({ address, name = 'ada@example.com', browser }: From): Promise<boolean> => {
     try {
       await attempts({ address, name, browser })

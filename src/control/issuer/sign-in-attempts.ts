@@ -2,10 +2,10 @@
 // - A known browser has its own allowance, which nobody else can use up.
 // - A new browser is limited by its address (source, site), and by its source together with the name that it tries.
 // - While a name is attacked, each source has fewer attempts at it, but never none.
-import { createHmac, randomBytes } from 'node:crypto'
-import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
+import { createHmac } from 'node:crypto'
 import { networkOf } from '#src/kit/network-of.ts'
 import { createAddressKeys, siteGroups } from '../rate-limits/address-key.ts'
+import type { Counted, SharedCounters } from '../rate-limits/shared-counters.ts'
 
 const quarter = 15 * 60
 const hour = 60 * 60
@@ -30,7 +30,7 @@ export const allowed = {
 export class TooManyAttempts extends Error {
   readonly retryAfterSeconds: number
 
-  constructor({ msBeforeNext }: Pick<RateLimiterRes, 'msBeforeNext'>) {
+  constructor({ msBeforeNext }: Pick<Counted, 'msBeforeNext'>) {
     super('too many wrong passwords')
     this.retryAfterSeconds = Math.max(1, Math.ceil(msBeforeNext / 1000))
   }
@@ -51,20 +51,20 @@ const nameSlots = 65_536
  */
 const pairSlots = 2 ** 32
 
-export const createSignInAttempts = (): SignInAttempts => {
-  const counter = (duration: number) => new RateLimiterMemory({ points: Number.MAX_SAFE_INTEGER, duration })
-  const byBrowser = counter(hour)
-  const bySource = counter(quarter)
-  const bySite = counter(quarter)
-  const byPair = counter(quarter)
-  const byName = counter(hour)
-  const sourceOf = createAddressKeys()
-  const siteOf = createAddressKeys(siteGroups)
-  const secret = randomBytes(32)
+export const createSignInAttempts = (counters: SharedCounters): SignInAttempts => {
+  const { secret } = counters
+  const counter = (what: string, seconds: number) => counters.counter(`wrong passwords by ${what}`, seconds)
+  const byBrowser = counter('browser', hour)
+  const bySource = counter('source', quarter)
+  const bySite = counter('site', quarter)
+  const byPair = counter('pair', quarter)
+  const byName = counter('name', hour)
+  const sourceOf = createAddressKeys(secret)
+  const siteOf = createAddressKeys(secret, siteGroups)
   const slotOf = (text: string, slots: number) =>
     String(createHmac('sha256', secret).update(text).digest().readUInt32BE(0) % slots)
 
-  const check = (counted: RateLimiterRes | null, most: number) => {
+  const check = (counted: Counted | null, most: number) => {
     if (counted !== null && counted.consumedPoints > most) throw new TooManyAttempts(counted)
   }
 
@@ -77,20 +77,25 @@ export const createSignInAttempts = (): SignInAttempts => {
     // source can therefore not use up its neighbours' tries.
     const ofSite = await bySite.get(site)
     if (ofSite !== null && ofSite.consumedPoints >= allowed.site) throw new TooManyAttempts(ofSite)
-    check(await bySource.penalty(source), allowed.source)
+    check(await bySource.add(source), allowed.source)
     const ofName = await byName.get(nameKey)
     const isAttacked = ofName !== null && ofName.consumedPoints >= allowed.attackedAfter
-    check(await byPair.penalty(pair), isAttacked ? allowed.sourceAndAttackedName : allowed.sourceAndName)
-    await Promise.all([bySite.penalty(site), byName.penalty(nameKey)])
+    check(await byPair.add(pair), isAttacked ? allowed.sourceAndAttackedName : allowed.sourceAndName)
+    await Promise.all([bySite.add(site), byName.add(nameKey)])
     return async () => {
-      await Promise.all([bySource.reward(source), bySite.reward(site), byPair.reward(pair), byName.reward(nameKey)])
+      await Promise.all([
+        bySource.giveBack(source),
+        bySite.giveBack(site),
+        byPair.giveBack(pair),
+        byName.giveBack(nameKey),
+      ])
     }
   }
 
   return async ({ address, name, browser }) => {
     if (browser !== undefined) {
-      const counted = await byBrowser.penalty(browser)
-      if (counted.consumedPoints <= allowed.browser) return async () => void (await byBrowser.reward(browser))
+      const counted = await byBrowser.add(browser)
+      if (counted.consumedPoints <= allowed.browser) return async () => void (await byBrowser.giveBack(browser))
       // A browser that has used up its own allowance is treated as a new one.
     }
     return await countNewBrowser(address, name)

@@ -6,6 +6,7 @@ import { tellOfLinkSignIn } from '../audit/page-write.ts'
 import type { Origin } from '../audit/subject.ts'
 import { hashKey } from '../auth/secret.ts'
 import type { Parts } from '../parts.ts'
+import type { SharedCounters } from '../rate-limits/shared-counters.ts'
 import { issuerPath } from './address.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
 import { signInPage } from './pages.ts'
@@ -36,6 +37,7 @@ const send = (response: ServerResponse, status: number, html: string) => {
 }
 
 type SignInFormParts = Pick<Parts, 'database' | 'clock'> & {
+  counters: SharedCounters
   provider: () => Promise<Provider>
   origin: string
   browsers: KnownBrowsers
@@ -43,8 +45,15 @@ type SignInFormParts = Pick<Parts, 'database' | 'clock'> & {
 
 const badLink = 'This link has been used, or has ended. Ask the operator for a new one, or sign in by your password.'
 
-export const createSignInForm = ({ provider, database, clock, origin, browsers }: SignInFormParts): SignInForm => {
-  const countAttempt = createSignInAttempts()
+export const createSignInForm = ({
+  provider,
+  database,
+  clock,
+  origin,
+  browsers,
+  counters,
+}: SignInFormParts): SignInForm => {
+  const countAttempt = createSignInAttempts(counters)
 
   const attempt = async ({ request, address }: Visit, email: string, password: string) => {
     const [browser, account] = await Promise.all([browsers.find(request), findAccount(database.sql, email)])

@@ -1,6 +1,6 @@
 // The keys of the rate counters for unknown callers. A key is a slot number: addresses are mapped to a limited number
 // of slots.
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { networkGroups, networkOf } from '#src/kit/network-of.ts'
 
 /** Number of counters for unknown callers, however many addresses they use. */
@@ -10,11 +10,10 @@ const slots = 65_536
 export const siteGroups = 3
 
 /**
- * Maps each network to a slot by a secret of this process. Without the secret, nobody can choose addresses that share
- * the slot of somebody else.
+ * Maps each network to a slot by a secret. Without the secret, nobody can choose addresses that share the slot of
+ * somebody else. All control processes have the same secret, because they share their counters.
  */
-export const createAddressKeys = (groupsKept = networkGroups): ((address: string) => string) => {
-  const secret = randomBytes(32)
+export const createAddressKeys = (secret: Buffer, groupsKept = networkGroups): ((address: string) => string) => {
   return (address) => {
     const digest = createHmac('sha256', secret).update(networkOf(address, groupsKept)).digest()
     return String(digest.readUInt32BE(0) % slots)

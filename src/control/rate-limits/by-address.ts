@@ -1,24 +1,21 @@
 // Limits sign-in calls by address, even if the operator sets no limits, because signing in needs no credential.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { Problem } from '#src/problems.ts'
 import { createAddressKeys } from './address-key.ts'
+import type { SharedCounters } from './shared-counters.ts'
 
 const windowSeconds = 60
 
 /** A function that throws `rate_limited` if the address of the request is over its limit. */
 type AddressLimit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
-export const createAddressLimit = (mostPerMinute: number): AddressLimit => {
-  const addressKey = createAddressKeys()
-  const limiter = new RateLimiterMemory({ points: mostPerMinute, duration: windowSeconds })
+export const createAddressLimit = (counters: SharedCounters, name: string, mostPerMinute: number): AddressLimit => {
+  const addressKey = createAddressKeys(counters.secret)
+  const counter = counters.counter(name, windowSeconds)
   return async (request, reply) => {
-    try {
-      await limiter.consume(addressKey(request.ip))
-    } catch (refusal) {
-      if (!(refusal instanceof RateLimiterRes)) throw refusal
-      reply.header('retry-after', String(Math.ceil(refusal.msBeforeNext / 1000)))
-      throw new Problem('rate_limited')
-    }
+    const { consumedPoints, msBeforeNext } = await counter.add(addressKey(request.ip))
+    if (consumedPoints <= mostPerMinute) return
+    reply.header('retry-after', String(Math.ceil(msBeforeNext / 1000)))
+    throw new Problem('rate_limited')
   }
 }

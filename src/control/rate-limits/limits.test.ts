@@ -11,6 +11,7 @@ import { keys, organizations } from '#test/control/people.ts'
 import { testSettings } from '#test/control/test-settings.ts'
 import { bucketsOfRoutes } from './buckets.ts'
 import { createLimits, limitHeaders } from './limits.ts'
+import { countersAlone } from './testing/alone.ts'
 
 const { ours } = organizations
 
@@ -198,7 +199,7 @@ suite('rate limits', () => {
   test('a call counts towards a rate limit only until its time window ends', async () => {
     mock.timers.enable({ apis: ['Date', 'setTimeout'] })
     try {
-      const limits = createLimits({ anonymous: { limit: 1, ttlSeconds: 60 } })
+      const limits = createLimits({ anonymous: { limit: 1, ttlSeconds: 60 } }, countersAlone())
       const route = { method: 'GET', path: '/config', needs: 'public' } as unknown as ControlRoute
       const ask = async () => {
         const request = { ip: '192.0.2.1' } as FastifyRequest

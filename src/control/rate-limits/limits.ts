@@ -1,8 +1,6 @@
-// Counts calls before and after the guard, and answers 429 above the limit. Counters are in the memory of this process,
-// so a second control process counts separately.
+// Counts calls before and after the guard, and answers 429 above the limit. All control processes share the counters.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
 import { type Bucket, buckets, type RateLimits } from '#src/control/settings/rates.ts'
 import type { Rate } from '#src/kit/rate.ts'
 import { Problem } from '#src/problems.ts'
@@ -10,6 +8,7 @@ import { callerOf } from '../auth/guard.ts'
 import type { ControlRoute } from '../auth/route.ts'
 import { createAddressKeys } from './address-key.ts'
 import { bucketOf, isProbe, rateFor } from './buckets.ts'
+import type { Counted, SharedCounters } from './shared-counters.ts'
 
 type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 
@@ -48,12 +47,10 @@ const headersOf = (bucket: Bucket, { limit }: Rate, { consumedPoints, msBeforeNe
   }
 }
 
-type Counted = Pick<RateLimiterRes, 'consumedPoints' | 'msBeforeNext'>
-
-export const createLimits = (standard: RateLimits): Limits => {
+export const createLimits = (standard: RateLimits, shared: SharedCounters): Limits => {
   // Rates differ by organization. So the counters only count, and `judge` compares a count with its rate.
-  const counters = new Map(buckets.map((bucket) => [bucket, new RateLimiterMemory({ points: 1, duration: 60 })]))
-  const addressKey = createAddressKeys()
+  const counters = new Map(buckets.map((bucket) => [bucket, shared.counter(bucket, 60)]))
+  const addressKey = createAddressKeys(shared.secret)
   const told = new WeakMap<FastifyRequest, Record<string, number>>()
 
   const judge = (request: FastifyRequest, bucket: Bucket, rate: Rate, counted: Counted, isOver: boolean) => {
@@ -65,7 +62,7 @@ export const createLimits = (standard: RateLimits): Limits => {
 
   const count = async (request: FastifyRequest, bucket: Bucket, rate: Rate | undefined, key: string) => {
     if (rate === undefined) return
-    const counted = await counters.get(bucket)!.penalty(key, 1, { customDuration: rate.ttlSeconds })
+    const counted = await counters.get(bucket)!.add(key, rate.ttlSeconds)
     judge(request, bucket, rate, counted, counted.consumedPoints > rate.limit)
   }
 
@@ -85,8 +82,7 @@ export const createLimits = (standard: RateLimits): Limits => {
    */
   const countFailure = async (request: FastifyRequest) => {
     if (failures === undefined) return
-    const options = { customDuration: failures.ttlSeconds }
-    const counted = await counters.get('failed-auth')!.penalty(addressKey(request.ip), 1, options)
+    const counted = await counters.get('failed-auth')!.add(addressKey(request.ip), failures.ttlSeconds)
     judge(request, 'failed-auth', failures, counted, false)
   }
 

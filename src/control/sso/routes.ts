@@ -7,6 +7,7 @@ import { OrganizationId } from '#src/control/people/schemas.ts'
 import { originOf } from '../audit/subject.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { createAddressLimit } from '../rate-limits/by-address.ts'
+import { SharedCounters } from '../rate-limits/shared-counters.ts'
 import { pageForPeople } from '../settings/dashboard-url.ts'
 import { findBrowserSecret, keepBrowserSecret } from './browser.ts'
 import { type Delivery, delivering, deliverRedirect, deliverSession } from './deliver.ts'
@@ -19,8 +20,9 @@ const searchOf = ({ url }: FastifyRequest) => (url.includes('?') ? url.slice(url
 const mostPerMinute = 60
 
 export const ssoRoutes = (parts: SsoParts): ControlRoute[] => {
-  const limitBegin = createAddressLimit(mostPerMinute)
-  const limitCallback = createAddressLimit(mostPerMinute)
+  const counters = SharedCounters.of(parts)
+  const limitBegin = createAddressLimit(counters, 'SSO sign-ins begun', mostPerMinute)
+  const limitCallback = createAddressLimit(counters, 'SSO callbacks', mostPerMinute)
   const { publicUrl } = parts.settings
   const dashboardUrl = pageForPeople(parts.settings)
   const deliveryOf = (request: FastifyRequest, reply: FastifyReply): Delivery => ({

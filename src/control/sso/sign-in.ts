@@ -16,7 +16,7 @@ import { authorizationUrl, exchangeCode, type ProviderParts } from './provider.t
 import { matchDomain, requireEmail, requireEnabled, requireVerifiedEmail } from './steps.ts'
 import { type Attempt, insertAttempt, takeAttempt } from './store.ts'
 
-export type SsoParts = AccountParts & ProviderParts & Pick<Parts, 'settings'> & { ownTokens: OwnTokens }
+export type SsoParts = AccountParts & ProviderParts & Pick<Parts, 'settings' | 'log'> & { ownTokens: OwnTokens }
 
 export type Session = {
   accessToken: string

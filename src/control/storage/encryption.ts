@@ -5,7 +5,7 @@
 //
 // Each secret is bound to its purpose, such as `otel-config:<organizationId>`: copied into another row, it cannot be read.
 // All known keys decrypt; only the first one encrypts. This is how a key is replaced, see `isCurrent`.
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 
 export type Encryption = {
   encrypt: (purpose: string, text: string) => string
@@ -13,6 +13,8 @@ export type Encryption = {
   decrypt: (purpose: string, secret: string) => string
   /** Whether the secret was encrypted with the first key. A secret under an older key should be encrypted again. */
   isCurrent: (secret: string) => boolean
+  /** Returns 32 secret bytes for a purpose. They are the same in all processes with the same first key. */
+  derive: (purpose: string) => Buffer
 }
 
 /**
@@ -48,6 +50,7 @@ export const createEncryption = ([current, ...older]: readonly [Buffer, ...Buffe
   const keys = new Map([current, ...older].map((key) => [nameOf(key), key]))
   const currentName = nameOf(current)
   return {
+    derive: (purpose) => createHmac('sha256', current).update(`derived ${purpose}`).digest(),
     encrypt: (purpose, text) => {
       const nonce = randomBytes(nonceBytes)
       const sealing = createCipheriv(cipher, current, nonce, { authTagLength: tagBytes }).setAAD(Buffer.from(purpose))

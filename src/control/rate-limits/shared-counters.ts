@@ -1,0 +1,102 @@
+// Counters of calls and failures that all control processes of a database share. Each process counts in memory, so a call waits for nobody.
+// Four times a second it tells the others what it has counted. A limit can therefore be exceeded by what the others count in
+// that time. If a message is lost, its calls count only where they were made.
+import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
+import type { Parts } from '../parts.ts'
+import { Peers } from '../storage/peers.ts'
+
+const tellEveryMs = 250
+/** Maximum number of keys whose counts wait to be told. The counts of further keys stay in this process. */
+const mostUntold = 10_000
+
+type News = { counter: string; key: string; points: number; seconds: number }
+
+export type Counted = Pick<RateLimiterRes, 'consumedPoints' | 'msBeforeNext'>
+
+/** Counts by key. A count ends `seconds` after its first point. */
+export type SharedCounter = {
+  get: (key: string) => Promise<Counted | null>
+  /** Adds a point. `seconds`: the length of this count, if it is not the usual one. */
+  add: (key: string, seconds?: number) => Promise<Counted>
+  /** Takes a point back. */
+  giveBack: (key: string) => Promise<void>
+}
+
+const known = new WeakMap<Parts['database'], SharedCounters>()
+
+export class SharedCounters {
+  /** The secret with which addresses become keys. It is the same in all processes. */
+  readonly secret: Buffer
+  readonly #parts: Pick<Parts, 'database' | 'log'>
+  readonly #limiters = new Map<string, RateLimiterMemory>()
+  readonly #untold = new Map<string, News>()
+  #timer: NodeJS.Timeout | undefined
+  #peers: Peers<News> | undefined
+
+  private constructor({ database, log, encryption }: Pick<Parts, 'database' | 'log' | 'encryption'>) {
+    this.#parts = { database, log }
+    this.secret = encryption.derive('rate limits')
+  }
+
+  /** The counters of this process for a database. */
+  static of(parts: Pick<Parts, 'database' | 'log' | 'encryption'>): SharedCounters {
+    const found = known.get(parts.database) ?? new SharedCounters(parts)
+    known.set(parts.database, found)
+    return found
+  }
+
+  /** Connects to the other processes. Before that, this process counts alone. */
+  async join(): Promise<void> {
+    const onNews = (news: News) => void this.#count(news)
+    this.#peers ??= await Peers.open({ ...this.#parts, channel: 'rate_counts', onNews })
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#peers?.close()
+    this.#peers = undefined
+  }
+
+  /** `name`: the same name is the same counter in all processes. `usualSeconds`: the length of a count. */
+  counter(name: string, usualSeconds: number): SharedCounter {
+    const limiter = this.#limiterOf(name)
+    return {
+      get: (key) => limiter.get(key),
+      add: async (key, seconds = usualSeconds) => {
+        this.#note({ counter: name, key, points: 1, seconds })
+        return await limiter.penalty(key, 1, { customDuration: seconds })
+      },
+      giveBack: async (key) => {
+        this.#note({ counter: name, key, points: -1, seconds: usualSeconds })
+        await limiter.reward(key)
+      },
+    }
+  }
+
+  #limiterOf(name: string): RateLimiterMemory {
+    const limiter = this.#limiters.get(name) ?? new RateLimiterMemory({ points: Number.MAX_SAFE_INTEGER, duration: 60 })
+    this.#limiters.set(name, limiter)
+    return limiter
+  }
+
+  #note(news: News): void {
+    if (this.#peers === undefined) return
+    const place = `${news.counter} ${news.key}`
+    const before = this.#untold.get(place)
+    if (before === undefined && this.#untold.size >= mostUntold) return
+    this.#untold.set(place, { ...news, points: news.points + (before?.points ?? 0) })
+    this.#timer ??= setTimeout(() => this.#tell(), tellEveryMs).unref()
+  }
+
+  #tell(): void {
+    this.#timer = undefined
+    for (const news of this.#untold.values()) if (news.points !== 0) this.#peers?.tell(news)
+    this.#untold.clear()
+  }
+
+  async #count({ counter, key, points, seconds }: News): Promise<void> {
+    const limiter = this.#limiterOf(counter)
+    if (points > 0) await limiter.penalty(key, points, { customDuration: seconds })
+    else await limiter.reward(key, -points)
+  }
+}
