@@ -26,12 +26,14 @@ export type ControlProcess = AsyncDisposable & {
   pid: number
   /** Kills the process with SIGKILL. */
   kill: () => Promise<void>
+  /** Asks the process to stop, and waits until it has ended. */
+  stop: () => Promise<void>
 }
 
-const killed = async (child: ChildProcess) => {
+const ended = async (child: ChildProcess, signal: 'SIGKILL' | 'SIGTERM') => {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exit = once(child, 'exit')
-  child.kill('SIGKILL')
+  child.kill(signal)
   await exit
 }
 
@@ -63,7 +65,8 @@ export const startControlProcess = async (
   return {
     base: `http://${address}/api`,
     pid: child.pid!,
-    kill: () => killed(child),
-    [Symbol.asyncDispose]: () => killed(child),
+    kill: () => ended(child, 'SIGKILL'),
+    stop: () => ended(child, 'SIGTERM'),
+    [Symbol.asyncDispose]: () => ended(child, 'SIGKILL'),
   }
 }

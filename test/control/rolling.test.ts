@@ -1,0 +1,86 @@
+// Two controls behind a balancer are restarted one after the other, as at an upgrade, while clients use them.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { startControlProcess } from './control-process.ts'
+import { keys } from './people.ts'
+import { openTestDatabase } from './test-database.ts'
+
+const balancer = join(import.meta.dirname, '../hosts/balancer.ts')
+const addresses = ['127.0.0.41', '127.0.0.42']
+const front = '127.0.0.40'
+const port = 46_230
+const clients = 4
+const mostTries = 5
+
+/** Calls as an SDK that retries does: again after a lost connection or a 503, at most four times. */
+const call = async (method: string, path: string, body?: object): Promise<number> => {
+  let last: unknown
+  for (let attempt = 0; attempt < mostTries; attempt += 1) {
+    if (attempt > 0) await pause(100 * 2 ** attempt)
+    try {
+      const reply = await fetch(`http://${front}:${port}/api${path}`, {
+        method,
+        headers: { authorization: `Bearer ${keys.owner}`, ...(body ? { 'content-type': 'application/json' } : {}) },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+        signal: AbortSignal.timeout(10_000),
+      })
+      await reply.text()
+      if (reply.status !== 503) return reply.status
+      last = reply.status
+    } catch (error) {
+      last = error
+    }
+  }
+  throw new Error(`${method} ${path} failed ${mostTries} times`, { cause: last })
+}
+
+suite('an upgrade of one control after the other', () => {
+  test('no call of a client that retries fails, and every write is there once', async () => {
+    await using opened = await openTestDatabase()
+    const { database } = opened
+    const start = (address: string) => startControlProcess(opened.url, { ALCOVE_LISTEN: `${address}:${port}` })
+    const controls = [await start(addresses[0]!), await start(addresses[1]!)]
+    const passing = spawn(process.execPath, [balancer, front, `${port}=${addresses.join(',')}`], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    try {
+      await once(passing.stdout, 'data')
+      let isOver = false
+      const made: string[] = []
+      const use = async (client: number) => {
+        for (let turn = 0; !isOver; turn += 1) {
+          const name = `volume-${client}-${turn}`
+          // 409: the first try was written, but its answer was lost.
+          const status = await call('POST', '/volumes', { name })
+          assert.ok(status === 200 || status === 201 || status === 409, String(status))
+          made.push(name)
+          assert.equal(await call('GET', `/volumes/by-name/${name}`), 200)
+          assert.equal(await call('GET', '/sandbox'), 200)
+          // An organization may have 100 volumes.
+          await pause(200)
+        }
+      }
+      const load = Promise.all(Array.from({ length: clients }, (_, client) => use(client)))
+      load.catch(() => {})
+      for (const [at, address] of addresses.entries()) {
+        await pause(500)
+        await controls[at]!.stop()
+        await pause(500)
+        controls[at] = await start(address)
+      }
+      await pause(500)
+      isOver = true
+      await load
+      const rows = await database.sql<{ name: string }[]>`select name from volumes`
+      assert.deepEqual(rows.map(({ name }) => name).toSorted(), made.toSorted())
+      assert.ok(made.length > 20, `${made.length} calls`)
+    } finally {
+      passing.kill('SIGKILL')
+      for (const control of controls) await control.kill()
+    }
+  })
+})
