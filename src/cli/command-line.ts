@@ -151,22 +151,25 @@ const createCommandLine = (): Command => {
   const runner = program
     .command('runner')
     .description(
-      'runners: start one more for a server, with a data directory of its own, or add, list, drain and remove them',
+      'the hosts of a server: join one from this machine (--join), or add, list, drain and remove them on the server',
     )
     .enablePositionalOptions()
     .hook('preSubcommand', handOn)
     .addOption(dataOption())
     .option('--join <url>', 'the server: https://ADDRESS:4603, or on its own machine http://127.0.0.1:4600')
-    .option('--token <token>', 'what "alcove runner add" printed on the server; or in ALCOVE_RUNNER_KEY')
+    .option('--token <token>', 'the token that "alcove runner add" printed on the server. Default: ALCOVE_RUNNER_KEY')
     .addOption(
-      new Option('--port <n>', 'with https://: the gate listens for clients on the next port, for gates on the fourth')
+      new Option(
+        '--port <n>',
+        'with https://: the gate listens for clients on port n+1, and for other gates on port n+4',
+      )
         .argParser(portNumber)
         .default(4600),
     )
     .option('--host <address>', 'with https://: the address on which the gate listens for clients', '127.0.0.1')
     .option(
       '--address <address>',
-      'the address at which other machines reach this one: with http://, that of the server’s --hosts',
+      'the address at which other machines reach this one. Default with https://: its address towards the server. With http://, give the address of the server’s --hosts',
     )
     .option('--public-url <url>', 'with https://: where clients reach the gate of this machine directly')
     .action(async (given) => {
@@ -186,7 +189,7 @@ const createCommandLine = (): Command => {
     .action(async (id, { data, region }) => (await import('./runner.ts')).addRunner(data, id, region))
   runner
     .command('token <id>')
-    .description('print a new token for a runner; its former one ends')
+    .description('print a new token for a runner; its former token stops working')
     .addOption(dataOption())
     .action(async (id, { data }) => (await import('./runner.ts')).renewToken(data, id))
   runner
@@ -196,11 +199,11 @@ const createCommandLine = (): Command => {
     .action(async ({ data }) => (await import('./runner.ts')).listRunners(data))
   runner
     .command('drain <id>')
-    .description('give a runner no new sandboxes; those that it has go on')
+    .description('give a runner no new sandboxes; its sandboxes keep running, or move with --move')
     .addOption(dataOption())
-    .option('--move', 'move its sandboxes to other runners too; those that run are stopped and started again')
+    .option('--move', 'move its sandboxes to other runners too; running ones are stopped and started again there')
     .option('--yes', 'with --move: do not ask')
-    .addOption(new Option('--undo', 'take it back').conflicts('move'))
+    .addOption(new Option('--undo', 'give it new sandboxes again').conflicts('move'))
     .action(async (id, { data, undo, move, yes }) => {
       const { drainRunner, emptyRunner } = await import('./runner.ts')
       if (move) await emptyRunner(data, id, yes === true)
@@ -208,14 +211,14 @@ const createCommandLine = (): Command => {
     })
   runner
     .command('lost <id>')
-    .description('give up a silent runner now: sandboxes with a copy in the store can then be started elsewhere')
+    .description('give up a silent runner now: its sandboxes with a copy in the store can then start elsewhere')
     .addOption(dataOption())
     .action(async (id, { data }) => (await import('./runner.ts')).loseRunner(data, id))
   runner
     .command('remove <id>')
     .description('take a runner out of service for good')
     .addOption(dataOption())
-    .option('--force', 'although there are sandboxes on it, which are lost')
+    .option('--force', 'remove it although it has sandboxes: they are lost, unless the store has a copy')
     .action(async (id, { data, force }) => (await import('./runner.ts')).removeRunner(data, id, force === true))
 
   const region = program
@@ -255,8 +258,11 @@ const createCommandLine = (): Command => {
     .command('doctor')
     .description('show what this host offers, and what each missing thing costs')
     .addOption(dataOption())
-    .option('--peer <url>', 'try only the way to the port for hosts of a server, such as https://ADDRESS:4603')
-    .option('--token <token>', 'with --peer: what "alcove runner add" printed, to check the server by it')
+    .option('--peer <url>', 'check only whether this machine can join a server, such as https://ADDRESS:4603')
+    .option(
+      '--token <token>',
+      'with --peer: the token that "alcove runner add" printed; it shows whether this is the right server',
+    )
     .action(async ({ data, peer, token }) => {
       const { doctor, doctorOfPeer } = await import('./doctor.ts')
       await (peer === undefined ? doctor(data, process.env) : doctorOfPeer(peer, token))

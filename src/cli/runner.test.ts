@@ -32,7 +32,7 @@ suite('alcove runner list', () => {
     ])
     await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
     await app.database.sql`update sandboxes set warm_pool_id = 'pool' where id = ${body.id}`
-    const drained = 'local                local        drained    1, of which 1 warm, of nobody yet'
+    const drained = 'local                local        drained    1, 1 of them warm (nobody owns them yet)'
     assert.ok((await lines()).includes(drained), (await lines()).join('\n'))
   })
 })
@@ -64,6 +64,6 @@ suite('alcove runner list', () => {
     const lost = { ...silent, lostAt: '2026-11-27T00:10:00.000Z', givenUp: 2, leftovers: 1 }
     const [, first, second] = runnerLines([silent, lost])
     assert.match(first ?? '', /silent +3, not heard since 2026-11-27T00:00:00\.000Z$/)
-    assert.match(second ?? '', /lost +3, .*, lost: 2 are errors, 1 can start elsewhere$/)
+    assert.match(second ?? '', /lost +3, .*, lost: 2 are in error, 1 can start elsewhere$/)
   })
 })

@@ -54,10 +54,10 @@ const stateOf = ({ state, lostAt, silentSince }: Runner): string => {
 /** What a line says after the number of sandboxes. */
 const remarksOf = ({ warm, isEmptied, silentSince, lostAt, givenUp, leftovers }: Runner): string => {
   const remarks = [
-    ...(warm > 0 ? [`of which ${warm} warm, of nobody yet`] : []),
-    ...(isEmptied ? ['is emptied'] : []),
+    ...(warm > 0 ? [`${warm} of them warm (nobody owns them yet)`] : []),
+    ...(isEmptied ? ['being emptied'] : []),
     ...(silentSince === undefined ? [] : [`not heard since ${silentSince}`]),
-    ...(lostAt === undefined ? [] : [`lost: ${givenUp} are errors, ${leftovers} can start elsewhere`]),
+    ...(lostAt === undefined ? [] : [`lost: ${givenUp} are in error, ${leftovers} can start elsewhere`]),
   ]
   return remarks.map((remark) => `, ${remark}`).join('')
 }

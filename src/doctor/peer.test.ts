@@ -114,7 +114,7 @@ suite('the way to the port for hosts', () => {
   test('a server whose version is too far from this machine’s is said, with what to install', async (context) => {
     assert.match(
       await failureOf(await startHosts(context, { ofServer: '77.1.0' }), hash),
-      /^version: this machine has version \S+, the server 77\.1\.0: at most one release may be between$/,
+      /^version: this machine has version \S+, the server 77\.1\.0: they may be at most one release apart$/,
     )
   })
 })

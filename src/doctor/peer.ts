@@ -44,7 +44,7 @@ export const authorityHashOf = (authority: X509Certificate): string =>
   createHash('sha256').update(authority.raw).digest('base64url')
 
 const startAgain =
-  'On the server: ./alcove up --hosts ADDRESS. The port for hosts is that of --port plus 3, so usually 4603'
+  'Start the server with ./alcove up --hosts ADDRESS. The port for hosts is --port plus 3, so usually 4603'
 
 /**
  * Tries the server at `url`. `authorityHash`: the hash in the token of a runner. Without it, the authority that the
@@ -66,7 +66,7 @@ export const checkPeer = async (url: URL, authorityHash?: string): Promise<PeerR
     note('TLS', `${place} is the port for hosts of an Alcove server`)
     const authority = findAuthority(chain, place, authorityHash)
     const shown = authorityHashOf(authority)
-    note('authority', authorityHash === undefined ? `${shown}; not compared, as no --token is given` : shown)
+    note('authority', authorityHash === undefined ? `${shown}; not checked, because no --token is given` : shown)
     checkDates(chain, place)
     const answer = await ask(url, address, authority)
     checkClock(answer.aheadMs)
@@ -159,7 +159,7 @@ const findAuthority = (
   if (authority !== undefined && own?.checkIssued(authority) && own.verify(authority.publicKey)) return authority
   throw new Failed(
     'authority',
-    `${place} is not the server that printed this token, or somebody between answers in its place`,
+    `${place} is not the server that printed this token, or another machine answers in its place`,
     'Compare the address with that of the server. "alcove runner token NAME" there prints a new token',
   )
 }
@@ -208,7 +208,7 @@ const checkVersion = (ofServer: string | undefined): void => {
   if (worksWith(version, ofServer)) return
   throw new Failed(
     'version',
-    `this machine has version ${version}, the server ${ofServer}: at most one release may be between`,
+    `this machine has version ${version}, the server ${ofServer}: they may be at most one release apart`,
     "Install the server's release here, or upgrade the server",
   )
 }

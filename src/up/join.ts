@@ -33,9 +33,13 @@ const runJoined = async (options: JoinOptions, config: UpConfig): Promise<void> 
   const controlUrl = readUrl(url)
   if (controlUrl.protocol === 'https:') return await joinOverNetwork(controlUrl, options, config)
   const display = createDisplay()
-  if (!token) throw new Complaint('say --token, or ALCOVE_RUNNER_KEY: what "alcove runner add" printed on the server')
+  if (!token) {
+    throw new Complaint(
+      'give the token that "alcove runner add" printed on the server: with --token, or in ALCOVE_RUNNER_KEY',
+    )
+  }
   if (Object.keys(config.archive).length === 0) {
-    throw new Complaint('ALCOVE_ARCHIVE_STORE must be set, to the store of the server: archives are how sandboxes move')
+    throw new Complaint('ALCOVE_ARCHIVE_STORE must be set to the store of the server: sandboxes move through it')
   }
   // The gate of this machine is that of the server, which listens for other gates at the server's port plus 4.
   const gateAddress = readGateAddress(options.address, Number(controlUrl.port || 80))
@@ -99,7 +103,10 @@ const introduce = async (controlUrl: URL, token: string): Promise<{ id: string; 
       `${controlUrl.origin} does not answer: ${(error.cause as Error | undefined)?.message ?? error.message}`,
     )
   })
-  if (reply.status === 401 || reply.status === 403) throw new Complaint('the server does not know this token')
+  if (reply.status === 401 || reply.status === 403)
+    throw new Complaint(
+      'the server does not know this token: it was replaced, traded by another machine, or its runner was removed. "alcove runner token NAME" on the server prints a new one',
+    )
   if (!reply.ok) throw new Complaint(`the server answered ${reply.status}`)
   return (await reply.json()) as { id: string; regionId: string }
 }

@@ -45,8 +45,8 @@ export const keepJoined = async ({ data, controlUrl, runner, programs, display, 
     }
     if (state === 'refused') {
       const why = `${controlUrl.origin} does not take runner "${runner.id}" any more, as after "alcove runner remove"`
-      const what = `Join again with a token that it knows ("alcove runner add" prints a new one), or remove what is here: ${commandFor('purge', data.path)}`
-      refused.reject(new Complaint(`${why}. Sandboxes run on. ${what}`))
+      const what = `Join again with a new token ("alcove runner add" on the server prints one), or remove this runner and its sandboxes: ${commandFor('purge', data.path)}`
+      refused.reject(new Complaint(`${why}. Its sandboxes keep running. ${what}`))
     }
   }
   const all = programs.map((program) => new Supervised(program, onChange))

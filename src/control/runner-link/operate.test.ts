@@ -158,7 +158,7 @@ suite('DELETE /runners/{runnerId}', () => {
     const kept = await app.as('admin').delete('/runners/second')
     assert.deepEqual(
       [kept.status, kept.body.message],
-      [409, 'There are 3 sandboxes on this runner; archive or delete them first.'],
+      [409, 'There are 3 sandboxes on this runner; drain it with move, or delete them first.'],
     )
     assert.equal((await app.as('admin').delete('/runners/second?force=true')).status, 204)
 

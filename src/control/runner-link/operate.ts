@@ -47,7 +47,7 @@ export const addRunner = async (
     await insertRunner(database.sql, { id, regionId, keyHash: hashKey(apiKey) }, clock.now())
   } catch (error) {
     if (!isDuplicate(error)) throw error
-    throw new Problem('already_exists', `There is, or was, a runner "${id}".`, { cause: error })
+    throw new Problem('already_exists', `There is, or was, a runner "${id}". Choose another name.`, { cause: error })
   }
   return { id, regionId, apiKey }
 }
@@ -130,7 +130,10 @@ export const loseRunner = async (parts: RunningParts, id: string) => {
   const { database, clock } = parts
   if (!(await declareLost(database.sql, id, silentBefore(parts), clock.now()))) {
     await viewRunner(parts, id)
-    throw new Problem('conflict', `Runner "${id}" is not silent. Drain it instead.`)
+    throw new Problem(
+      'conflict',
+      `Runner "${id}" is not silent. If it works, drain it instead. If it was switched off, wait until it is silent.`,
+    )
   }
   await giveUpOnLost(parts)
   return viewRunner(parts, id)
@@ -164,7 +167,7 @@ export const removeRunner = async (parts: RunningParts, id: string, isForced: bo
     if (count > 0) {
       throw new Problem(
         'conflict',
-        `There ${count === 1 ? 'is 1 sandbox' : `are ${count} sandboxes`} on this runner; archive or delete ${count === 1 ? 'it' : 'them'} first.`,
+        `There ${count === 1 ? 'is 1 sandbox' : `are ${count} sandboxes`} on this runner; drain it with move, or delete ${count === 1 ? 'it' : 'them'} first.`,
       )
     }
     if (!isForced && volumes > 0) {

@@ -116,7 +116,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
   test('a missing, a wrong, and a token that is not for the network each have a sentence with the remedy', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
-    await assert.rejects(host.join(control.url), refusal(/has joined no server yet: say --token/))
+    await assert.rejects(host.join(control.url), refusal(/has joined no server yet: give the token/))
     await assert.rejects(host.join(control.url, 'alr_0a'), refusal(/not for the network.*alcove runner token NAME/))
     assert.deepEqual(control.asked, [])
     control.state.answer = { status: 401, message: 'Unauthorized.' }

@@ -126,7 +126,7 @@ export const joinedServer = async (
   }
   if (token === undefined) {
     throw new Complaint(
-      `${data.path} has joined no server yet: say --token, or ALCOVE_RUNNER_KEY, with what "alcove runner add" printed on the server`,
+      `${data.path} has joined no server yet: give the token that "alcove runner add" printed on the server, with --token or in ALCOVE_RUNNER_KEY`,
     )
   }
   const authority = await checkWay(url, token)
@@ -147,7 +147,7 @@ const checkWay = async (url: URL, token: string): Promise<string> => {
   const hash = authorityHashIn(token)
   if (hash === undefined) {
     throw new Complaint(
-      'this token is not for the network. Start the server with "alcove up --hosts ADDRESS", and "alcove runner token NAME" there prints another',
+      'this token is not for the network: the server ran without --hosts when it printed it. Start the server with "alcove up --hosts ADDRESS"; then "alcove runner token NAME" there prints a new token',
     )
   }
   const { checks, authority } = await checkPeer(url, hash)
@@ -184,7 +184,7 @@ const greet = async (url: URL, { runnerId }: JoinedServer, files: HostFiles, say
     if (!(error instanceof Complaint)) throw error
     if (error instanceof Refused && (error.status === 401 || error.status === 403)) {
       throw new Complaint(
-        `${url.origin} does not take runner "${runnerId}" any more, as after "alcove runner remove". Join again with a token that it knows`,
+        `${url.origin} does not take runner "${runnerId}" any more, as after "alcove runner remove" or when another machine joined with its newer token. "alcove runner add" or "alcove runner token" on the server prints a new token`,
       )
     }
     say(`${error.message}. The programs of this host start anyway, and connect when it answers.`)
