@@ -72,7 +72,7 @@ const programs = (data: DataDirectory): ProcessIdentity[] =>
   (findUpState(data.stateFile)?.programs ?? []).filter((program) => isAlive(program))
 
 /** Unfreezes a cgroup, because under cgroup v1 a frozen process does not die while it is frozen. */
-const thaw = (cgroup: string) => {
+export const thaw = (cgroup: string): void => {
   const files = [
     ['freezer.state', 'THAWED'],
     ['cgroup.freeze', '0'],

@@ -14,7 +14,8 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { purge } from '#src/cli/purge.ts'
 import { identityOf, isAlive, type ProcessIdentity, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
-import { findDataDirectory } from '#src/up/data-directory.ts'
+import { dataDirectoryAt, findDataDirectory } from '#src/up/data-directory.ts'
+import { cgroupTree, instanceCgroups, thaw } from '#src/up/traces.ts'
 
 /** The network of the tests. RFC 5737 reserves it for documentation, so no machine has such an address. */
 const addressOf = (number: number) => `198.51.100.${number}`
@@ -199,7 +200,12 @@ export class Host {
   /** Ends every process of the host at once, as a power failure does. Its disk stays; `boot` switches it on again. */
   async kill(): Promise<void> {
     signalProcess(this.#first, 'SIGKILL')
-    assert.ok(await waitUntilGone(this.#first, 30_000), `${this.name} is still on`)
+    // Under cgroup v1, a frozen process (of a paused sandbox) dies only when it is thawed.
+    for (let left = 30; isAlive(this.#first) && left > 0; left -= 1) {
+      for (const cgroup of instanceCgroups(dataDirectoryAt(this.data)).flatMap(cgroupTree)) thaw(cgroup)
+      await waitUntilGone(this.#first, 1000)
+    }
+    assert.ok(!isAlive(this.#first), `${this.name} is still on`)
     try {
       this.#network.onSwitch('ip', 'link', 'delete', this.#port)
     } catch {
