@@ -1,4 +1,4 @@
-// The certificate authority of this server. It signs the certificates by which hosts and control know each other. All
+// The certificate authority of this server. It signs the certificates with which hosts and control prove who they are. All
 // control processes share it. Its private key is encrypted in the database and never leaves control.
 import { createHash, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
@@ -26,7 +26,7 @@ export class HostAuthority {
     this.#privateKey = privateKey
   }
 
-  /** Reads the authority. Makes it if there is none. Processes that start at the same time get one and the same. */
+  /** Reads the authority. Makes it if there is none. Processes that start at the same time get the same one. */
   static async open({
     database,
     encryption,
@@ -75,7 +75,7 @@ export const keyHashOf = (key: KeyObject): string =>
 /** Length of the SubjectPublicKeyInfo of a P-256 key whose point is not compressed. */
 const keyBytes = 91
 
-/** Reads a public key of EC P-256 from PEM. Undefined: it is anything else. */
+/** Reads a public key of EC P-256 from PEM. Undefined: the text is anything else. */
 export const readPublicKey = (pem: string): KeyObject | undefined => {
   if (!/^-----BEGIN PUBLIC KEY-----\n[A-Za-z0-9+/=\n]+\n-----END PUBLIC KEY-----\n?$/.test(pem)) return undefined
   try {

@@ -1,5 +1,5 @@
-// The TLS connections of hosts to this process, by the certificates that they show. A connection ends as soon as its
-// certificate does not count any more: it has ended, or the runner was removed, or the host has newer keys.
+// The TLS connections of hosts to this process, by the certificates that they show. A connection is closed as soon as its
+// certificate does not count any more: the certificate expired, the runner was removed, or the host has newer keys.
 import type { TLSSocket } from 'node:tls'
 import { keepAnswers } from '#src/control/auth/answer-cache.ts'
 import type { Parts } from '#src/control/parts.ts'
@@ -10,7 +10,7 @@ import { endToken, findHost, type Host, hostChannel } from './store.ts'
 /** The program that a connection's certificate names. */
 export type Identity = { program: HostProgram; runnerId: string; keyHash: string; endsAt: number }
 
-/** A program of a host whose certificate counts now. */
+/** A program of a host with a certificate that counts now. */
 export type KnownHost = { program: HostProgram; runnerId: string; regionId: string }
 
 const identities = new WeakMap<TLSSocket, Identity | undefined>()
@@ -29,7 +29,7 @@ const identityOf = (socket: TLSSocket): Identity | undefined => {
   return identities.get(socket)
 }
 
-/** What a control with a port for hosts has for it. */
+/** The parts of control that exist only with a port for hosts. */
 export type Hosts = { authority: HostAuthority; connections: HostConnections }
 
 export class HostConnections {
@@ -70,7 +70,7 @@ export class HostConnections {
     return { program: identity!.program, runnerId: host.runnerId, regionId: host.regionId }
   }
 
-  /** Closes connections whose certificates do not count any more. Without an id: of all hosts. */
+  /** Closes connections whose certificates do not count any more. Without an id, checks all hosts. */
   checkAgain(runnerId?: string): void {
     this.#hosts.forget()
     for (const socket of this.#sockets) {
@@ -84,7 +84,7 @@ export class HostConnections {
     }
   }
 
-  /** Closes connections whose certificates have ended. */
+  /** Closes connections whose certificates have expired. */
   closeEnded(): void {
     for (const socket of this.#sockets) if (identityOf(socket)!.endsAt < Date.now()) socket.destroy()
   }

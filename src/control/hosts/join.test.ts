@@ -1,4 +1,4 @@
-// What a token opens: once, for one machine, and what else is refused.
+// A token is traded once, by one machine. Everything else is refused.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -39,13 +39,13 @@ suite('the trade of a token', () => {
     assert.equal((await control.with(token).get('/runners/current')).status, 401)
   })
 
-  test('of machines that trade one token at the same time, one gets certificates', async () => {
+  test('if several machines trade one token at the same time, only one gets certificates', async () => {
     const token = await control.add('race')
     const replies = await Promise.all(Array.from({ length: 6 }, () => control.trade(token, newMachine())))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 403, 403, 403, 403, 403])
   })
 
-  test('a new token ends the former one, traded or not', async () => {
+  test('a new token makes the former one invalid, traded or not', async () => {
     const first = await control.add('newer')
     const machine = newMachine()
     assert.equal((await control.trade(first, machine)).status, 200)
@@ -56,7 +56,7 @@ suite('the trade of a token', () => {
     assert.equal((await control.trade(third, newMachine())).status, 200)
   })
 
-  test('only public keys of EC P-256 are certified, different ones, and none of another host', async () => {
+  test('only two different public keys of EC P-256 that no other host has are certified', async () => {
     const token = await control.add('keys')
     const { keys: good } = newMachine()
     const pem = (key: { export: (options: object) => string | Buffer }) =>
@@ -89,7 +89,7 @@ suite('the trade of a token', () => {
     assert.equal((await control.trade(token, newMachine())).status, 200)
   })
 
-  test('a version that is too far apart is told so in a sentence, and keeps its token', async () => {
+  test('a host whose version is too far apart gets a sentence that says so, and keeps its token', async () => {
     const token = await control.add('version')
     const { status, body } = await control.trade(token, newMachine(), '0.2.0')
     assert.equal(status, 409)
@@ -100,7 +100,7 @@ suite('the trade of a token', () => {
     assert.equal((await control.trade(token, newMachine(), '0.1.0')).status, 200)
   })
 
-  test('the key of the server’s own runner is no token, and that runner gets no other', async () => {
+  test('the key of the server’s own runner cannot be traded, and that runner gets no token', async () => {
     assert.equal((await control.trade(keys.runner, newMachine())).status, 401)
     assert.equal((await control.with(keys.runner).get('/runners/current')).status, 200)
     assert.equal((await control.as('admin').post('/runners/local/token')).status, 409)
@@ -123,14 +123,14 @@ suite('the trade of a token', () => {
     assert.equal(await ask(first), 401)
   })
 
-  test('a token gets no certificates on the ordinary port, where it would stay a token', async () => {
+  test('the ordinary port trades no tokens', async () => {
     const token = await control.add('sly')
     const asked = { version, keys: newMachine().keys }
     assert.equal((await control.with(token).post('/runners/certificates', asked)).status, 403)
     assert.equal((await control.trade(token, newMachine())).status, 200)
   })
 
-  test('a removed runner’s token is none, traded or not', async () => {
+  test('the token of a removed runner is refused, traded or not', async () => {
     const machine = newMachine()
     const [token, traded] = [await control.add('gone'), await control.add('gone-too')]
     assert.equal((await control.trade(traded, machine)).status, 200)
@@ -143,7 +143,7 @@ suite('the trade of a token', () => {
 })
 
 suite('the authority of a server', () => {
-  test('an address with too many wrong tokens is answered 429 with when to come again', async () => {
+  test('an address with too many wrong tokens gets 429 with `retry-after`', async () => {
     await using control = await startWithHosts()
     const token = await control.add('one')
     for (let count = 0; count < mostFailures; count++) {

@@ -1,4 +1,4 @@
-// How a machine gets its certificates: the first time for the token of its runner, later with the certificate itself.
+// Gives a machine its certificates: the first time for the token of its runner, later for its current certificate.
 import { type KeyObject, randomBytes } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'
@@ -24,10 +24,10 @@ import { checkVersion } from './version-rule.ts'
 
 export type JoinParts = Pick<Parts, 'database' | 'clock' | 'log' | 'settings'> & { authority: HostAuthority }
 
-/** Hosts renew their certificates each day, so that they last for weeks while control cannot be reached. */
+/** Hosts renew their certificates each day. If control cannot be reached, the certificates are still valid for weeks. */
 const renewAfterSeconds = 24 * 60 * 60
 
-/** Makes a token for a runner. It names the authority, if machines may join over the network. */
+/** Makes a token for a runner. The token names the authority if machines may join over the network. */
 export const newToken = (authority: Pick<HostAuthority, 'hash'> | undefined): string =>
   `alr_${randomBytes(32).toString('hex')}${authority === undefined ? '' : `.${authority.hash}`}`
 
@@ -77,7 +77,7 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
     const find = async () =>
       (await findRunnerByKey(transaction, tokenHash))?.id ?? (await findTraded(transaction, tokenHash))
     const id = await find()
-    // The server's own runner has a key that its settings name. That key is no token.
+    // The server's own runner has a key from its settings. That key cannot be traded.
     if (id === undefined || id === localRunnerId || !(await lockRunner(transaction, id))) {
       throw new Problem('unauthorized')
     }
@@ -86,7 +86,7 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
       if (isSame(host.keys, hashes)) return { id, regionId: host.regionId }
       throw new Problem('forbidden', 'Another machine has traded this token already.')
     }
-    // The runner is locked only now. Another machine may have traded the token, or an operator may have replaced it.
+    // Before the lock, another machine may have traded the token, or an operator may have replaced it.
     const identity = await findRunnerByKey(transaction, tokenHash)
     if (identity === undefined) throw new Problem('unauthorized')
     await checkNotOfOthers(transaction, id, hashes)
@@ -100,8 +100,8 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
 }
 
 /**
- * Renews the certificates of a host. `isCertified`: it has proved itself with its certificate, and must have the same
- * keys as before. The server's own runner proves itself with its key, and may change its keys.
+ * Renews the certificates of a host. `isCertified`: the host has shown its certificate, and must have the same keys as
+ * before. The server's own runner has sent its key instead, and may change its keys.
  */
 export const renew = async (
   { database, clock, settings, authority }: JoinParts,
@@ -126,8 +126,8 @@ export const renew = async (
 }
 
 /**
- * Makes a new token for a runner. Its former token ends. Certificates that the runner has count until they end, or
- * until the new token is traded.
+ * Makes a new token for a runner. Its former token becomes invalid. The runner's certificates stay valid until they
+ * expire or the new token is traded.
  */
 export const replaceToken = async (
   { database, clock }: Pick<Parts, 'database' | 'clock'>,
@@ -153,8 +153,8 @@ export const endCertificates = async (transaction: Transaction, runnerId: string
 }
 
 /**
- * Returns the gate of a host without its public URL, if that is not the one that the host first told. Clients send their
- * keys there, so a host in the wrong hands must not choose another.
+ * Returns the gate of a host. Its public URL is left out if the host first reported another one. Clients send their keys
+ * to this URL, so a host in the wrong hands must not change it.
  */
 export const withKeptUrl = async (
   { database, log }: Pick<Parts, 'database' | 'log'>,
@@ -164,6 +164,9 @@ export const withKeptUrl = async (
   const kept = await keepPublicUrl(database.sql, runnerId, publicUrl)
   if (publicUrl === undefined) return { id: runnerId, ...gate }
   if (publicUrl === kept) return { id: runnerId, ...gate, publicUrl }
-  log.warn({ runnerId, publicUrl, kept }, 'a host has another public URL than before; it is used after a new token')
+  log.warn(
+    { runnerId, publicUrl, kept },
+    'a host reports a new public URL; it is used only after the host has joined with a new token',
+  )
   return { id: runnerId, ...gate }
 }

@@ -1,4 +1,4 @@
-// The port for hosts, as machines without a right to it meet it.
+// How the port for hosts treats machines that may not use it.
 import assert from 'node:assert/strict'
 import { createPublicKey } from 'node:crypto'
 import { on, once } from 'node:events'
@@ -40,19 +40,19 @@ suite('the port for hosts', () => {
     return { cert: certify(authority, holder, spanOf(days)), key: privateKey }
   }
 
-  test('certificates alone count: no bearer token is looked at, whatever it opens on the other port', async () => {
+  test('only certificates count: a bearer token is ignored, even one that is valid on the other port', async () => {
     assert.equal(await statusOf(host.shows('runner')), 200)
     for (const key of [keys.runner, keys.admin, keys.proxy, await control.add('spare')])
       assert.equal(await statusOf(undefined, '/runners/current', { authorization: `Bearer ${key}` }), 401)
     assert.equal((await control.with(keys.runner).get('/runners/current')).status, 200)
   })
 
-  test('a certificate of another authority, of the same name too, is none', async () => {
+  test('a certificate of another authority is refused, even if the authority has the same name', async () => {
     for (const name of ['Alcove hosts', 'Somebody'])
       assert.equal(await statusOf(forged({ name, ...makeAuthority(name, spanOf(9)) }, 9)), 401)
   })
 
-  test('a certificate that has ended is none, and so is one for a key that was not traded', async () => {
+  test('an expired certificate is refused, and so is a certificate for a key that was not traded', async () => {
     const { publicKey, privateKey } = newKeyPair()
     const valid = control.authority.certifyHost('runner', 'one', createPublicKey(publicKey))
     assert.equal(await statusOf({ cert: valid, key: privateKey }), 401)
@@ -60,7 +60,7 @@ suite('the port for hosts', () => {
     assert.equal(await statusOf({ cert: ended, key: host.privateKeys.runner }), 401)
   })
 
-  test('a gate may not call what is for runners, nor a runner what is for gates, nor either open such a link', async () => {
+  test('gates may not use the endpoints and the link of runners, nor runners those of gates', async () => {
     assert.equal(await statusOf(host.shows('gate')), 403)
     assert.equal(await statusOf(host.shows('runner'), '/proxy/ticket-keys'), 403)
     assert.equal(await statusOf(host.shows('gate'), '/proxy/ticket-keys'), 200)
@@ -73,7 +73,7 @@ suite('the port for hosts', () => {
     }
   })
 
-  test('only what programs of hosts call is served, and joining is served on this port alone', async () => {
+  test('only the endpoints for programs of hosts are served, and only this port serves joining', async () => {
     for (const path of ['/runners', '/sandbox', '/users/me', '/health', '/config', '/', '/dashboard', '/oidc/jwks'])
       assert.equal(await statusOf(host.shows('runner'), path), 404, path)
     const question = { token: await control.add('other'), version: '0.0.0', keys: newMachine().keys }
@@ -90,7 +90,7 @@ suite('the port for hosts', () => {
     await once(plain.resume(), 'close')
   })
 
-  test('a removed runner is refused by the next call, and its links end', async () => {
+  test('the next call of a removed runner is refused, and its links end', async () => {
     const removed = await control.join('removed')
     const links = [
       control.link('/runners/link', removed.shows('runner')),
@@ -119,7 +119,7 @@ suite('the port for hosts', () => {
     assert.match(error.message, /401/)
   })
 
-  test('connections end with the certificate that they were opened with', async () => {
+  test('a connection ends when the certificate expires with which it was opened', async () => {
     const seconds = 2
     const gate = control.authority.certifyHost('gate', 'one', createPublicKey(host.keys.gate), seconds / 86_400)
     const link = control.link('/proxy/link', { cert: gate, key: host.privateKeys.gate })
@@ -132,7 +132,7 @@ suite('the port for hosts', () => {
     await closed
   })
 
-  test('a runner whose version is too far apart has its link closed with a sentence', async () => {
+  test('control closes the link of a runner whose version is too far apart, and says why', async () => {
     const link = control.link('/runners/link', (await control.join('old')).shows('runner'))
     await once(link, 'open')
     const capabilities = { cpu: 1, memoryGiB: 1, diskGiB: 1, runtime: '', runtimeVersion: '', hardDiskLimit: true }
@@ -157,7 +157,7 @@ suite('the port for hosts', () => {
     assert.equal(code, 1008)
   })
 
-  /** Says hello as this host, and returns what control keeps of it. */
+  /** Sends hello as this host. Returns what control has stored of it. */
   const greet = async (joined: Joined, gate?: object) => {
     const link = control.link('/runners/link', joined.shows('runner'))
     await once(link, 'open')
@@ -171,12 +171,12 @@ suite('the port for hosts', () => {
     return { ...row }
   }
 
-  test('a runner of another machine that names no gate has its own: no other gate looks for its address', async () => {
+  test('a runner of another machine that names no gate gets the gate of its own host', async () => {
     const told = await greet(await control.join('silent'))
     assert.deepEqual(told, { gate_id: 'silent', address: 'unix:/tmp/a.sock', url: null })
   })
 
-  test('clients are sent to no public URL but the first that a host told after its token was traded', async () => {
+  test('clients get only the first public URL that a host reported after its token was traded', async () => {
     const named = await control.join('named')
     const urlOf = async (joined: Joined, publicUrl?: string) =>
       (await greet(joined, { id: joined.answer.runnerId, ...(publicUrl && { publicUrl }) }))['url']
@@ -203,7 +203,7 @@ suite('the port for hosts', () => {
     )
   })
 
-  test('of connections without a handshake the oldest give way; links stay, and hosts get in all the same', async () => {
+  test('many connections without a handshake keep no host out: the oldest are closed, and links stay', async () => {
     const most = 1024
     const link = control.link('/proxy/link', host.shows('gate'))
     await once(link, 'open')

@@ -11,7 +11,7 @@ export const tlsOptionsOf = (authority: HostAuthority): TlsOptions => ({
   minVersion: 'TLSv1.3',
   requestCert: true,
   rejectUnauthorized: false,
-  // Milliseconds within which the TLS handshake must end.
+  // Timeout of the TLS handshake, in milliseconds.
   handshakeTimeout: 10_000,
 })
 

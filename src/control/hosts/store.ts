@@ -27,7 +27,7 @@ export type Host = { runnerId: string; regionId: string; keys: HostKeys; tokenHa
 
 type HostRow = { regionId: string; runner: string; gate: string; tokenHash: string | null }
 
-/** Finds the host of a runner that was not removed. */
+/** Finds the host of a runner. Ignores removed runners. */
 export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undefined> => {
   const [row] = await sql<HostRow[]>`
     select runners.region_id as "regionId", runner_key_hash as runner, gate_key_hash as gate, token_hash as "tokenHash"
@@ -57,7 +57,7 @@ export const writeHost = async (
       public_url = null`
 }
 
-/** Keeps the public URL that a host tells, if it is the first since its token was traded. Returns the kept one. */
+/** Stores the public URL that a host reports, if it is the first since its token was traded. Returns the stored URL. */
 export const keepPublicUrl = async (sql: Sql, runnerId: string, told = ''): Promise<string> => {
   const [row] = await sql<{ url: string }[]>`
     update hosts set public_url = coalesce(public_url, ${told}) where runner_id = ${runnerId}
@@ -86,7 +86,7 @@ export const deleteHost = async (sql: Sql, runnerId: string): Promise<void> => {
 /** The channel on which processes hear that the certificates of a host changed. The payload is the runner's id. */
 export const hostChannel = 'alcove_hosts'
 
-/** Makes every process check the connections of a host again when the transaction commits. */
+/** When the transaction commits, every process checks the connections of the host again. */
 export const announceHostChange = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`select pg_notify(${hostChannel}, ${runnerId})`
 }

@@ -20,12 +20,12 @@ suite('which versions of hosts work with a version of control', () => {
       assert.equal(refusalOfVersion(version, '1.2.3'), undefined, version)
   })
 
-  test('a text that is no version is refused', () => {
+  test('a text that is not a version is refused', () => {
     for (const version of ['', '1', 'v1.2.0', '1.x', ' 1.2.0', '-1.2.0', '1.9999999999', '1..2', '１.2.0'])
       assert.notEqual(refusalOfVersion(version, '1.2.3'), undefined, version)
   })
 
-  test('the sentence names both versions, and always fits into the close of a WebSocket', () => {
+  test('the sentence names both versions, and always fits into the close frame of a WebSocket', () => {
     assert.equal(
       refusalOfVersion('0.1.0', '0.9.0'),
       'this host has version 0.1.0, the server 0.9.0: they may be at most one release apart',
