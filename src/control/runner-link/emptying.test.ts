@@ -54,7 +54,7 @@ const targetsOf = (runner: SimulatedRunner, id: string) =>
   runner.asked.filter(({ sandboxId }) => sandboxId === id).map(({ target }) => target)
 
 suite('PATCH /runners/{runnerId}/scheduling with move', () => {
-  test('what ran runs again elsewhere with its preview token, and what was stopped is archived', async () => {
+  test('a running sandbox runs again elsewhere with its preview token, and a stopped one is archived', async () => {
     let running = ''
     let resting = ''
     await using server = await startWith(async (app) => {
@@ -240,7 +240,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     await untilState(app, started, 'started')
     assert.equal((await look(app, started)).runnerId, 'local')
     assert.deepEqual(targetsOf(other, deleted), [])
-    // The host is emptied all the same.
+    // The host is still emptied.
     local.behave(() => ({ type: 'do' }))
     await sweepUntil(app, async () => (await look(app, started)).runnerId === 'other')
   })
@@ -265,7 +265,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     assert.deepEqual(targetsOf(other, id), [])
   })
 
-  test('a drain that is undone moves nothing more, and what was on its way runs again', async () => {
+  test('an undone drain moves nothing more, and the sandboxes that were moving run again', async () => {
     const ids: string[] = []
     await using server = await startWith(async (app) => {
       for (let count = 0; count < 6; count++) ids.push(await make(app))

@@ -7,7 +7,7 @@ import { silentBefore } from '../runners/leases.ts'
 import { hearRegions, listGoneWithSandboxes, listLost, markLost, markUnresponsive } from '../runners/service.ts'
 import type { RunningParts } from '../running.ts'
 
-/** Gives up the sandboxes of all lost runners: those that were lost long ago too, if control ended meanwhile. */
+/** Gives up the sandboxes of all lost runners. Continues with earlier ones if control ended before it had finished. */
 export const giveUpOnLost = async (parts: RunningParts): Promise<void> => {
   for (const runner of await listLost(parts.database.sql)) await giveUpOn(parts, runner)
 }

@@ -62,7 +62,7 @@ const beginRestore = async (app: TestControl, far: SimulatedRunner, id: string) 
 }
 
 suite('a silent host', () => {
-  test('its sandboxes keep their state, and their timeline says once since when it does not answer', async () => {
+  test('its sandboxes keep their state, and their timeline says once that the host does not answer', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -111,7 +111,7 @@ suite('a lost host', () => {
     assert.deepEqual([typeof lostAt, givenUp, leftovers, state], ['string', 2, 0, 'unresponsive'])
   })
 
-  test('a host that comes back brings whole sandboxes back by its reports, and is ready again', async () => {
+  test('when a host comes back, its reports end the errors of whole sandboxes, and it is ready again', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -144,7 +144,7 @@ suite('a lost host', () => {
     await untilState(app, id, 'started')
     assert.equal((await look(app, id)).runnerId, 'local')
     await app.database.sql`update sandboxes set env = '{"TOKEN": "set-elsewhere"}' where id = ${id}`
-    // The host comes back and says that the sandbox runs there. Nobody believes it.
+    // The host comes back and reports that the sandbox runs there. Control ignores the report.
     const asked = far.asked.length
     far.behave(({ target }) => (target === 'destroyed' ? { type: 'silent' } : { type: 'do' }))
     await far.link()
@@ -152,7 +152,7 @@ suite('a lost host', () => {
     const removal = await far.untilAsked(({ sandboxId, target }) => sandboxId === id && target === 'destroyed')
     assert.ok(removal.generation > old.generation)
     assert.equal(removal.archive, undefined)
-    // What its owner has set meanwhile is nothing for this host.
+    // The host does not get the settings that the owner has changed meanwhile.
     assert.doesNotMatch(JSON.stringify(removal), /set-elsewhere/)
     assert.ok(far.asked.slice(asked).every(({ target }) => target === 'destroyed'))
     assert.deepEqual([(await look(app, id)).state, (await look(app, id)).runnerId], ['started', 'local'])
@@ -197,7 +197,7 @@ suite('a lost host', () => {
     assert.equal(far.has.has(id), false)
   })
 
-  test('a control that ended in the middle of giving up goes on after its start', async () => {
+  test('if control is killed while it gives up sandboxes, it continues after its start', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -229,7 +229,7 @@ suite('a lost host', () => {
   })
 })
 
-suite('silence that is not the host’s', () => {
+suite('silence that is not the fault of the host', () => {
   test('nothing is given up while most hosts of a region are silent, nor at once when they are back', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)

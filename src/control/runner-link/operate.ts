@@ -123,8 +123,8 @@ export const viewEmptying = async (parts: RunningParts, id: string) => {
 }
 
 /**
- * Gives up a silent runner by the operator's word: its sandboxes with a copy in the store can be started elsewhere at
- * once. A runner that is heard is refused, because its sandboxes run.
+ * Gives up a silent runner for the operator: its sandboxes with a copy in the store can start elsewhere at once. Throws
+ * 409 if control hears the runner, because its sandboxes run.
  */
 export const loseRunner = async (parts: RunningParts, id: string) => {
   const { database, clock } = parts

@@ -1,12 +1,12 @@
-// Says in which regions the silence of a runner is the runner's own. If most runners of a region are silent at once, or
-// if no control could hear them, the network, control or the database is the likelier cause.
+// Decides in which regions the silence of a runner counts. If most runners of a region are silent at once, or if no
+// control could hear them, the network, control or the database is more likely at fault.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
  * Writes down that control can hear the regions in which at most half of the runners are silent. Lost runners and those
- * that never connected are not counted. A break that is longer than a lease begins the time anew. Returns the ids of the
+ * that never connected are not counted. After a break longer than a lease, the time begins anew. Returns the ids of the
  * regions that are heard now.
  */
 export const hearRegions = async (
@@ -45,7 +45,7 @@ export const markLost = async (
   return rows.map(({ id }) => id)
 }
 
-/** Marks a silent runner as lost by the operator's word. Returns false if the runner is not silent. */
+/** Marks a silent runner as lost because the operator asked. Returns false if the runner is not silent. */
 export const declareLost = async (sql: Sql, id: string, before: Date, now: Date): Promise<boolean> => {
   const { count } = await sql`
     update runners set lost_at = coalesce(lost_at, ${now}), is_silent = true, updated_at = ${now},

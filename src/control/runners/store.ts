@@ -148,7 +148,7 @@ export type RunnerView = RunnerIdentity & {
   isEmptied: boolean
   silentSince: Date | null
   lostAt: Date | null
-  /** If the runner is lost: its sandboxes in `error`. `leftovers`: those of which it may have an older disk. */
+  /** If the runner is lost: its sandboxes in `error`. `leftovers`: sandboxes that moved on, and of which it may have an older disk. */
   givenUp: number
   leftovers: number
 }
