@@ -123,7 +123,7 @@ suite('the trade of a token', () => {
     assert.equal(await ask(first), 401)
   })
 
-  test('the ordinary port trades no tokens', async () => {
+  test('the ordinary port gives no certificates for a token', async () => {
     const token = await control.add('sly')
     const asked = { version, keys: newMachine().keys }
     assert.equal((await control.with(token).post('/runners/certificates', asked)).status, 403)

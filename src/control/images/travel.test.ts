@@ -41,7 +41,7 @@ const makeSnapshot = async (app: TestControl, runner: SimulatedRunner): Promise<
 const waiting = { sandboxes: { createWaitSeconds: 10 } }
 
 suite('snapshots of sandboxes on several runners', () => {
-  test('a snapshot is put into the store by its runner, brought by the other one, and used there', async () => {
+  test('the runner of a snapshot puts it into the store; the other runner brings it and uses it', async () => {
     await using app = await startControl(waiting)
     await using first = await connectRunner(app, { capabilities: shared })
     const token = await addRunner(app, 'second')
@@ -109,7 +109,7 @@ suite('snapshots of sandboxes on several runners', () => {
     assert.equal((await app.as('owner').get('/snapshots/made')).body.state, 'active')
   })
 
-  test('a deleted snapshot is removed from the store by each runner, also if it was being put there', async () => {
+  test('each runner removes a deleted snapshot from the store, even while it is being put there', async () => {
     await using app = await startControl(waiting)
     await using first = await connectRunner(app, { capabilities: shared })
     await using second = await connectRunner(app, {

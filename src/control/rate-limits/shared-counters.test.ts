@@ -19,7 +19,7 @@ const untilCount = async (counter: SharedCounter, key: string, points: number): 
 }
 
 suite('counters of several control processes', () => {
-  test('each process counts what the others have counted, and what they give back', async () => {
+  test('each process adds the counts of the others, and subtracts the points that they give back', async () => {
     await using opened = await openTestDatabase('empty')
     const databases = [openDatabase(opened.url), openDatabase(opened.url)]
     const all = databases.map((database) =>
@@ -43,7 +43,7 @@ suite('counters of several control processes', () => {
     }
   })
 
-  test('a limit that calls to one process have reached refuses calls to another process', async () => {
+  test('if calls to one process have reached a limit, another process refuses calls too', async () => {
     const rateLimits = { anonymous: { limit: 5, ttlSeconds: 60 } }
     await using app = await startControl({ settings: { rateLimits } })
     const database = openDatabase(app.url)

@@ -1,12 +1,12 @@
-// Counters of calls and failures that all control processes of a database share. Each process counts in memory, so a call waits for nobody.
-// Four times a second it tells the others what it has counted. A limit can therefore be exceeded by what the others count in
-// that time. If a message is lost, its calls count only where they were made.
+// Counters of calls and failures that all control processes of a database share. Each process counts in memory, so no call waits.
+// Four times a second it sends its new counts to the others. A limit can therefore be exceeded by the calls that the others
+// count in that time. If a message is lost, its calls count only in the process that took them.
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
 import type { Parts } from '../parts.ts'
 import { Peers } from '../storage/peers.ts'
 
 const tellEveryMs = 250
-/** Maximum number of keys whose counts wait to be told. The counts of further keys stay in this process. */
+/** Maximum number of keys whose counts wait to be sent. The counts of further keys stay in this process. */
 const mostUntold = 10_000
 
 type News = { counter: string; key: string; points: number; seconds: number }
@@ -25,7 +25,7 @@ export type SharedCounter = {
 const known = new WeakMap<Parts['database'], SharedCounters>()
 
 export class SharedCounters {
-  /** The secret with which addresses become keys. It is the same in all processes. */
+  /** The secret that maps addresses to keys. It is the same in all processes. */
   readonly secret: Buffer
   readonly #parts: Pick<Parts, 'database' | 'log'>
   readonly #limiters = new Map<string, RateLimiterMemory>()
@@ -57,7 +57,7 @@ export class SharedCounters {
     this.#peers = undefined
   }
 
-  /** `name`: the same name is the same counter in all processes. `usualSeconds`: the length of a count. */
+  /** `name`: counters with the same name are shared by all processes. `usualSeconds`: the length of a count. */
   counter(name: string, usualSeconds: number): SharedCounter {
     const limiter = this.#limiterOf(name)
     return {

@@ -4,7 +4,7 @@ import { hashKey } from '#src/control/auth/secret.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
-/** Starts a server with these ready runners. `rooms`: how many sandboxes of 1 GiB of memory fit on each. */
+/** Starts a server with ready runners. `rooms`: for each runner, how many sandboxes of 1 GiB of memory fit on it. */
 const startWith = async (rooms: Record<string, number>): Promise<TestControl> => {
   const app = await startControl({ sandboxes: { overcommit: { cpu: 1, memory: 1, disk: 1 } } })
   const { database, clock } = app
@@ -34,17 +34,17 @@ const names = (count: number) => Array.from({ length: count }, (_, at) => `host-
 const create = async (app: TestControl, body: object = {}) => (await app.as('owner').post('/sandbox', body)).status
 
 suite('placement among many runners', () => {
-  test('the only runner with room is found, however many others are full', async () => {
+  test('a create finds the only runner with room, however many others are full', async () => {
     await using app = await startWith(Object.fromEntries(names(30).map((id) => [id, id === 'host-17' ? 2 : 0.5])))
     assert.deepEqual([await create(app), await create(app), await create(app)], [200, 200, 503])
     assert.deepEqual(await placedOn(app), { 'host-17': 2 })
   })
 
-  test('creates at the same time fill all runners, and none of them beyond its room', async () => {
+  test('creates at the same time fill all runners, and overfill none', async () => {
     await using app = await startWith(Object.fromEntries(names(12).map((id) => [id, 3])))
     const statuses = await Promise.all(Array.from({ length: 20 }, () => create(app)))
     assert.deepEqual(new Set(statuses), new Set([200]))
-    // The last places are found one after the other: a runner that another create has locked is not waited for.
+    // The last places are filled by creates one after the other, because a create skips a runner that another one has locked.
     for (let left = 16; left > 0; left -= 1) assert.equal(await create(app), 200)
     assert.equal(await create(app), 503)
     assert.deepEqual(await placedOn(app), Object.fromEntries(names(12).map((id) => [id, 3])))

@@ -39,7 +39,7 @@ const nothing: Load = { cpu: 0, memory_gib: 0, disk_gib: 0 }
 /** How many runners a create locks at first, out of all that could take the sandbox. */
 const sampleSize = 4
 
-/** `skips`: runners that another placement has locked are left out, instead of waiting for it. */
+/** `skips`: leaves out runners that another placement has locked, instead of waiting for them. */
 type Locking = { skips?: boolean }
 
 const hold = async (
@@ -239,8 +239,8 @@ export const reserveRunner = async (
 }
 
 /**
- * Whether no ready runner of the region has the image, and one will have it soon: every runner of the region brings it,
- * and this one has not failed.
+ * Whether no ready runner of the region has the image, but one will have it soon: every runner of the region brings the
+ * image, and this runner has not failed.
  */
 export const isImageComing = async (
   transaction: Transaction,

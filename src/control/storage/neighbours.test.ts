@@ -7,12 +7,12 @@ import { suite, test } from 'node:test'
 const directory = join(import.meta.dirname, 'migrations')
 /** The last migration before several controls could be upgraded one after the other. */
 const lastOfBefore = 54
-/** Statements that take away what the version before may read or write. */
+/** Statements that take away something that the version before may read or write. */
 const narrowing = /\bdrop\s+(table|column)|\brename\b|\bset\s+not\s+null\b|\balter\s+column\s+\w+\s+type\b/i
 const needsValue = /\badd\s+column\b[^,;]*\bnot\s+null\b(?![^,;]*\bdefault\b)/i
 
 suite('migrations', () => {
-  test('a migration only adds, or says after "-- Safe:" why the version before does not need what goes', () => {
+  test('a migration only adds, or says after "-- Safe:" why the version before can do without', () => {
     const wrong = readdirSync(directory)
       .filter((name) => Number.parseInt(name, 10) > lastOfBefore)
       .filter((name) => {

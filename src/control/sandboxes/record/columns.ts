@@ -220,10 +220,10 @@ export const columns = {
   archive_bytes: column<number | null>()(later),
   archive_stored_bytes: column<number | null>()(later),
   archived_at: column<Date | null>()(later),
-  /** Whether a save of the stopped disk is wanted, or is in the store as new as the disk (record/saves.ts). */
+  /** `wanted`: the runner should save the stopped disk. `saved`: the store has a save as new as the disk (record/saves.ts). */
   save_state: column<'wanted' | 'saved' | null>()(later),
   archive_not_before: column<Date | null>()(later),
-  /** The part of the sandbox's move away from a runner that is emptied (upkeep/emptying.ts). */
+  /** How far the sandbox's move away from an emptied runner is (upkeep/emptying.ts). */
   emptying: column<'restart' | 'restarting' | 'refused' | null>()(later),
   parent_id: column<string | null>()({ ...own, begins: 'may be given' }),
   ancestor_ids: column<string[]>()({ ...own, begins: 'may be given' }),

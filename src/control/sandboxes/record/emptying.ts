@@ -3,7 +3,7 @@ import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { statesHoldingDisk } from './lifecycle.ts'
 import type { SandboxRow } from './sandbox.ts'
 
-/** Maximum number of sandboxes that an operator is shown as staying. */
+/** Maximum number of staying sandboxes in the operator's list. */
 const mostShown = 100
 /** Maximum number of sandboxes that one sweep tries to move. They are drawn at random, so that none waits for others. */
 const mostTried = 20
@@ -13,12 +13,12 @@ const againAfterSeconds = 60
 /** Condition: a volume of the sandbox is on the disk of its runner, so that the sandbox cannot leave it. */
 const isBound = (sql: Sql): Piece => sql`volumes @> '[{"placed": {"driver": "disk"}}]'::jsonb`
 
-/** Condition: the sandbox rests in a state from which it can be archived, and is not moved yet. */
+/** Condition: the sandbox is in a state from which it can be archived, and does not move yet. */
 const canMove = (sql: Sql, now: Date): Piece => sql`
   state in ('started', 'stopped', 'paused') and desired_state = state and emptying is null and not ${isBound(sql)}
     and (archive_not_before is null or archive_not_before <= ${now})`
 
-/** Lists some sandboxes that can move, those first that are not running. */
+/** Lists some sandboxes that can move. Those that do not run come first. */
 export const listToMove = (sql: Sql, runnerId: string, now: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select * from sandboxes where runner_id = ${runnerId} and ${canMove(sql, now)}
@@ -30,7 +30,7 @@ export const countArchiving = async (sql: Sql, runnerId: string): Promise<number
   return row.count
 }
 
-/** Lists some sandboxes that ran before their move, and rest now: in the store, or stopped because it refused them. */
+/** Lists some sandboxes that ran before their move and should start again: archived ones, and stopped ones. */
 export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
   const before = new Date(now.getTime() - againAfterSeconds * 1000)
   return sql<SandboxRow[]>`
@@ -42,8 +42,8 @@ export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
 }
 
 /**
- * Ends the move of a sandbox that is in the store or on its way there, so that it does not start by itself. Returns
- * undefined if there is no such move.
+ * Ends the move of a sandbox that is archived or is being archived, so that the sandbox does not start by itself.
+ * Returns undefined if there is no such move.
  */
 export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`
@@ -53,7 +53,7 @@ export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<San
   return row
 }
 
-/** Lets sandboxes of the runner that could not be moved be tried again. */
+/** Makes control try again the sandboxes of the runner that could not be moved. */
 export const forgetRefusals = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`
     update sandboxes set emptying = null, archive_not_before = null

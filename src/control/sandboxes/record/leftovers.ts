@@ -1,4 +1,4 @@
-// Leftovers: what a lost runner may still have of a sandbox that can be started elsewhere. The runner finds each of them
+// Leftovers: the old disks that a lost runner may still have of sandboxes that can start elsewhere. The runner finds each of them
 // in its list, with a newer generation and the target `destroyed`. A sandbox is never placed on a runner that has a
 // leftover of it.
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
@@ -15,7 +15,7 @@ export const addLeftover = async (
     on conflict (sandbox_id, runner_id) do update set generation = excluded.generation`
 }
 
-/** Returns whether the runner had a leftover of the sandbox with this generation. It has none any more. */
+/** Deletes the runner's leftover of the sandbox with this generation. Returns whether there was one. */
 export const removeLeftover = async (sql: Sql, { sandboxId, runnerId, generation }: Leftover): Promise<boolean> => {
   const { count } = await sql`
     delete from leftovers where sandbox_id = ${sandboxId} and runner_id = ${runnerId} and generation = ${generation}`
@@ -32,8 +32,8 @@ export const hasNoLeftover = (sql: Sql, sandboxId: string, runnerId: Piece): Pie
   not exists (select from leftovers where sandbox_id = ${sandboxId} and leftovers.runner_id = ${runnerId})`
 
 /**
- * The row of a sandbox as a runner sees it that has a leftover of it: it is to be destroyed, and its archive is another
- * runner's.
+ * The row of a sandbox for a runner that has a leftover of it: the target is `destroyed`, and there is no archive,
+ * because the archive belongs to another runner now.
  */
 export const asLeftover = (row: SandboxRow, generation: number): SandboxRow => ({
   ...row,

@@ -1,4 +1,4 @@
-// Saves: copies of stopped disks in the archive store, in regions that have them (docs/adr/0043-saved-at-stop.md). A save
+// Saves: copies of stopped disks in the archive store, in regions with `savesStopped` (docs/adr/0043-saved-at-stop.md). A save
 // is an archive whose disk is still on its host, so it has the columns of an archive. `save_state` says whether the save
 // is as new as the disk; the trigger `forget_save` clears it when the sandbox is to run.
 import type { Sql } from '#src/control/storage/database.ts'
@@ -36,7 +36,7 @@ export const wantSaves = (sql: Sql): Promise<SandboxRow[]> =>
       limit ${mostAtOnce} for no key update of sandboxes skip locked) unsaved
     where sandboxes.id = unsaved.id returning sandboxes.*`
 
-/** Takes back what was asked for in regions that do not save any more. */
+/** Cancels wanted saves in regions that do not save any more. */
 export const dropSaves = async (sql: Sql): Promise<void> => {
   await sql`
     update sandboxes set save_state = null
@@ -44,8 +44,8 @@ export const dropSaves = async (sql: Sql): Promise<void> => {
 }
 
 /**
- * Writes that a save is complete, with its event. A save that is not wanted any more, for example because the sandbox is
- * to run, changes nothing.
+ * Writes that a save is complete, with its event. Changes nothing if the save is not wanted any more, for example because
+ * the sandbox is to run.
  */
 export const writeSaved = async (
   sql: Sql,

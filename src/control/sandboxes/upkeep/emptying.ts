@@ -1,5 +1,5 @@
-// Empties drained runners: moves their sandboxes to others, by way of the object store. All of it is in the rows, so
-// that any control process goes on where another ended. A caller's verb ends the move of a sandbox.
+// Empties drained runners: moves their sandboxes to other runners through the object store. The rows hold the whole
+// progress, so any control process can continue where another ended. A caller's verb ends the move of a sandbox.
 
 import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -29,7 +29,7 @@ const attempt = async (parts: RunningParts, row: SandboxRow, act: () => Promise<
   }
 }
 
-/** Starts again what ran: elsewhere if it is archived, and where it is if it could not be archived. */
+/** Starts sandboxes again that ran: archived ones elsewhere, and those that could not be archived on their own runner. */
 const restart = async (parts: RunningParts): Promise<void> => {
   for (const row of await listEmptying(parts.database.sql, parts.clock.now())) {
     // The preview token stays, because nobody asked for the restart.

@@ -1,4 +1,4 @@
-// Gives up what was on a lost runner. A sandbox with a copy in the store can be started elsewhere. Every other sandbox
+// Gives up the sandboxes of a lost runner. A sandbox with a copy in the store can be started elsewhere. Every other sandbox
 // becomes `error`, and still belongs to the runner: if the runner comes back with it, its report ends the error.
 import type { RunningParts } from '#src/control/running.ts'
 import { addLeftover } from '../record/leftovers.ts'
@@ -34,13 +34,13 @@ const changeOf = (row: SandboxRow, runner: LostRunner, now: Date): StateChange =
 }
 
 /**
- * Gives up the sandboxes of a lost runner, at most `mostAtOnce`. The rest, and a sandbox whose row another process
- * writes at the same moment, is given up by the next sweep.
+ * Gives up the sandboxes of a lost runner, at most `mostAtOnce`. The next sweep gives up the rest, and sandboxes whose
+ * rows another process writes at the same moment.
  */
 export const giveUpOn = async ({ database, clock, changes }: RunningParts, runner: LostRunner): Promise<void> => {
   const now = clock.now()
   for (const row of await listToGiveUp(database.sql, runner.id, mostAtOnce)) {
-    // An error has its own reason, and stays as it is if there is no copy.
+    // A sandbox that was in error already keeps its reason, unless the store has a copy.
     if (row.state === 'error' && copyInStore(row) === undefined) continue
     const written = await database.transaction(async (transaction) => {
       const moved = await writeState(transaction, row, changeOf(row, runner, now), now)

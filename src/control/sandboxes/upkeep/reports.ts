@@ -22,10 +22,10 @@ const wellAgain = { error_reason: null, recoverable: null, resize_from: null } a
 /** The columns for a sandbox whose disk is on a runner. An archive may still exist, but it is not the sandbox's disk. */
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
-/** Whether a sandbox that ran is on its way to another runner, or back because it could not be archived. */
+/** Whether a sandbox that ran is moving to another runner, or returns because it could not be archived. */
 const isMoving = ({ emptying }: SandboxRow): boolean => emptying === 'restart' || emptying === 'restarting'
 
-/** What is left to do once the sandbox runs: nothing after a restore. Otherwise its host could not archive it. */
+/** Returns `emptying` for a started sandbox: null after a restore, `refused` if its host could not archive it. */
 const emptyingWhenStarted = ({ emptying, archived_at }: SandboxRow): SandboxRow['emptying'] =>
   emptying === null || (emptying === 'restarting' && archived_at !== null) ? null : 'refused'
 

@@ -101,7 +101,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.equal((await look(app, running)).savedAt, undefined)
   })
 
-  test('nothing is saved by default, and a region that saves no more takes back what it asked for', async () => {
+  test('nothing is saved by default, and a region that stops saving cancels its wanted saves', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     const early = await makeStopped(app)
@@ -115,7 +115,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.ok(!(await app.as('runner').get('/sandbox/for-runner')).body.some((one: never) => one['assignment']['save']))
   })
 
-  test('a save that was asked for stays in the runner’s list until the runner says that it is made', async () => {
+  test('a wanted save stays in the runner’s list until the runner reports it as complete', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -201,7 +201,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.equal((await rowOf(app, id)).save_state, null)
   })
 
-  test('a long reason of a failed save is taken, and the link stays', async () => {
+  test('a failed save may have a long reason: the link stays', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -224,7 +224,7 @@ suite('a region that saves stopped sandboxes', () => {
 })
 
 suite('a lost host in a region that saves stopped sandboxes', () => {
-  test('what was saved since its last start becomes archived with that copy; everything else is an error', async () => {
+  test('a sandbox that was saved since its last start becomes archived; every other is an error', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -251,7 +251,7 @@ suite('a lost host in a region that saves stopped sandboxes', () => {
       assert.deepEqual([state, runnerId, at], ['archived', undefined, savedAt])
     }
     assert.equal((await look(app, startedAgain)).state, 'error')
-    // The restore elsewhere is that of an archive.
+    // The copy is restored as an archive is.
     await app.as('admin').patch('/runners/local/scheduling', { unschedulable: false })
     await ask(app, saved, 'start', 'started')
     const { archive_id: id } = await rowOf(app, saved)

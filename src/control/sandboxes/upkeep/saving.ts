@@ -1,6 +1,6 @@
-// Has stopped sandboxes saved in the archive store, in regions where the operator wants that. All of it is in the rows, so
-// that any control process goes on where another ended: a runner finds what is wanted in its list until it has said that
-// it is done.
+// Asks runners to save stopped sandboxes in the archive store, in regions where the operator wants that. The rows hold the
+// whole progress, so any control process can continue where another ended. A runner's list shows a wanted save until the
+// runner has reported it as complete.
 import type { RunningParts } from '#src/control/running.ts'
 import type { SavedDisk, UnsavedDisk } from '#src/wire/runner-link.ts'
 import { asText } from '../record/cause.ts'

@@ -7,7 +7,7 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
 /**
- * The columns of an archive that is to be written. Control chooses the name of the archive, so that a repeated attempt
+ * Returns the columns of an archive that the runner should write. Control chooses the name of the archive, so that a repeated attempt
  * of the runner writes to the same archive. A save that is as new as the disk becomes the archive: it stays valid while
  * the runner reads it back.
  */

@@ -1,5 +1,5 @@
-// A fork on another host than that of its parent, for a parent whose host is full. The parent's disk becomes an image that travels through
-// the store, as a snapshot does, but belongs to no snapshot. The child waits for it on a host that has room.
+// Makes a fork on another host if the host of its parent is full. The parent's disk becomes an image that belongs to no
+// snapshot, but travels through the store as snapshots do. The child waits for the image on a host that has room.
 import type { Actor } from '#src/control/auth/actor.ts'
 import { insertImage, writeWanted } from '#src/control/images/image-store.ts'
 import { baseOf, pushImage } from '#src/control/images/images.ts'
@@ -21,7 +21,7 @@ export const canForkElsewhere = async ({ database }: RunningParts, parent: Sandb
 
 type Forking = {
   parent: SandboxRow
-  /** Returns the child as a fork on the parent's host would be, and the quota that it counts for. */
+  /** Returns the child as on the parent's host, and the quota in which it counts. */
   plan: (transaction: Transaction, parent: SandboxRow) => Promise<{ child: NewSandbox; quota: Quota }>
   /** Runs in the transaction, after the child was inserted. */
   note: (transaction: Transaction, child: SandboxRow) => Promise<void>

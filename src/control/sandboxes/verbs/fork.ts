@@ -75,7 +75,7 @@ const childOf = (
   }
 }
 
-/** Checks what does not depend on a host, and returns the child as it would be on the host of its parent. */
+/** Makes the checks that do not depend on a host, and returns the child as it would be on the host of its parent. */
 const planChild = async (
   transaction: Transaction,
   { clock }: RunningParts,
