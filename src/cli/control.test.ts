@@ -12,7 +12,7 @@ import { controlEnvironment } from './control.ts'
 suite('alcove control', () => {
   const noPages = () => undefined
 
-  test('DATABASE_URL is the database, and what `up` would set has a default', () => {
+  test('DATABASE_URL names the database; settings that `up` would provide have defaults', () => {
     assert.deepEqual(controlEnvironment({ DATABASE_URL: 'postgres://db/alcove', ALCOVE_MOST_WARM: '2' }, noPages), {
       ALCOVE_LISTEN: '127.0.0.1:4600',
       ALCOVE_MOST_WARM: '2',

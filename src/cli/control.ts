@@ -17,7 +17,7 @@ const builtPages = (cacheDirectory: string): string | undefined => {
   }
 }
 
-/** Returns the environment of control: the given one, with defaults for what `up` would set. */
+/** Returns the environment of control: the given one, with defaults for settings that `up` would provide. */
 export const controlEnvironment = (
   env: NodeJS.ProcessEnv,
   pagesIn: (cacheDirectory: string) => string | undefined = builtPages,
@@ -34,7 +34,7 @@ export const controlEnvironment = (
   }
 }
 
-/** Replaces this process by control, so that signals of a service manager reach it. Does not return. */
+/** Replaces this process by control, so that a service manager's signals reach control. Does not return. */
 export const runControl = (env: NodeJS.ProcessEnv): never => {
   const command = nodeCommand('bin/control.ts')
   const [file = ''] = command

@@ -7,7 +7,7 @@ import { endOfEmptying, joinCommand, runnerLines } from './runner.ts'
 suite('alcove runner add', () => {
   const url = 'http://127.0.0.1:4600'
 
-  test('the printed command joins over the network if the token and the server are for it', () => {
+  test('the printed command joins over the network if the token and the server allow it', () => {
     const token = `alr_0a.${'h'.repeat(43)}`
     const network = joinCommand(token, { url, hosts: '10.0.0.7:4603' })
     assert.match(network, /: \.\/alcove runner --join https:\/\/10\.0\.0\.7:4603 --token alr_0a\.h{43}$/)
@@ -40,7 +40,7 @@ suite('alcove runner list', () => {
 suite('alcove runner drain --move', () => {
   const none = { isEmptied: true, running: 0, left: 0, moving: 0, staying: [] }
 
-  test('ends when the runner is empty, or only has what cannot be moved, each with the reason', () => {
+  test('ends when the runner is empty, or lists what cannot be moved with the reasons', () => {
     assert.match(endOfEmptying('second', none)?.[0] ?? '', /^second is empty\./)
     const staying = [{ sandboxId: 'box', reason: 'It is in error.' }]
     assert.equal(endOfEmptying('second', { ...none, left: 2, staying }), undefined)
@@ -57,7 +57,7 @@ suite('alcove runner drain --move', () => {
 })
 
 suite('alcove runner list', () => {
-  test('a silent and a lost runner are shown with the time and what became of their sandboxes', () => {
+  test('a silent or lost runner is shown with the time and the fate of its sandboxes', () => {
     const runner = { id: 'far', region: 'local', state: 'unresponsive', sandboxes: 3, warm: 0, isEmptied: false }
     const silentSince = '2026-11-27T00:00:00.000Z'
     const silent = { ...runner, silentSince, givenUp: 0, leftovers: 0 }

@@ -1,4 +1,4 @@
-// `alcove runner add`, `token`, `list`, `drain`, `remove`: the operator's commands for the runners of a server.
+// `alcove runner add`, `token`, `list`, `drain`, `lost`, `remove`: the operator's commands for the runners of a server.
 import { createInterface } from 'node:readline/promises'
 import { setTimeout } from 'node:timers/promises'
 import { authorityHashIn } from '#src/wire/hosts.ts'
@@ -17,7 +17,7 @@ export const renewToken = async (directory: string, id: string): Promise<void> =
   printToken(directory, apiKey)
 }
 
-/** Returns what to type where the runner will be. `hosts`: where control listens for hosts of the network. */
+/** Returns the command to type on the runner's machine. `hosts`: where control listens for hosts of the network. */
 export const joinCommand = (token: string, { url, hosts }: { url: string; hosts?: string | undefined }): string =>
   hosts !== undefined && authorityHashIn(token) !== undefined
     ? `On the other machine, as root: ./alcove runner --join https://${hosts} --token ${token}`
@@ -51,7 +51,7 @@ const stateOf = ({ state, lostAt, silentSince }: Runner): string => {
   return words[state] ?? state
 }
 
-/** What a line says after the number of sandboxes. */
+/** Returns the text after the number of sandboxes in a line. */
 const remarksOf = ({ warm, isEmptied, silentSince, lostAt, givenUp, leftovers }: Runner): string => {
   const remarks = [
     ...(warm > 0 ? [`${warm} of them warm (nobody owns them yet)`] : []),
@@ -105,7 +105,7 @@ const lookAgainSeconds = 2
 export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying): string[] | undefined => {
   if (!isEmptied) return [`${id} is not emptied any more.`]
   if (left === 0) return [`${id} is empty. "alcove runner remove ${id}" takes it out of service.`]
-  // The list of those that stay is bounded, so a longer list is the end too.
+  // The server lists at most 100 staying sandboxes. A full list ends the command too.
   if (left > staying.length && staying.length < 100) return undefined
   return [
     `${sandboxes(left)} cannot be moved from ${id}:`,
