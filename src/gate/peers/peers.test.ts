@@ -137,7 +137,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal(await closed.promise, 4321)
   })
 
-  test('a preview reaches the port inside; a port without a server, and a stopped sandbox, are told as such', async () => {
+  test('a preview reaches the port inside; if no server listens, or the sandbox is stopped, the answer says so', async () => {
     await using two = await startTwo()
     assert.deepEqual(await preview(two.near), { status: 200, text: 'hello from inside' })
     assert.deepEqual(two.far.dialled, ['box-id:3000'])
@@ -202,7 +202,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal((await preview(two.near)).status, 503)
   })
 
-  test('503 for a host that control does not hear either says since when', async () => {
+  test('if control does not hear the host either, the 503 says since when', async () => {
     await using two = await startTwo()
     const silentSince = '2026-11-27T00:00:00.000Z'
     const gate = { id: 'far', address: `127.0.0.1:${two.far.peersPort}` }
@@ -263,7 +263,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     }
   })
 
-  test('a caller whose certificate is not one of a gate is refused, and a gate with it tells its callers', async () => {
+  test('a caller without the certificate of a gate is refused, and its own callers get the reason', async () => {
     await using runner = await startTwo({ near: { name: hostNameOf('runner', 'near') } })
     const answer = await runner.call('/a')
     assert.equal(answer.status, 503)
@@ -273,7 +273,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual(runner.far.seen, [])
   })
 
-  test('a gate whose certificate has expired, or is missing, tells its callers so and gets into no sandbox', async () => {
+  test('a gate without a valid certificate tells its callers so, and reaches no sandbox of another host', async () => {
     await using expired = await startTwo({ near: { days: -1 } })
     assert.match(await messageOf(await expired.call('/a')), /refuses the certificate of this gate \(CERT_HAS_EXPIRED\)/)
     assert.equal((await preview(expired.near)).status, 503)
@@ -335,7 +335,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     for (const socket of greedy) socket.destroy()
   })
 
-  test('another gate gets into no sandbox without a ticket for it and for what it does', async () => {
+  test('another gate reaches a sandbox only with a ticket for that sandbox and that call', async () => {
     await using two = await startTwo()
     const ticket = two.signer.sign()
     const forged = newSigner().sign()

@@ -135,7 +135,7 @@ suite('certificates of a host', needsRoot, () => {
     }
   })
 
-  test('a server that does not answer is a sentence', async (context) => {
+  test('if the server does not answer, the error is one sentence that says so', async (context) => {
     const { files } = makeFiles(context)
     const control = await startControl(context, () => [200, {}])
     const closed = new URL(control.url)
@@ -166,7 +166,7 @@ suite('renewal', () => {
     return { renewal, said, done: done.promise }
   }
 
-  test('a host without certificates tries until it has some, and says once why not', async () => {
+  test('a host without certificates tries until it has some, and prints once why it has none', async () => {
     const steps = [...Array<string>(4).fill('control does not answer'), 86_400]
     const { renewal, said, done } = start(steps, [undefined])
     await done
@@ -178,7 +178,7 @@ suite('renewal', () => {
     ])
   })
 
-  test('two failures in a row are not said while the certificates last; the third is, with their end', async () => {
+  test('two failed renewals print nothing while the certificates last; the third prints when they end', async () => {
     const end = new Date(Date.now() + 48 * hour)
     const quiet = start(['a', 'b', 86_400], [end])
     await quiet.done

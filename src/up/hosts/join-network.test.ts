@@ -113,7 +113,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     )
   })
 
-  test('a missing, a wrong, and a token that is not for the network each have a sentence with the remedy', async (context) => {
+  test('a missing token, a wrong one, and one not for the network: each error says what to do', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     await assert.rejects(host.join(control.url), refusal(/has joined no server yet: give the token/))
