@@ -59,8 +59,14 @@ class Machines {
       machines.push(await network.addHost(name))
     }
     const all = new Machines(machines, await settingsOf(network))
-    await all.#start()
-    return all
+    try {
+      await all.#start()
+      return all
+    } catch (error) {
+      // Otherwise its PostgreSQL would keep the process of the test alive.
+      await all[Symbol.asyncDispose]()
+      throw error
+    }
   }
 
   get url(): string {

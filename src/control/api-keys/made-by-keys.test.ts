@@ -220,6 +220,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
       sandboxIdOrName: 'any',
       roleId: 'any',
       invitationId: 'any',
+      runnerId: 'any',
     }
     const giving = app.app.routes.filter(({ givesAccess }) => givesAccess)
     for (const { method, path, needs } of giving) {
@@ -314,6 +315,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     'POST /organizations/:organizationId/invitations/:invitationId/cancel',
     'POST /organizations/:organizationId/leave',
     'POST /organizations/invitations/:invitationId/decline',
+    'POST /runners/:runnerId/lost',
   ]
 
   test('each endpoint that changes who has access is marked `givesAccess`, or listed in `givesNone`', async () => {
