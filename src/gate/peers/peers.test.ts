@@ -137,7 +137,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal(await closed.promise, 4321)
   })
 
-  test('a preview reaches the port inside; if no server listens, or the sandbox is stopped, the answer says so', async () => {
+  test('a preview reaches the port inside; if no server listens or the sandbox is stopped, it says so', async () => {
     await using two = await startTwo()
     assert.deepEqual(await preview(two.near), { status: 200, text: 'hello from inside' })
     assert.deepEqual(two.far.dialled, ['box-id:3000'])
