@@ -22,10 +22,17 @@ export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
 // Unmounts the copies of the host's loop mounts in this mount namespace. While a copy exists, a server that ends on the host
 // cannot release its pool.
 const letGoOfLoopDevices = async () => {
-  const mounted = (await readFile('/proc/self/mountinfo', 'utf8'))
-    .split('\n')
-    .filter((line) => / - \S+ \/dev\/loop/.test(line))
-  for (const line of mounted.reverse()) await runCommand(['umount', '--lazy', line.split(' ')[4] ?? ''])
+  const findMounts = async () =>
+    (await readFile('/proc/self/mountinfo', 'utf8'))
+      .split('\n')
+      .filter((line) => / - \S+ \/dev\/loop/.test(line))
+      .map((line) => line.split(' ')[4] ?? '')
+  for (const place of (await findMounts()).reverse()) {
+    await runCommand(['umount', '--lazy', place]).catch(async (error) => {
+      // The kernel removes a copy itself when the directory below it is removed on the host.
+      if ((await findMounts()).includes(place)) throw error
+    })
+  }
 }
 
 /** The network namespace at the other end of the only link of these namespaces. Listeners in it stand for the Internet. */
