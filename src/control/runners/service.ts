@@ -10,7 +10,6 @@ export {
   findOwnerOfRegion,
   findRunnerByKey,
   findSharedRunner,
-  hasOtherStoreRunner,
   hasReadyNeighbour,
   insertRunner,
   listEmptied,

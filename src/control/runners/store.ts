@@ -85,14 +85,6 @@ export const markUnresponsive = (sql: Sql, before: Date, now: Date): Promise<Run
     where state in ('ready', 'disabled') and not is_silent and last_heartbeat_at < ${before}
     returning id, region_id as "regionId"`
 
-/** Whether the runner has a store that another ready runner of its region has too. */
-export const hasOtherStoreRunner = async (sql: Sql, runnerId: string | null): Promise<boolean> => {
-  const [row] = await sql`
-    select 1 from runners own join runners other on other.region_id = own.region_id and other.id <> own.id
-    where own.id = ${runnerId} and own.shares_store and other.shares_store and other.state = 'ready' limit 1`
-  return row !== undefined
-}
-
 /** Where gates find a ready shared runner. Runners of `regionId` are preferred. */
 export const findSharedRunner = async (
   sql: Sql,
@@ -232,10 +224,15 @@ export const findEmptied = async (sql: Sql, id: string): Promise<boolean> =>
   (await sql`select from runners where id = ${id} and is_emptied`).count > 0
 
 /** Whether a sandbox of this runner could go to another one that is ready. */
-export const hasReadyNeighbour = async (sql: Sql, id: string): Promise<boolean> => {
+export const hasReadyNeighbour = async (
+  sql: Sql,
+  id: string | null,
+  withStore?: 'with its store',
+): Promise<boolean> => {
   const found = await sql`
-    select from runners gone join runners other on other.region_id = gone.region_id and other.id <> gone.id
-    where gone.id = ${id} and other.state = 'ready' limit 1`
+    select from runners own join runners other on other.region_id = own.region_id and other.id <> own.id
+    where own.id = ${id} and other.state = 'ready'
+      ${withStore ? sql`and own.shares_store and other.shares_store` : sql``} limit 1`
   return found.count > 0
 }
 

@@ -3,9 +3,8 @@
 import type { Actor } from '#src/control/auth/actor.ts'
 import { insertImage, writeWanted } from '#src/control/images/image-store.ts'
 import { baseOf, pushImage } from '#src/control/images/images.ts'
-import type { Quota } from '#src/control/quotas/service.ts'
-import { checkTotals } from '#src/control/quotas/service.ts'
-import { hasOtherStoreRunner } from '#src/control/runners/service.ts'
+import { checkTotals, type Quota } from '#src/control/quotas/service.ts'
+import { hasReadyNeighbour } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import type { NewSandbox } from '../record/columns.ts'
@@ -17,7 +16,7 @@ import { moveSandbox } from './move.ts'
 
 /** Whether the parent's disk can go to another host. A volume may be on the disk of the parent's host only. */
 export const canForkElsewhere = async ({ database }: RunningParts, parent: SandboxRow): Promise<boolean> =>
-  parent.volumes.length === 0 && (await hasOtherStoreRunner(database.sql, parent.runner_id))
+  parent.volumes.length === 0 && (await hasReadyNeighbour(database.sql, parent.runner_id, 'with its store'))
 
 type Forking = {
   parent: SandboxRow

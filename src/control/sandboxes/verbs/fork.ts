@@ -75,21 +75,15 @@ const childOf = (
   }
 }
 
-/** Makes the checks that do not depend on a host, and returns the child as it would be on the host of its parent. */
-const planChild = async (
-  transaction: Transaction,
-  { clock }: RunningParts,
-  { organization, user }: Actor,
-  parent: SandboxRow,
-  name: string | undefined,
-): Promise<{ child: NewSandbox; quota: Quota }> => {
+/** Makes the checks that do not depend on a host. Returns the quota in which the child counts. */
+const checkFork = async (transaction: Transaction, { organization }: Actor, parent: SandboxRow): Promise<Quota> => {
   checkParent(parent)
   checkCanFork(parent)
   const size = sizeOf(parent)
   const quota = await getQuota(transaction, organization, parent.region_id, parent.sandbox_class)
   checkLimits(size, quota)
   checkKept(size.diskGiB, parent.auto_delete_interval, quota)
-  return { child: childOf(parent, name, user.id, quota, clock.now()), quota }
+  return quota
 }
 
 const write = async (
@@ -99,7 +93,7 @@ const write = async (
   found: SandboxRow,
   name: string | undefined,
 ): Promise<{ row: SandboxRow; quota: Quota }> => {
-  const { quota } = await planChild(transaction, parts, actor, found, name)
+  const quota = await checkFork(transaction, actor, found)
   const size = sizeOf(found)
   // Every verb locks the runner first and then the sandbox, to avoid deadlocks.
   await checkRoom(transaction, found.runner_id, null, size, parts.options.overcommit)
@@ -153,7 +147,10 @@ export const forkSandbox = async (
     if (!isFull || !(await canForkElsewhere(parts, parent))) throw error
     const elsewhere = await forkElsewhere(parts, actor, {
       parent,
-      plan: (transaction, found) => planChild(transaction, parts, actor, found, name),
+      plan: async (transaction, found) => {
+        const quota = await checkFork(transaction, actor, found)
+        return { child: childOf(found, name, actor.user.id, quota, parts.clock.now()), quota }
+      },
       note: async (transaction, child) => {
         if (once) await rememberMade(transaction, once, child.id, child.created_at)
       },
