@@ -1,0 +1,81 @@
+// Prints a random sample of comments, test titles and meanings of settings, each with the line of code that follows it.
+// Somebody who does not know the code reads the sample and says which items were not clear at the first reading.
+// Half of the sample are comments. Example: `node scripts/sample-english.ts --count 40 --seed 1`. `--all PATH` prints
+// every comment and title of the files whose path begins with PATH.
+import { globSync, readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { randomOf } from './mutation-points.ts'
+import { meanings } from './reference/setting-meanings.ts'
+import { telemetryMeanings } from './reference/telemetry-meanings.ts'
+
+type Item = { place: string; text: string; code: string }
+
+const sources = globSync(
+  ['{bin,src,client/src,dashboard/src,scripts,bench,test}/**/*.{ts,tsx}', '{agent,native}/**/*.{c,h}'],
+  {
+    exclude: ['**/build/**'],
+  },
+).sort()
+
+const isLineComment = /^\s*\/\/ ?/
+
+/** Returns the comments of a file. Consecutive lines of `//` are one comment. */
+const commentsIn = (file: string): Item[] => {
+  const lines = readFileSync(file, 'utf8').split('\n')
+  const items: Item[] = []
+  for (let index = 0; index < lines.length; index++) {
+    const first = index
+    const line = lines[index] ?? ''
+    const trailing = /^\s*[^\s/*'`].*[\s;,{]\/\/ (.*)$/.exec(line)?.[1]
+    const texts: string[] = []
+    if (isLineComment.test(line)) {
+      for (; isLineComment.test(lines[index] ?? ''); index++)
+        texts.push((lines[index] ?? '').replace(isLineComment, ''))
+    } else if (/^\s*\/\*/.test(line)) {
+      do texts.push((lines[index] ?? '').replace(/^\s*(?:\/\*+|\*(?!\/)) ?/, '').replace(/\s*\*\/\s*$/, ''))
+      while (!(lines[index++] ?? '*/').includes('*/'))
+    } else if (trailing !== undefined) texts.push(trailing)
+    else continue
+    const text = texts.join(first === 0 ? '\n' : ' ').trim()
+    const code = trailing === undefined ? (lines[index] ?? '') : line.slice(0, line.lastIndexOf('//'))
+    if (trailing === undefined) index--
+    if (/\w/.test(text) && !/^(?:biome-ignore|@ts-|eslint)/.test(text))
+      items.push({ place: `${file}:${first + 1}`, text, code: first === 0 ? '' : code.trim() })
+  }
+  return items
+}
+
+/** Returns the titles of the tests in a file. */
+const titlesIn = (file: string): Item[] =>
+  [...readFileSync(file, 'utf8').matchAll(/\b(test|suite)\(\s*(['"`])((?:(?!\2)[^\\\n]|\\.)*)\2/g)].map(
+    ([, kind, , text = '']) => ({ place: `${file} ${kind}`, text, code: '' }),
+  )
+
+const settings = (): Item[] =>
+  Object.entries({ ...meanings, ...telemetryMeanings }).map(([name, text]) => ({ place: name, text, code: '' }))
+
+const print = ({ place, text, code }: Item) =>
+  console.log(`${place}\n  ${text.replaceAll('\n', '\n  ')}${code === '' ? '' : `\n      ${code}`}\n`)
+
+const { values } = parseArgs({
+  options: {
+    count: { type: 'string', default: '40' },
+    seed: { type: 'string', default: '1' },
+    all: { type: 'string' },
+  },
+})
+const { all } = values
+if (all === undefined) {
+  const random = randomOf(Number(values.seed))
+  const count = Number(values.count)
+  const draw = (items: Item[], share: number) => {
+    for (let left = Math.round(count * share); left > 0 && items.length > 0; left--)
+      for (const item of items.splice(Math.floor(random() * items.length), 1)) print(item)
+  }
+  draw(sources.flatMap(commentsIn), 1 / 2)
+  draw(sources.filter((file) => /\.test\.tsx?$/.test(file)).flatMap(titlesIn), 1 / 4)
+  draw(settings(), 1 / 4)
+} else {
+  for (const file of sources.filter((path) => path.startsWith(all)))
+    for (const item of [...commentsIn(file), ...(/\.test\.tsx?$/.test(file) ? titlesIn(file) : [])]) print(item)
+}
