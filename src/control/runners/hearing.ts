@@ -1,13 +1,14 @@
-// Decides in which regions the silence of a runner counts. If most runners of a region are silent at once, or if no
-// control could hear them, the network, control or the database is more likely at fault.
+// Decides in which regions control may trust the silence of a runner. If most runners of a region are silent at once,
+// or if no control process could receive heartbeats, then the network, control or the database is more likely at
+// fault.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
- * Writes down that control can hear the regions in which at most half of the runners are silent. Lost runners and those
- * that never connected are not counted. After a break longer than a lease, the time begins anew. Returns the ids of the
- * regions that are heard now.
+ * Stores for each region since when control has received heartbeats from at least half of its runners. Lost runners,
+ * and runners that never connected, are left out. After a gap longer than a lease, `since` is set to `now`. Returns
+ * the ids of the regions that pass at this time.
  */
 export const hearRegions = async (
   sql: Sql,
@@ -27,8 +28,8 @@ export const hearRegions = async (
 }
 
 /**
- * Marks runners as lost that have been silent for `minutes`, as far as control could hear their region. Returns their
- * ids.
+ * Marks runners as lost that have been silent for `minutes`. Skips a region from which control has received heartbeats
+ * for less than `minutes`. Returns the ids of the lost runners.
  */
 export const markLost = async (
   sql: Sql,
@@ -54,6 +55,6 @@ export const declareLost = async (sql: Sql, id: string, before: Date, now: Date)
   return count > 0
 }
 
-/** Lists lost runners that sandboxes still name and that are not given up yet. */
+/** Lists lost runners. Decommissioned runners are left out. */
 export const listLost = async (sql: Sql): Promise<{ id: string; lastHeartbeatAt: Date }[]> =>
   sql`select id, last_heartbeat_at as "lastHeartbeatAt" from runners where lost_at is not null and state <> 'decommissioned'`

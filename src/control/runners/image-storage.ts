@@ -1,5 +1,6 @@
-// A runner's report about the disk space of its images. Kinds and reasons that this version of control does not know, for
-// example from a newer runner, are left out. Otherwise a runner could choose labels of our metrics.
+// A runner's report about the disk space of its images. Control leaves out kinds and reasons that it does not know,
+// for example from a newer runner. Kinds and reasons become labels of metrics, and a runner must not choose new
+// labels.
 import Type, { type TNumber, type TOptional } from 'typebox'
 import { givenBackReasons, type ImageStorage, imageKinds } from '#src/wire/image-storage.ts'
 

@@ -20,8 +20,8 @@ export const takeFromRunners = async (sql: Sql, name: string): Promise<void> => 
 }
 
 /**
- * A statement that removes these images from the lists of all runners, so that no sandbox is placed there for them.
- * `names` is a subquery.
+ * A statement that removes images from the lists of all runners, so that no new sandbox of these images is placed on a
+ * runner. `names`: a subquery that returns the names of the images.
  */
 export const takeFromAllRunners = (sql: Sql, names: Piece): Piece => sql`
   update runners set images = array(select unnest(images) except ${names})

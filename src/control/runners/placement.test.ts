@@ -4,11 +4,13 @@ import { hashKey } from '#src/control/auth/secret.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
-/** Starts a server with ready runners. `rooms`: for each runner, how many sandboxes of 1 GiB of memory fit on it. */
+/**
+ * Starts a server with ready runners. `rooms`: for each runner, the number of sandboxes with 1 GiB of memory that fit.
+ */
 const startWith = async (rooms: Record<string, number>): Promise<TestControl> => {
   const app = await startControl({ sandboxes: { overcommit: { cpu: 1, memory: 1, disk: 1 } } })
   const { database, clock } = app
-  // The server's own runner tells control that the default image exists. Then it is drained.
+  // The server's own runner connects once, so that control knows the default image. Then that runner is drained.
   await using _own = await connectRunner(app)
   await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
   for (const [id, room] of Object.entries(rooms)) {
@@ -34,30 +36,31 @@ const names = (count: number) => Array.from({ length: count }, (_, at) => `host-
 const create = async (app: TestControl, body: object = {}) => (await app.as('owner').post('/sandbox', body)).status
 
 suite('placement among many runners', () => {
-  test('a create finds the only runner with room, however many others are full', async () => {
+  test('a create finds the only runner with room among 30 runners', async () => {
     await using app = await startWith(Object.fromEntries(names(30).map((id) => [id, id === 'host-17' ? 2 : 0.5])))
     assert.deepEqual([await create(app), await create(app), await create(app)], [200, 200, 503])
     assert.deepEqual(await placedOn(app), { 'host-17': 2 })
   })
 
-  test('creates at the same time fill all runners, and overfill none', async () => {
+  test('concurrent creates fill all runners, and no runner gets more than fits', async () => {
     await using app = await startWith(Object.fromEntries(names(12).map((id) => [id, 3])))
     const statuses = await Promise.all(Array.from({ length: 20 }, () => create(app)))
     assert.deepEqual(new Set(statuses), new Set([200]))
-    // The last places are filled by creates one after the other, because a create skips a runner that another one has locked.
+    // The last resources are filled by creates one after the other, because a create skips a runner that another
+    // create has locked.
     for (let left = 16; left > 0; left -= 1) assert.equal(await create(app), 200)
     assert.equal(await create(app), 503)
     assert.deepEqual(await placedOn(app), Object.fromEntries(names(12).map((id) => [id, 3])))
   })
 
-  test('sandboxes are spread evenly although each create looks at a few runners only', async () => {
+  test('sandboxes are spread evenly over all runners, although each create compares only a few of them', async () => {
     await using app = await startWith(Object.fromEntries(names(24).map((id) => [id, 100])))
     for (let turn = 0; turn < 48; turn += 1) assert.equal(await create(app), 200)
     const most = Math.max(...Object.values(await placedOn(app)))
     assert.ok(most <= 4, `one runner has ${most} of 48 sandboxes, and 2 would be even`)
   })
 
-  test('a sandbox goes to the one runner that has its volume', async () => {
+  test('a sandbox is placed on the runner that has its volume', async () => {
     await using app = await startWith(Object.fromEntries(names(30).map((id) => [id, 100])))
     const { body: volume } = await app.as('owner').post('/volumes', { name: 'data' })
     const volumes = [{ volumeId: volume.id, mountPath: '/data' }]

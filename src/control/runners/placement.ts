@@ -1,7 +1,7 @@
-// Chooses the runner of a sandbox and checks its free resources. The runner's row is locked during the check, so that
-// two creates cannot both use the last free resources. The used resources are always the sum over the runner's
-// sandboxes; no counter can drift. In a region of many runners a create looks at a few of them first: to lock all would
-// make creates wait for each other, and to sum all would take longer with each runner.
+// Chooses the runner of a sandbox and checks the runner's free resources. The runner's row is locked during the check,
+// so that two creates cannot both use the last free resources. The used resources are always computed as the sum over
+// the runner's sandboxes, so no stored counter can become wrong. A create first locks only a few of a region's
+// runners. Locking all of them would make creates wait for each other.
 
 import { hasNoLeftover } from '#src/control/sandboxes/record/leftovers.ts'
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -14,8 +14,8 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
 /**
- * Unclaimed warm sandboxes are evicted for other sandboxes. So they count as load only when another warm sandbox is
- * placed.
+ * `warm`: the load of a runner includes unclaimed warm sandboxes. Only the placement of another warm sandbox uses
+ * `warm`, because every other sandbox may evict them.
  */
 type CountsWarm = 'warm' | undefined
 
@@ -36,10 +36,10 @@ const add = (one: Load, other: Load): Load => ({
 
 const nothing: Load = { cpu: 0, memory_gib: 0, disk_gib: 0 }
 
-/** How many runners a create locks at first, out of all that could take the sandbox. */
+/** Maximum number of runners that a create locks at first. */
 const sampleSize = 4
 
-/** `skips`: leaves out runners that another placement has locked, instead of waiting for them. */
+/** `skips`: leaves out runners that another transaction has locked, instead of waiting for them. */
 type Locking = { skips?: boolean }
 
 const hold = async (
@@ -48,7 +48,7 @@ const hold = async (
   { sandboxId = null, countsWarm }: Counting,
   { image = null, skips = false }: Locking & { image?: string | Piece | null } = {},
 ): Promise<HeldRunner[]> => {
-  // Two statements that are sent together. The second one counts what was committed while the first one waited for
+  // Both statements are sent together. The second one includes what was committed while the first one waited for
   // locks. Rows are locked in the order of ids, so that two placements cannot deadlock.
   const [runners, loads] = await Promise.all([
     transaction<(RunnerRow & { image: string | null })[]>`
@@ -72,19 +72,19 @@ const hold = async (
       where runner_id in (select id from seen) and state <> 'deleted'`,
   ])
   const loadsOf = Map.groupBy(loads, ({ runner_id }) => runner_id)
-  // A runner that only the first statement saw is left out, because its load is unknown.
+  // A runner that only the first statement returned is left out, because its load is unknown.
   return runners.flatMap((runner) => {
     const ofRunner = loadsOf.get(runner.id)
     return ofRunner === undefined ? [] : [{ ...runner, load: ofRunner.reduce(add, nothing) }]
   })
 }
 
-/** Resources that a sandbox will hold. Without `diskGiB` its disk is on the runner already. */
+/** Resources that a sandbox will use. `diskGiB` is absent if the sandbox's disk is on the runner already. */
 type RequestedSize = { cpu: number; memoryGiB: number; diskGiB?: number }
 
 /**
- * Used fraction of the runner (overcommit included) with this sandbox, for the scarcest resource. Above 1: the sandbox
- * does not fit.
+ * Returns the fraction of the runner's scarcest resource that is used with the new sandbox, overcommit included. Above
+ * 1, the sandbox does not fit.
  */
 const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: RequestedSize, overcommit: Overcommit) =>
   Math.max(
@@ -96,15 +96,18 @@ const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: R
 const hasRoom = (runner: HeldRunner, wanted: RequestedSize, overcommit: Overcommit) =>
   shareOf(runner, wanted, overcommit) <= 1
 
-/** The requirements that the volumes of a sandbox make on its runner. */
+/** What the volumes of a sandbox require of its runner. */
 export type VolumesNeed = {
-  /** The name of one of the volumes, for messages. If one volume decides which runner is possible, that volume is named. */
+  /**
+   * The name of one of the volumes, for messages. If one volume decides which runner is possible, it is the name of
+   * that volume.
+   */
   name: string
   /** The runner that has the volumes. Null: no runner has them yet, or they are in the shared directory. */
   runnerId: string | null
   /** True if some volumes are in the directory that all runners of the region mount. */
   isInDirectory: boolean
-  /** Sum of the limits of the volumes that are still to be made. */
+  /** Sum of the size limits, in GiB, of the volumes that do not exist yet. */
   newGiB: number
 }
 
@@ -136,7 +139,10 @@ const noRunnerMounts = ({ name, runnerId }: VolumesNeed): Problem =>
       : `The volume "${name}" is on the runner "${runnerId}", which is not ready or does not have this snapshot.`,
   )
 
-/** Where a sandbox can go. `volumes`: what its volumes need, if it mounts some. */
+/**
+ * Selects the runners on which a sandbox can be placed. `sandboxId`: leaves out runners with a leftover of this
+ * sandbox.
+ */
 type Candidates = {
   regionId: string
   image: string | Piece
@@ -144,7 +150,10 @@ type Candidates = {
   sandboxId?: string | undefined
 }
 
-/** The condition for ready runners of the region that have the image and, if one runner has the volumes, are that one. */
+/**
+ * SQL condition for ready runners of the region that have the image. If one runner has the volumes, only that runner
+ * matches.
+ */
 const canTake = (transaction: Transaction, { regionId, image, volumes, sandboxId }: Candidates) => {
   const whole = sandboxId
     ? transaction`and ${hasNoLeftover(transaction, sandboxId, transaction`runners.id`)}`
@@ -154,8 +163,8 @@ const canTake = (transaction: Transaction, { regionId, image, volumes, sandboxId
 }
 
 /**
- * Locks some of the runners that can take a sandbox, chosen at random: all of them where there are at most
- * `sampleSize`. The emptiest of a few is nearly as good a choice as the emptiest of all.
+ * Locks at most `sampleSize` of the runners that can take a sandbox, chosen at random. The emptiest of a few runners
+ * is nearly as good a choice as the emptiest of all runners.
  */
 export const holdRunners = (
   transaction: Transaction,
@@ -177,8 +186,8 @@ const bestOf = (runners: readonly HeldRunner[], wanted: Place, overcommit: Overc
     .sort((one, other) => one.share - other.share)[0]?.id
 
 /**
- * Picks the runner with the most free resources. If none of `held` has enough and the region has more runners, looks at
- * all that no other placement has locked. Throws if no runner has enough.
+ * Picks the runner with the most free resources. If none of `held` has enough and the region has more runners,
+ * compares all runners that no other transaction has locked. Throws if no runner has enough.
  */
 export const pickRunner = async (
   transaction: Transaction,
@@ -206,7 +215,7 @@ export const pickRunner = async (
 }
 
 /**
- * Whether the runner `runnerId` could be locked and has enough free resources. `held`: the runners that are locked
+ * Returns whether `runnerId` has enough free resources and could be locked. `held`: the runners that are locked
  * already.
  */
 export const hasRoomOn = async (
@@ -224,7 +233,7 @@ export const hasRoomOn = async (
 }
 
 /**
- * Finds the ready runner of a region with the image and the most free resources, and locks it until the transaction
+ * Finds a ready runner of the region that has the image and enough free resources, and locks it until the transaction
  * ends.
  */
 export const reserveRunner = async (
@@ -239,8 +248,8 @@ export const reserveRunner = async (
 }
 
 /**
- * Whether no ready runner of the region has the image, but one will have it soon: every runner of the region brings the
- * image, and this runner has not failed.
+ * Returns whether a sandbox should wait for its image. True if no ready runner has the image, but a ready runner of
+ * the region is to fetch or build it and has not failed.
  */
 export const isImageComing = async (
   transaction: Transaction,
@@ -258,8 +267,9 @@ export const isImageComing = async (
 const said: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
 /**
- * Returns the problem if no ready runner has the image. An image of another region can never be used in this region:
- * 400. Otherwise a retry may succeed, for example when the only runner with the image is connected again.
+ * Returns the problem for a caller if no ready runner has the image. 400 for an image of another region, because it
+ * can never be used in this region. Otherwise 503: a retry may succeed, for example when a runner with the image
+ * reconnects.
  */
 const nobodyHas = async (transaction: Transaction, { regionId, image }: { regionId: string; image: string }) => {
   const [elsewhere] = await transaction<{ region: string }[]>`
@@ -275,7 +285,10 @@ const nobodyHas = async (transaction: Transaction, { regionId, image }: { region
   return new Problem('no_room', `No runner with this snapshot is ready now.${why}`)
 }
 
-/** Checks the free resources of the sandbox's own runner, because a sandbox with a disk stays where the disk is. */
+/**
+ * Checks the free resources of the sandbox's own runner. Used for a sandbox that has a disk, because it stays on that
+ * runner.
+ */
 export const checkRoom = async (
   transaction: Transaction,
   runnerId: string | null,

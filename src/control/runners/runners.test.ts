@@ -28,7 +28,7 @@ suite('GET /sandbox/for-runner', () => {
     )
   })
 
-  test('GET /sandbox/for-runner returns variables once per sandbox if the runner asks for that', async () => {
+  test('GET /sandbox/for-runner returns the variables only in the record, and not in the assignment, with `envOnce`', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { env: { HELLO: 'world' } })
@@ -40,7 +40,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.deepEqual(await told(''), [{ HELLO: 'world' }, { HELLO: 'world' }, 'started'])
   })
 
-  test('GET /sandbox/for-runner filters by state, and leaves out changing sandboxes if asked', async () => {
+  test('GET /sandbox/for-runner filters by state, and leaves out sandboxes under way if asked to', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -121,7 +121,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
   })
 
-  test('PUT /sandbox/:sandboxId/state takes a report without a generation as one for the current generation', async () => {
+  test('PUT /sandbox/:sandboxId/state applies a report without a generation to the current generation', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -130,7 +130,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'it broke', true])
   })
 
-  test('PUT /sandbox/:sandboxId/state answers 400 if a stopped sandbox is reported as started or paused, without a generation', async () => {
+  test('PUT /sandbox/:sandboxId/state answers 400 if a report without a generation says that a stopped sandbox runs', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

@@ -33,7 +33,9 @@ export const ensureRunner = async (
     on conflict (id) do update set key_hash = excluded.key_hash`
 }
 
-/** `now`: the time of the heartbeat. `silentBefore`: a runner whose last heartbeat is older was silent. */
+/**
+ * `now`: the time of the heartbeat. `silentBefore`: a runner was silent if its last heartbeat is older than this time.
+ */
 type HeartbeatTimes = { silentBefore: Date; now: Date }
 
 type Hello = {
@@ -85,7 +87,10 @@ export const markUnresponsive = (sql: Sql, before: Date, now: Date): Promise<Run
     where state in ('ready', 'disabled') and not is_silent and last_heartbeat_at < ${before}
     returning id, region_id as "regionId"`
 
-/** Where gates find a ready shared runner. Runners of `regionId` are preferred. */
+/**
+ * Finds a ready runner of a shared region, and returns the addresses at which gates reach it. Prefers runners of
+ * `regionId`.
+ */
 export const findSharedRunner = async (
   sql: Sql,
   regionId: string | null,
@@ -115,7 +120,7 @@ export const findAnyRunner = async (sql: Sql, regionId: string, preferredId: str
   return row?.id ?? null
 }
 
-/** The runners that can remove a volume from the directory of the region. */
+/** Lists the ids of runners that can remove a volume from the shared directory of a region. */
 export const listRemovers = async (sql: Sql, regionId: string | null): Promise<string[]> => {
   const rows = await sql<{ id: string }[]>`
     select id from runners where region_id = ${regionId} and volumes = 'directory' and state <> 'decommissioned' limit 1000`
@@ -140,7 +145,7 @@ export type RunnerView = RunnerIdentity & {
   isEmptied: boolean
   silentSince: Date | null
   lostAt: Date | null
-  /** If the runner is lost: its sandboxes in `error`. `leftovers`: sandboxes that moved on, and of which it may have an older disk. */
+  /** Only for a lost runner. `givenUp`: number of its sandboxes in `error`. `leftovers`: number of its leftovers. */
   givenUp: number
   leftovers: number
 }
@@ -193,8 +198,8 @@ export const lockRunner = async (transaction: Transaction, id: string): Promise<
 }
 
 /**
- * Drains a runner, or ends the draining. The runner then gets the state that it would have if it had never been
- * drained. `isEmptied`: its sandboxes are moved to other runners too. Returns whether the runner exists.
+ * Drains a runner, or ends the draining. The runner then gets the state that it would have without the draining.
+ * `isEmptied`: control also moves the runner's sandboxes to other runners. Returns whether the runner exists.
  */
 export const writeDrained = async (
   sql: Sql,
@@ -213,7 +218,7 @@ export const writeDrained = async (
   return count > 0
 }
 
-/** Lists runners that are emptied and can be asked for it now. */
+/** Lists the runners that are being emptied and are not silent. */
 export const listEmptied = async (sql: Sql): Promise<string[]> => {
   const rows = await sql<{ id: string }[]>`
     select id from runners where is_emptied and state = 'disabled' and not is_silent order by id`
@@ -223,7 +228,9 @@ export const listEmptied = async (sql: Sql): Promise<string[]> => {
 export const findEmptied = async (sql: Sql, id: string): Promise<boolean> =>
   (await sql`select from runners where id = ${id} and is_emptied`).count > 0
 
-/** Whether a sandbox of this runner could go to another one that is ready. */
+/**
+ * Returns whether the region has another ready runner. `withStore`: both runners must also share their object store.
+ */
 export const hasReadyNeighbour = async (
   sql: Sql,
   id: string | null,
