@@ -8,7 +8,7 @@ import { type Authority, findAuthorities, insertAuthority, type Secret } from '.
 
 const dayMs = 86_400_000
 const authorityDays = 3650
-/** Validity in days of a certificate for hosts. A new certificate is made when half of this time is over. */
+/** Days for which a certificate for hosts is valid. A new certificate is made when half of this time is over. */
 const certificateDays = 14
 /** Maximum number of certificates that are cached in memory. Making one takes a millisecond. */
 const mostKept = 5000

@@ -1,4 +1,5 @@
-// The secrets that control sends to a runner: the values that its sandboxes may use, and which sandbox may use which value.
+// The secrets that control sends to a runner: the values that its sandboxes may use, and which sandbox may use which
+// value.
 
 import type { SecretsOfRunner } from '#src/wire/secrets.ts'
 import type { Parts } from '../parts.ts'
@@ -47,7 +48,7 @@ const asSandbox = ({ id, generation, secrets }: Row) => ({
   secretIds: secrets.map(({ secretId }) => secretId),
 })
 
-/** All secrets that sandboxes of a runner may use now. */
+/** Lists the secrets that the sandboxes of a runner may use at present. */
 export const listForRunner = async (parts: Pick<Parts, 'database' | 'encryption' | 'log'>, runnerId: string) =>
   secretsOf(parts, await listWithSecretsOn(parts.database.sql, runnerId))
 

@@ -179,7 +179,7 @@ suite('secrets of an organization', () => {
     assert.ok(box)
   })
 
-  test('DELETE /secret/{secretId} takes the secret from all sandboxes, and answers 404 to strangers', async () => {
+  test('DELETE /secret/{secretId} removes the secret from all sandboxes, and answers 404 to strangers', async () => {
     const { id } = await made()
     const box = await create({ secrets: [{ TOKEN: 'api-key' }] })
     const before = await assigned(box)
@@ -193,7 +193,7 @@ suite('secrets of an organization', () => {
   })
 
   suite('the secrets of a sandbox', () => {
-    test('the assignment of a sandbox has a secret’s placeholder; its runner reads the value separately', async () => {
+    test('the assignment of a sandbox contains a secret’s placeholder; a runner reads the value separately', async () => {
       const { placeholder } = await made()
       const box = await create({ env: { SSL_CERT_FILE: '/own' }, secrets: [{ TOKEN: 'api-key' }] })
       const assignment = await assigned(box)

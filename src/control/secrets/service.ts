@@ -25,7 +25,7 @@ import {
   writeSecret,
 } from './store.ts'
 
-/** Maximum number of secrets in an answer of the listing without pages. */
+/** Maximum number of secrets that the listing without pages returns. */
 const mostListed = 1500
 
 export const purposeOf = ({ id }: Pick<Secret, 'id'>) => `secret:${id}`
@@ -118,7 +118,7 @@ export const viewPage = async (
   }
 }
 
-/** Changes a secret. Running sandboxes use the new value and hosts from their next request on. */
+/** Changes a secret. The requests of running sandboxes use the new value and the new allowed hosts from then on. */
 export const updateSecret = async (parts: RunningParts, actor: Actor, id: string, body: UpdateSecret) => {
   checkNotSuspended(parts, actor)
   const { database, clock, encryption, changes } = parts
@@ -135,7 +135,7 @@ export const updateSecret = async (parts: RunningParts, actor: Actor, id: string
   return asView(secret)
 }
 
-/** Deletes a secret, and takes it from all sandboxes that have it. */
+/** Deletes a secret, and removes it from all sandboxes that have it. */
 export const removeSecret = async (parts: RunningParts, actor: Actor, id: string): Promise<void> => {
   const { database, clock, changes } = parts
   const { id: organizationId } = actor.organization

@@ -62,7 +62,7 @@ export const countSecrets = async (sql: Sql, organizationId: string, part: strin
   return row?.count ?? 0
 }
 
-/** Inserts a secret unless the organization has as many as its quota. Returns the quota in that case. */
+/** Inserts a secret. If the organization has reached its quota, inserts nothing and returns the quota. */
 export const insertSecret = async (transaction: Transaction, secret: Secret): Promise<number | undefined> => {
   const { id, organizationId, name, description, placeholder, sealedValue, hosts, version, createdAt, updatedAt } =
     secret
@@ -80,7 +80,7 @@ export const insertSecret = async (transaction: Transaction, secret: Secret): Pr
 
 type Change = { sealedValue: string | undefined; description: string | undefined; hosts: string[] | undefined }
 
-/** Changes the given fields of a secret. Undefined if there is no such secret. */
+/** Changes the given fields of a secret. Returns undefined if there is no such secret. */
 export const writeSecret = async (
   sql: Sql,
   { organizationId, id }: { organizationId: string; id: string },
@@ -114,7 +114,7 @@ export const findAuthorities = (sql: Sql, organizationIds: readonly string[]): P
     select organization_id as "organizationId", certificate, private_key as "sealedKey" from secret_authorities
     where organization_id = any(${organizationIds as string[]}::text[])`
 
-/** Stores an authority unless the organization has one. */
+/** Stores the certificate authority of an organization, if the organization has none yet. */
 export const insertAuthority = async (sql: Sql, authority: Authority, now: Date): Promise<void> => {
   const { organizationId, certificate, sealedKey } = authority
   await sql`
