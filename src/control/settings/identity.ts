@@ -17,7 +17,10 @@ export type IdentitySettings = {
   clientId: string
   /** Largest allowed difference between the clock of an issuer and ours, in seconds. */
   clockSkewSeconds: number
-  /** Shortest time in seconds between two requests for an issuer's keys, when tokens name an unknown key. */
+  /**
+   * Shortest time in seconds between two requests for an issuer's keys, if tokens name a key that control does not
+   * know.
+   */
   keyCooldownSeconds: number
 }
 

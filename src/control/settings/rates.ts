@@ -1,8 +1,8 @@
 import type { Rate } from '#src/kit/rate.ts'
 
 /**
- * The buckets in which calls are counted: unknown callers, wrong credentials, all calls of an organization, and two
- * special kinds of an organization's calls.
+ * The buckets for rate limits. Calls are counted by unknown address, by wrong credential, and by organization. Creates
+ * and other changes of sandboxes have buckets of their own.
  */
 export const buckets = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-create', 'sandbox-lifecycle'] as const
 
