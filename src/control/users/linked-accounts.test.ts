@@ -10,7 +10,7 @@ let other: TestIssuer
 let app: TestControl
 let people = 0
 
-/** Signs in a new person at the issuer `one`, and returns that person's token. */
+/** Signs in a new person at the issuer `one`. Returns that person's token. */
 const newPerson = async (claims: Record<string, unknown> = {}) => {
   people += 1
   const sub = `person-${people}`

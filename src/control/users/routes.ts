@@ -1,4 +1,4 @@
-// The endpoints of `/users`, which all concern the calling user. The guard has already read that user.
+// The endpoints of `/users`, which all act on the calling user.
 import Type from 'typebox'
 import { asUserView } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'

@@ -1,9 +1,9 @@
-// Turns the claims of an issuer into one of our users. A new person becomes a user with a personal organization; a
-// known user is updated.
+// Turns the claims of an issuer into one of our users. A new person becomes a user with a personal organization. A known
+// user is updated.
 //
-// Somebody whose address belongs to an existing account cannot enter that account by the address alone. The new
-// identity waits until the account's owner links it (linked-accounts.ts). There is an exception: if only single sign-on
-// vouches for the account's address, the account loses the address to the new person.
+// If the e-mail address belongs to an existing account, a new identity does not get into that account. The new identity
+// waits until the account's owner links it (linked-accounts.ts). Exception: if only an organization's single sign-on has
+// verified the account's address, the new person gets the address, and the account loses it.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
@@ -20,15 +20,17 @@ import {
   updateIdentity,
 } from './store.ts'
 
-/** Whether the token has newer claims than those stored. A token older than the stored claims changes nothing. */
+/**
+ * Returns whether a token has newer claims than the stored ones. A token older than the stored claims changes nothing.
+ */
 const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity): boolean =>
   saidAt !== undefined &&
   saidAt > known.saidAt &&
   (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
 
 /**
- * Gives an address to the person for whom the issuer has verified it. Another account loses the address if only single
- * sign-on vouches for that account.
+ * If the issuer has verified the person's address, takes the address from an account whose address only single sign-on
+ * has verified.
  */
 const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, ownerId: string | undefined) => {
   if (email !== undefined && emailVerified) await freeAddress(sql, email, ownerId)
@@ -52,7 +54,7 @@ const takeIn = async (transaction: Transaction, claims: Claims, now: Date): Prom
 }
 
 /**
- * Locks an identity, so that its sign-ins run one at a time, even if a new person's client starts with many parallel
+ * Locks an identity, so that its sign-ins run one at a time. The client of a new person may start with parallel
  * requests.
  */
 const lock = async (sql: Sql, { issuer, subject }: Claims) => {
@@ -65,7 +67,7 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
     const known = await findIdentity(transaction, claims)
     if (known !== undefined && known.user !== undefined && !isNews(claims, known)) return known.user
     await announceCredentialChange(transaction)
-    // The address may be free by now, so an identity that waits to be linked may become a user.
+    // The address may have become free, so an identity that waits to be linked may become a user.
     if (known?.user === undefined) return await takeIn(transaction, claims, now)
     await updateIdentity(transaction, claims)
     if (!known.isSource) return known.user

@@ -11,7 +11,7 @@ export type Identity = {
   emailVerified: boolean
   name: string
   saidAt: Date
-  /** True for the identity that the user's name and address come from. */
+  /** True if the user's name and address come from this identity. */
   isSource: boolean
   /** The user of the identity. Absent while the identity waits to be linked. */
   user: User | undefined
@@ -58,7 +58,7 @@ export const updateIdentity = async (sql: Sql, claims: Claims): Promise<void> =>
 
 export type NewUser = Pick<User, 'email' | 'emailVerified' | 'name'> & { emailVerifiedBy: 'admin' | 'issuer' | 'sso' }
 
-/** Inserts a user. `undefined` if another user has this address. */
+/** Inserts a user. Returns undefined if another user has this e-mail address. */
 export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefined> => {
   const { name, email, emailVerified, emailVerifiedBy } = user
   const [row] = await sql<UserRow[]>`
@@ -69,9 +69,9 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
- * Takes an address from a user whom only an organization's identity provider vouches for. A person who has proven the
- * address in another way must not be kept out. The former holder keeps the account and can still sign in. The account's
- * address is replaced by one that nobody can have (RFC 2606 §2).
+ * Takes an e-mail address from a user, if only an organization's identity provider has verified it for that user.
+ * Otherwise such a user could keep out the person who really has the address. The user keeps the account and can still
+ * sign in. The account gets an address that nobody can have (RFC 2606 §2).
  */
 export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {
   await sql`
@@ -81,8 +81,8 @@ export const freeAddress = async (sql: Sql, email: string, ownerId: string | und
 }
 
 /**
- * Updates a user from their main identity. An address that another user has is not taken over. If the address was
- * verified by somebody other than an issuer, it stays verified as long as it is unchanged.
+ * Updates a user from the claims of their main identity. If another user has the new address, the old address stays.
+ * An address that an operator or single sign-on has verified stays verified until it changes.
  */
 export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): Promise<User> => {
   const { name, email = user.email, emailVerified } = claims
@@ -109,7 +109,7 @@ export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): 
   return row === undefined ? user : readUser(row)
 }
 
-/** Lists the issuers by which this user can sign in, each only once. */
+/** Lists the issuers by which a user can sign in. */
 export const listLinked = async (sql: Sql, userId: string): Promise<string[]> => {
   const rows = await sql<{ issuer: string }[]>`select distinct issuer from user_identities where user_id = ${userId}`
   return rows.map(({ issuer }) => issuer)
@@ -132,8 +132,8 @@ export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: s
 }
 
 /**
- * Deletes an identity. If the user's name and address came from it, the user's oldest remaining identity becomes their
- * source.
+ * Deletes an identity. If the user's name and address came from this identity, they come from the oldest remaining one
+ * afterwards.
  */
 export const unlinkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const [gone] = await sql<{ is_source: boolean }[]>`
