@@ -1,4 +1,5 @@
-// Tests archives of a hostile disk: in a directory, in S3, and with damage. Needs root.
+// Tests archives of a disk with unusual and hostile files: archives in a directory, archives in S3, and damaged archives. Needs
+// root.
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -84,7 +85,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('the disk of an image shares no object with a sandbox, also if both have the same name', async () => {
+  test('archives of an image and of a sandbox share no object in the store, even if both have the same name', async () => {
     const image = sandboxId
     const ofSandbox = await objects(store)
     const ofImage = () => Array.fromAsync(store.list(`images/${image}/`))
@@ -211,7 +212,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(scratch.at('disk')), there)
   })
 
-  test('an archive whose disk would lead out of its directory is refused, and leaves no disk', async () => {
+  test('unpacking refuses an archive in which a link replaces a part of the disk, and leaves no disk', async () => {
     const outside = scratch.make('outside')
     for (const hostile of ['upper', 'etc', 'etc/hosts', 'etc/image']) {
       const from = scratch.make(`hostile-${hostile.replace('/', '-')}`)

@@ -1,5 +1,5 @@
-// Stores and fetches chunks, which are compressed. A chunk counts as stored only after it was read back and its content had the
-// right hash.
+// Stores and fetches chunks, which are compressed. Each chunk is read back after it was written, so that damage is noticed while
+// the disk still exists.
 import { webcrypto } from 'node:crypto'
 import { promisify } from 'node:util'
 import { constants, zstdCompress } from 'node:zlib'
@@ -18,8 +18,8 @@ const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
 
 /**
- * Stores a chunk, unless an earlier attempt has stored it. Resolves when the chunk was read back from the store without damage,
- * now or, if it is in `kept`, when it was written.
+ * Stores a chunk, unless the store has it already. Resolves when the stored chunk was read back without damage. A chunk in `kept`
+ * is not read again, because that was done when it was written.
  */
 export const keepChunk = async (
   store: ObjectStore,
@@ -64,8 +64,8 @@ export const damaged = (chunk: Chunk) =>
   new ArchiveFailed('damaged', `${nameOf(chunk)} is damaged in the archive store.`)
 
 /**
- * Yields the contents of stored chunks in order. Each content is verified by its hash. The program that decompresses has no
- * privileges.
+ * Yields the contents of stored chunks in order. Throws if the content of a chunk does not have the right hash. The program that
+ * decompresses has no privileges.
  */
 export async function* contentsOf(stored: AsyncIterable<Buffer>, chunks: readonly Chunk[]): AsyncGenerator<Buffer> {
   const pieces = inflate(stored, 'zstd')

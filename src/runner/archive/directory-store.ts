@@ -42,7 +42,7 @@ export class DirectoryStore implements ObjectStore {
     return join(this.#root, fileOf(key))
   }
 
-  /** Runs `work`. Turns errors of the file system into errors from which a person can see what to do. */
+  /** Runs `work`. Turns errors of the file system into `ArchiveFailed` with a sentence for users. */
   async #tried<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -87,8 +87,8 @@ export class DirectoryStore implements ObjectStore {
   }
 
   async #name(unfinished: string, path: string) {
-    // Retry: between these two steps another process may remove the directory, because it has just removed the last object in
-    // it.
+    // Retry: after `mkdir` and before `rename`, another process may remove the directory, because it has removed the last object
+    // in it.
     for (let triesLeft = 3; ; triesLeft -= 1) {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
       try {

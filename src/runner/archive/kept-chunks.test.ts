@@ -1,4 +1,4 @@
-// Needs root, because tar runs in a confined place.
+// Needs root, because tar runs in a mount namespace of its own.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
@@ -64,7 +64,7 @@ suite('chunks of an earlier save', { skip: needsRoot }, () => {
     await store.close()
   })
 
-  test('a chunk that is missing or has another size is written again', async () => {
+  test('a save writes a chunk again that is missing in the store or has a wrong size there', async () => {
     using scratch = new Scratch()
     const { store, calls, save, chunks } = makeStore(scratch)
     await save('one')
@@ -79,7 +79,7 @@ suite('chunks of an earlier save', { skip: needsRoot }, () => {
     )
   })
 
-  test('a chunk that no complete archive names is read back before it counts', async () => {
+  test('a save reads back a stored chunk that is in the manifest of no complete archive', async () => {
     using scratch = new Scratch()
     const { store, calls, save, chunks } = makeStore(scratch)
     await save('one')

@@ -1,5 +1,5 @@
-// Finds chunks that earlier archives of a sandbox have in the store, so that a save need not read them back: it would otherwise
-// download the whole disk at each stop. An archive reads every chunk back, because the disk is removed afterwards.
+// Finds chunks of a sandbox that earlier archives have put into the store. A save trusts these chunks: to read them back, it
+// would download the whole disk at each stop. An archive reads every chunk back, because the disk is removed afterwards.
 import { ArchiveFailed } from './failed.ts'
 import { chunksOf, manifestsOf, type Owner, ownerOf } from './keys.ts'
 import { maxManifestBytes, readManifest } from './manifest.ts'
@@ -9,8 +9,8 @@ import type { ObjectStore } from './store.ts'
 export type KeptChunks = ReadonlyMap<string, number>
 
 /**
- * Returns the chunks that a complete archive names and that the store lists with the right size. They were read back when
- * that archive was written.
+ * Returns each chunk that is in the manifest of a complete archive and that the store lists with the right size. The chunks were
+ * read back when that archive was written.
  */
 export const findKept = async ({
   store,
@@ -32,7 +32,7 @@ export const findKept = async ({
   return kept
 }
 
-/** The chunks of a manifest. None if it is gone, or cannot be read. */
+/** Returns the chunks of a manifest, or no chunks if the manifest is missing or damaged. */
 const chunksIn = async (store: ObjectStore, owner: Owner, key: string, signal: AbortSignal | undefined) => {
   try {
     const content = await store.get(key, maxManifestBytes, signal)

@@ -1,10 +1,10 @@
 // Makes the keys of objects in the store. All keys of a sandbox begin with `sandboxes/ID/`, and all keys of an image with
 // `images/NAME/`, so different organizations never share an object.
 const safe = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
-/** Names of images may also have dots. The first character is never a dot, so no name leads out of its directory. */
+/** Form of an image's name. It may contain dots but not begin with one, so that no name leads out of its directory. */
 const safeImage = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
-/** What an archive is of: the disk of a sandbox, or the files of an image. */
+/** Whose files an archive contains: those of a sandbox's disk, or those of an image. */
 export type Owner = { sandboxId: string; image?: never } | { image: string; sandboxId?: never }
 
 const checked = (id: string, shape = safe): string => {

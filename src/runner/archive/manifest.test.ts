@@ -28,7 +28,7 @@ const isSaid = (error: unknown) => {
 const changed = (over: Record<string, unknown>) => JSON.stringify({ ...JSON.parse(whole.toString()), ...over })
 
 suite('the manifest of an archive', () => {
-  test('a written manifest is read without changes; a chunk that occurs several times counts once', () => {
+  test('a manifest is read as it was written; `storedBytesOf` counts a repeated chunk once', () => {
     assert.deepEqual(read(whole), manifest)
     assert.equal(storedBytesOf(manifest), 9)
   })

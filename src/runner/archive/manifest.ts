@@ -24,7 +24,7 @@ export type Manifest = Owner & {
 
 const format = 1
 /**
- * Maximum number of chunks, which is enough for a disk of more than 1 TiB. `maxStoredBytes` is a little more than
+ * Limits of a manifest. `maxChunks` is enough for a disk of more than 1 TiB. `maxStoredBytes` is a little more than
  * `maxChunkBytes`, because compression makes some data longer.
  */
 export const maxChunks = 400_000

@@ -1,5 +1,5 @@
-// Packs a disk into the store. The caller may remove the local disk only after this resolves. If packing is interrupted, it can
-// be repeated: chunks that are stored already are only verified.
+// Packs a disk into the store. The caller may remove the local disk only after `packDisk` resolves. If packing is interrupted, it
+// can be repeated: chunks that the store already has are only verified.
 import { createHash } from 'node:crypto'
 import type { WrittenArchive } from '#src/wire/runner-link.ts'
 import { cutIntoChunks } from './chunk-borders.ts'
@@ -26,11 +26,11 @@ export type Archive = WrittenArchive
 type PackParts = Owner & {
   store: ObjectStore
   archiveId: string
-  /** The disk to pack. Nothing may write to it: its sandbox is stopped or frozen, or it is that of an image. */
+  /** The disk to pack: that of a stopped or frozen sandbox, or that of an image. Nothing may write to it meanwhile. */
   disk: DiskParts
   /** Maximum number of chunks that are compressed and stored at a time. Default: 3. Each of them is in memory twice. */
   chunksAtOnce?: number
-  /** Chunks that are not read back, because they were when they were written. */
+  /** Chunks of earlier archives, which need not be read back. */
   kept?: KeptChunks
   /** Called after each stored chunk with the total so far: bytes of the disk, and bytes in the store. */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void
@@ -90,8 +90,8 @@ const describe = (content: Buffer, manifest: Manifest): Archive => ({
 })
 
 /**
- * Writes the manifest. If an earlier attempt has written a manifest for the same tar stream, that one stays, because control may
- * have its hash.
+ * Writes the manifest. If an earlier attempt has written a manifest for the same tar stream, the earlier manifest stays, because
+ * control may have stored its hash.
  */
 const keepManifest = async (store: ObjectStore, manifest: Manifest, signal: AbortSignal | undefined) => {
   const key = manifestKey(manifest, manifest.archiveId)

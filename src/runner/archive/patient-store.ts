@@ -1,5 +1,5 @@
-// Wraps a store: if the store is down, each call is retried for a while. If the store stays down, the call then throws one
-// error.
+// Wraps a store so that each call is retried while the store is down. After the last attempt, the call throws an error that says
+// how often it was tried.
 import { setTimeout as wait } from 'node:timers/promises'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore } from './store.ts'
@@ -11,7 +11,9 @@ import type { ObjectStore } from './store.ts'
 const standardWaitsMs = [200, 1_000, 3_000, 8_000]
 
 export const patient = (store: ObjectStore, waitsMs: readonly number[] = standardWaitsMs): ObjectStore => {
-  /** Waits before the next attempt, if that may succeed. Otherwise throws the error for the caller. */
+  /**
+   * If the error is temporary and attempts are left, waits before the next attempt. Otherwise throws the error for the caller.
+   */
   const beforeAnother = async (error: unknown, tried: number, signal: AbortSignal | undefined) => {
     signal?.throwIfAborted()
     if (!(error instanceof ArchiveFailed) || error.why !== 'store down') throw error

@@ -1,6 +1,6 @@
-// Removes objects that no archive needs any more. A manifest is removed before its chunks, so that no manifest is without its
-// chunks. Must not run while the sandbox's disk is being packed; the runner guarantees that by running one verb per sandbox at a
-// time.
+// Removes objects that no archive needs any more. A manifest is removed before its chunks, so that every manifest in the store
+// has all of its chunks. Must not run while the sandbox's disk is being packed; the runner guarantees that by running one verb
+// per sandbox at a time.
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunkKey, chunksOf, manifestKey, manifestsOf, type Owner, ownerOf, prefixOf } from './keys.ts'
@@ -17,7 +17,7 @@ type RemoveParts = Owner & {
 const atOnce = 8
 const batchSize = 256
 
-/** Removes the archives of a sandbox or an image, except `keep`. If the runner is killed during a removal, the call can be repeated. */
+/** Removes the archives of a sandbox or an image, except `keep`. If the runner is killed meanwhile, the call can be repeated. */
 export const removeArchives = async ({ store, keep, signal, ...parts }: RemoveParts): Promise<void> => {
   const owner = ownerOf(parts)
   const needed = keep === undefined ? new Set<string>() : await keysOf(store, owner, keep, signal)
@@ -26,8 +26,8 @@ export const removeArchives = async ({ store, keep, signal, ...parts }: RemovePa
 }
 
 /**
- * Returns the keys of all objects that the archive `keep` consists of. Throws if its manifest cannot be read: then every object
- * might belong to it.
+ * Returns the keys of all objects that the archive `keep` consists of. Throws if the manifest cannot be read, because then any
+ * object might belong to the archive.
  */
 const keysOf = async (store: ObjectStore, owner: Owner, keep: string, signal: AbortSignal | undefined) => {
   const key = manifestKey(owner, keep)

@@ -30,8 +30,8 @@ const errorLimit = 64 * 1024
 const listLimit = 8 * 1024 * 1024
 
 /**
- * Returns the text of the first element with this tag. Used only for names and tokens. Keys of objects need no decoding of
- * entities, because they are requested in URL encoding.
+ * Returns the text of the first element with this tag. In keys of objects no entities occur, because the server sends keys in URL
+ * encoding.
  */
 const textIn = (xml: string, tag: string): string | undefined => {
   const found = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(xml)?.[1]
@@ -90,8 +90,8 @@ export class S3Store implements ObjectStore {
       const xml = answer.body.toString()
       if (!isList(xml)) throw this.#noList()
       for (const [, item = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
-        // In Alcove's keys only the slash is encoded. A key with other encoded characters does not belong to Alcove, and matches
-        // no prefix.
+        // The slash is the only character of Alcove's keys that the server encodes. A key with another encoded character is not
+        // one of Alcove's keys, and does not begin with `whole`.
         const key = (textIn(item, 'Key') ?? '').replaceAll(/%2F/gi, '/')
         if (key.startsWith(whole)) yield { key: key.slice(this.#at.prefix.length), bytes: Number(textIn(item, 'Size')) }
       }

@@ -90,7 +90,7 @@ suite('a store in a directory', () => {
   after(() => scratch[Symbol.dispose]())
   promises(() => new DirectoryStore(scratch.at('store')))
 
-  test('only root can read a directory store; after its last object its empty directories are removed', async () => {
+  test('only root can read a directory store; a directory is removed together with its last object', async () => {
     const root = scratch.at('modes')
     const store = new DirectoryStore(root)
     await store.put(`s/chunks/${hash}`, Buffer.from('x'))
@@ -164,7 +164,7 @@ suite('a store in S3', { skip: withoutS3 }, () => {
     s3 = await startS3('archives')
   })
   after(() => s3.stop())
-  // A page of a list has seven objects here, so that the lists of these tests have several pages.
+  // Here a page has seven objects, so that the lists in these tests have several pages.
   promises(() => new S3Store(s3.address, 7))
 
   const refusals: [string, Partial<S3Address>, RegExp][] = [

@@ -10,8 +10,8 @@ export type StoredObject = { key: string; bytes: number }
 /** Each method may throw `ArchiveFailed` or, if `signal` is aborted, the reason of the abort. */
 export interface ObjectStore {
   /**
-   * Stores an object, and replaces an object with this key if there is one. After a kill, either the old or the new object
-   * exists. When this resolves, the object survives a power cut.
+   * Stores an object, and replaces an object with this key if there is one. If the process is killed during that, the store has
+   * either the old or the new object. When the promise resolves, the object survives a power cut.
    */
   put(key: string, content: Uint8Array, signal?: AbortSignal): Promise<void>
   /** Reads an object. Undefined if it does not exist. An object of more than `limit` bytes is not read, and counts as damaged. */

@@ -1,10 +1,10 @@
-// Turns a disk into a tar stream and back, by GNU tar. The stream has contents, modes, owners, nanoseconds, holes, hard links,
+// Turns a disk into a tar stream and back, by GNU tar. The stream keeps contents, modes, owners, exact times, holes, hard links,
 // whiteouts, access lists, and the extended attributes that a sandbox or its overlay can set. The disk is hostile and tar is
 // root, therefore:
 //
 // - tar gets only two names, which this runner chose, and reads below them without following links;
 // - tar unpacks into a directory that no other program can reach;
-// - tar refuses a name that occurs twice, and makes links that lead elsewhere last;
+// - tar refuses a name that occurs twice, and makes links that lead out of the disk last, so that it cannot follow them;
 // - a fault in tar can harm only that disk (confined-tar.ts).
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -71,8 +71,9 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
 const mostKiBOfName = 4
 
 /**
- * Throws if a part of the disk is no directory, or if `etc` holds anything but files and directories. The runner uses both as
- * root of this host, and a link would lead it anywhere. Another host wrote the archive, and may be in the wrong hands.
+ * Throws if a part of the disk is not a directory, or if `etc` contains anything except files and directories. The runner opens
+ * paths in both parts as root of this host, and would follow a link to any file. The archive may come from another host, which
+ * may be compromised.
  */
 const refuseWhatNoDiskHas = async (place: string) => {
   const isNoDirectory = ['-maxdepth', '0', '!', '-type', 'd', '-print', '-quit']
