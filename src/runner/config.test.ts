@@ -32,7 +32,7 @@ suite('settings of the runner', () => {
     ALCOVE_RUNNER_SOCKET_GID: '7',
   }
 
-  test('archives are in the data directory by default; the key and the secret of S3 are separate settings', () => {
+  test('by default archives are in the data directory; for S3, the URL, key and secret are separate settings', () => {
     assert.deepEqual(loadConfig(told).archiveStore, { kind: 'directory', path: '/nowhere/data/archive' })
     const elsewhere = loadConfig({ ...told, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
     assert.deepEqual(elsewhere.archiveStore, { kind: 'directory', path: '/srv/archives' })
@@ -62,7 +62,7 @@ suite('settings of the runner', () => {
     assert.throws(() => loadConfig({ ...told, ALCOVE_VOLUMES_DIR: 'shared' }), /ALCOVE_VOLUMES_DIR must be/)
   })
 
-  test('a runner with certificates and an https address of control needs no key; over http it does', () => {
+  test('a runner with certificates needs no key if the URL of control is https, and needs one if it is http', () => {
     const { ALCOVE_RUNNER_KEY: _key, ...withoutKey } = { ...told, ALCOVE_CERTIFICATES_DIR: '/certificates' }
     const { runnerKey } = loadConfig({ ...withoutKey, ALCOVE_CONTROL_URL: 'https://10.0.0.7:4603' })
     assert.equal(runnerKey, '')
@@ -88,7 +88,7 @@ suite('settings of the runner', () => {
     )
   })
 
-  test('the instance’s name is derived from the data directory, which by default has the runner’s socket', () => {
+  test('the data directory determines the instance’s name, and by default contains the runner’s socket', () => {
     const data = mkdtempSync(join(tmpdir(), 'alcove-data-'))
     try {
       const config = loadConfig({

@@ -14,9 +14,12 @@ export type RunnerConfig = {
   controlUrl: URL
   /** The runner's key. Empty if the runner proves itself to control with its certificate. */
   runnerKey: string
-  /** Directory with the runner's certificate. Undefined: it has none. */
+  /** Directory with the runner's certificate. Undefined: the runner has no certificate. */
   certificatesDirectory?: string | undefined
-  /** The gate through which the runner's sandboxes are reached. Absent: a gate of this machine that knows the socket. */
+  /**
+   * The gate through which clients reach the runner's sandboxes. Absent: any gate of this machine that connects to the runner's
+   * socket.
+   */
   gate?: GateOfHost | undefined
   /** `<data>/runner`: directory of the journal, the storage pool and the images. */
   directory: string
@@ -33,7 +36,7 @@ export type RunnerConfig = {
   registries: readonly string[] | undefined
   /** Registries (host:port) that may have a private address. */
   privateRegistries: readonly string[]
-  /** Mirrors of registries. They are asked before the registry itself. */
+  /** Mirrors of registries. The runner tries them before the registry itself. */
   registryMirrors: readonly Mirror[]
   /** Private networks, or networks of the host, that the operator opens for sandboxes. */
   openNetworks: readonly string[]
@@ -41,7 +44,7 @@ export type RunnerConfig = {
   registryAuthFile: string | undefined
   /** Interval in seconds at which the use of sandboxes is reported to control. 0 disables the reports. */
   meterSeconds: number
-  /** Limit of the speed at which a sandbox reads its disk, and of the speed at which it writes. 0: no limit. */
+  /** Speed limit of a sandbox's disk, which applies to reads and to writes separately. 0: no limit. */
   diskMebibytesPerSecond: number
   /** Whether sandboxes have sudo. */
   offersSudo: boolean
@@ -49,7 +52,7 @@ export type RunnerConfig = {
   volumesDirectory: string | undefined
   /** The store for the disks of archived sandboxes. */
   archiveStore: StoreAddress
-  /** True if the operator has named the store, so that other runners can have the same one. */
+  /** True if the operator has named the store, so that other runners can use the same store. */
   sharesStore: boolean
   telemetry: TelemetrySettings
 }
@@ -89,7 +92,7 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
     }
   })
 
-/** Reads how the sandboxes of this runner are reached. An empty value counts as absent. */
+/** Reads the id, the address and the public URL of the gate of this runner's sandboxes. An empty setting counts as absent. */
 const readGate = (optional: Settings['optional'], complain: (sentence: string) => void): GateOfHost | undefined => {
   const [id, address, publicUrl] = ['ID', 'ADDRESS', 'PUBLIC_URL'].map((end) => optional(`ALCOVE_GATE_${end}`))
   if (address !== undefined && !/^\S{1,255}:\d{1,5}$/.test(address)) {

@@ -80,7 +80,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('a sandbox that is deleted at any moment of its first start has left nothing when that is reported', async () => {
+  test('after a delete at any moment of a first start, `destroyed` is reported only when nothing is left', async () => {
     for (const afterMs of [0, 2, 5, 10, 20, 40]) {
       const { promise, resolve } = Promise.withResolvers<string>()
       using keeper = new Keeper({ host: box.host, report: ({ state }) => resolve(state), log: silentLog() })
@@ -89,7 +89,8 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
       await delay(afterMs)
       keeper.take({ ...assignment, generation: 2, target: 'destroyed' })
       const said = await promise
-      // The sandbox may have been started before the delete was requested. In that case it is destroyed here.
+      // If the start was complete before the delete was requested, the first report is about the start. The sandbox is then
+      // destroyed below.
       if (said === 'destroyed') assert.deepEqual(await box.tracesOf(assignment.sandboxId), [], `after ${afterMs} ms`)
       await box.host.destroy(assignment.sandboxId)
     }
@@ -139,7 +140,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     const { sandboxId } = assignment
     await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
     const starting = box.host.start({ ...assignment, isNew: false, generation: 3 }).catch(() => {})
-    // Wait until the first process of the sandbox exists. It never answers.
+    // Wait until the first process of the sandbox exists. Then stop it, so that it never answers.
     const cgroup = box.cgroupOf(sandboxId)
     for (let pids: number[] = []; pids.length === 0; await new Promise(setImmediate)) {
       pids = await cgroup.pids().catch(() => [])
@@ -159,7 +160,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     )
   })
 
-  test('a stop lets processes finish; a forced stop during that time ends them immediately', async () => {
+  test('a stop lets processes finish; a forced stop during its grace period ends them immediately', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(
@@ -179,7 +180,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     const began = performance.now()
     await box.host.stop({ ...assignment, signal: 'SIGKILL' })
     await polite
-    // The grace period is 10 seconds. A stop that takes less than that was ended by the forced stop.
+    // The first stop has a grace period of 10 seconds. If it ends earlier, the forced stop has ended it.
     assert.ok(performance.now() - began < 9_000)
     assert.equal(box.host.get(sandboxId)?.status, 'stopped')
   })

@@ -1,5 +1,5 @@
 // The interface through which the runner's other parts start, stop, change and list the sandboxes of this host. Verbs for one
-// sandbox run one at a time. Each verb may be requested again.
+// sandbox run one at a time. A caller may repeat each verb.
 import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Assignment, Cause, Progress, RunnerCapabilities, VolumeAssignment } from '#src/wire/runner-link.ts'
@@ -15,7 +15,7 @@ export type HeldSandbox = {
   status: (typeof sandboxStatuses)[number]
   socketPath: string
   errorReason?: string
-  /** Why the last assignment was refused. The sandbox is as it was before that. */
+  /** Why the last assignment was refused. That assignment has changed nothing in the sandbox. */
   refused?: string
   /** The archive that contains the sandbox's disk, if this host has archived the sandbox. */
   archive?: Archive
@@ -44,8 +44,8 @@ export interface Host {
    */
   start(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
   /**
-   * Freezes all processes of a sandbox and keeps them in memory. If the sandbox has ended meanwhile, its status becomes
-   * `stopped` and it gets a cause.
+   * Freezes all processes of a sandbox and keeps them in memory. If the sandbox has already ended, its status becomes `stopped`
+   * and it gets a cause.
    */
   pause(assignment: Assignment): Promise<void>
   /** Stops a sandbox and keeps its disk. Throws if the sandbox is not on this host. */
@@ -56,9 +56,9 @@ export interface Host {
    */
   archive(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
   /**
-   * Copies the disk of a stopped sandbox to the archive store, as the archive that `save` of the assignment names. The disk
-   * stays. Every verb of the sandbox aborts that. Returns undefined if it was aborted or the sandbox is not stopped, and
-   * throws if the save failed.
+   * Copies the disk of a stopped sandbox to the archive store, as the archive that `assignment.save` names. The disk stays on
+   * this host. Any verb of the sandbox aborts the copying. Returns undefined if the copying was aborted or the sandbox is not
+   * stopped. Throws if the copying failed.
    */
   save(assignment: Assignment): Promise<Archive | undefined>
   /**
@@ -70,21 +70,24 @@ export interface Host {
   destroy(sandboxId: string, withArchives?: 'with archives'): Promise<void>
   /**
    * Makes a template: an image with the sandbox's current disk, from which new sandboxes can be made. `otherBase`: base image to
-   * record for it instead of the disk's own. Both must have the same files.
+   * record for the template instead of the disk's base image. The files of both base images must be equal.
    */
   snapshot(sandboxId: string, image: string, otherBase?: string): Promise<void>
   /** Lists all templates, each with its base image. */
   templates(): Promise<({ image: string } & Template)[]>
-  /** Reads what is recorded about a template. Undefined if there is no template of this name. */
+  /** Returns what is recorded about a template, or undefined if there is no template of this name. */
   template(image: string): Promise<Template | undefined>
   /** Returns the base images of all disks, and of all templates other than `except`. */
   basesInUse(except?: string): Promise<ReadonlySet<string>>
   removeTemplate(image: string): Promise<void>
-  /** Puts a template into the store, for other hosts. It can be repeated: what is there is only verified. */
+  /**
+   * Puts a template into the store, for other hosts. The call can be repeated: the parts that the store has already are only
+   * verified.
+   */
   storeTemplate(image: string, signal: AbortSignal): Promise<{ sha256: string }>
-  /** Makes a template from what another host has put into the store. It has at most `maxGiB`. */
+  /** Makes a template that another host has put into the store. Fails if the template is larger than `maxGiB`. */
   bringTemplate(image: string, from: { sha256: string; maxGiB: number }, transfer: Transfer): Promise<void>
-  /** Removes a template from the store. No error if it is not there. */
+  /** Removes a template from the store. No error if the store does not have it. */
   removeStoredTemplate(image: string): Promise<void>
   /** Returns when a template was made, or last marked as used, in milliseconds since 1970. */
   lastUseOfTemplate(image: string): Promise<number>
@@ -98,20 +101,21 @@ export interface Host {
    * removed by then, and its status is `stopped`.
    */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
-  /** Measures what a sandbox uses. Undefined if it does not run and is not paused. */
+  /** Measures what a sandbox uses. Returns undefined if the sandbox is neither running nor paused. */
   measure(sandboxId: string): Promise<MeterReading | undefined>
-  /** Measures what all sandboxes use that run or are paused. Returns the results by id. */
+  /** Measures what each running or paused sandbox uses. Returns the results by id of the sandbox. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
   /**
-   * Returns how often the kernel has killed processes of a sandbox since its start because memory ran out, and when that may
-   * have been.
+   * Returns how many processes of a sandbox the kernel has killed since its start because memory ran out, and the spans of time
+   * in which that happened.
    */
   memoryKills(sandboxId: string): MemoryKillsHere
   /** Calls `listener` when the result of `get` has changed for a sandbox. Returns a function that ends these calls. */
   onChange(listener: (sandboxId: string) => void): () => void
   /**
-   * Calls `listener` if a process was killed or refused in a sandbox that keeps running, at most once in ten minutes per
-   * sandbox. If the listener could not report that, it returns false and is called again.
+   * Calls `listener` if, in a sandbox that keeps running, the kernel has killed a process for lack of memory or has refused to
+   * start one. Calls it at most once in ten minutes per sandbox. If the listener returns false, because it could not report the
+   * mishap, it is called again.
    */
   onMishap(listener: (sandboxId: string, cause: Cause) => boolean): void
   close(): Promise<void>

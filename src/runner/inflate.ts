@@ -1,6 +1,6 @@
-// Decompresses untrusted data. The programs for that are written in C and read hostile bytes, while the runner is root. Each of
-// them is therefore a separate process without privileges, files and sockets; its memory and processor time are limited. The
-// caller has to limit the size of the output.
+// Decompresses untrusted data. The programs that decompress are written in C, and a fault in them could give the sender of the
+// data the rights of the runner, which is root. Each of them therefore runs as a process without privileges and sockets. It
+// cannot write files, and has limited memory and processor time. The caller has to limit the size of the output.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
@@ -11,8 +11,8 @@ type Compression = 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
 const commands = {
   gzip: ['gzip', '-dcq'],
-  // The sender chooses the window size, and the window takes memory of this host. This limit is zstd's default. Alcove's own
-  // archives need less.
+  // The sender chooses the window size, and the window takes memory of this host. This limit is the default of `zstd`, and more
+  // than Alcove's own archives need.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
   bzip2: ['bzip2', '-dcq'],
   // This limit is as high as the one of zstd. Data from `xz -9` needs 65 MiB.
@@ -48,8 +48,8 @@ export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compr
   ended.catch(() => {})
   let cause: unknown
   const fed = pipeline(Readable.from(packed), child.stdin).catch((error: NodeJS.ErrnoException) => {
-    // The program stops reading after an error, or when it has all data that it needs. Its exit code shows which of these is the
-    // case.
+    // The program stops reading after an error, or when it has all data that it needs. Only in the first case, its exit code
+    // reports an error.
     if (error.code === 'EPIPE' || error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
     cause = error
     child.kill('SIGKILL')

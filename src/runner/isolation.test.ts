@@ -59,7 +59,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a sandbox that passes many open files between its processes does not use up another sandbox’s limit', async (t) => {
+  test('the limit of open files in transit between processes is separate for each sandbox', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started()
     const held = await box.run(
@@ -81,7 +81,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.match(readFileSync(`/proc/${box.pidOf(id)}/status`, 'utf8'), /^Seccomp:\s+2$/m)
   })
 
-  test('the filter refuses system calls that reach outside the sandbox; ordinary system calls work', async () => {
+  test('the system call filter refuses calls that reach outside the sandbox; ordinary system calls work', async () => {
     const { output } = await box.run(id, 'probe')
     assert.deepEqual(
       Object.fromEntries(parseCounters(output)),
@@ -160,7 +160,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     )
   })
 
-  test('the filter refuses each forbidden pair of system call and argument, with the expected error', async () => {
+  test('the system call filter refuses each forbidden pair of call and argument, with the expected error', async () => {
     const arch = process.arch as 'x64' | 'arm64'
     const tried = forbiddenCalls.flatMap(({ name, call, given, errno }) => {
       const number = numbers[call]?.[arch]
@@ -222,7 +222,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
       )
     })
 
-    test('the filter refuses x32 system calls', async () => {
+    test('the system call filter refuses x32 system calls', async () => {
       assert.equal((await box.run(id, 'probe x32')).output, 'x32 refused')
     })
   })
@@ -234,7 +234,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
   })
 
   test('a sandbox cannot see the host’s devices and kernel settings', async () => {
-    // If this machine lacks one of these directories, the test passes, because a sandbox does not see it either.
+    // The test also passes if this machine lacks some of these directories: a sandbox then cannot see them either.
     const hidden = ['class/dmi', 'devices/virtual/dmi', 'firmware', 'class/net', 'class/block', 'block', 'fs/btrfs']
     hidden.push('devices/virtual/net', 'devices/virtual/block')
     const look = `ls -d ${hidden.map((path) => `/sys/${path}/*`).join(' ')} 2>/dev/null`
@@ -302,13 +302,13 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(id, 'ls -A /.alcove')).exitCode, 2)
   })
 
-  test('limits that all sandboxes share are higher than what one sandbox can use up', () => {
+  test('one sandbox cannot use up the kernel limits that all sandboxes of a host share', () => {
     const shared = (path: string) => Number(readFileSync(`/proc/sys/${path}`, 'utf8'))
     for (const path of ['fs/inotify/max_user_instances', 'fs/file-max', 'kernel/pid_max', 'kernel/threads-max'])
       assert.ok(shared(path) > pidsLimit({ memoryGiB: 1 }) * 128, `${path} is ${shared(path)}`)
     assert.ok(shared('kernel/pty/max') > terminals * 1000)
     assert.ok(shared('fs/epoll/max_user_watches') >= 1e9)
-    // In pages of 4 KiB. 0 means that there is no limit.
+    // This limit is a number of pages of 4 KiB. 0 means that there is no limit.
     assert.ok(shared('fs/pipe-user-pages-soft') >= 2 ** 24 || shared('fs/pipe-user-pages-soft') === 0)
   })
 

@@ -105,7 +105,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       await failsWith([step.sharedMemory(process.pid, 4096)], /^shm: this is no sandbox$/)
     })
 
-    test('a mapped bind mount shows the owners that the map gives, and all other owners as nobody', {
+    test('a mapped bind mount replaces the owners that are in its map, and shows all other owners as nobody', {
       skip: needsRoot,
     }, async (t) => {
       const at = (name: string) => join(directory, name)
@@ -153,8 +153,8 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       const note = join(directory, 'pid')
       const running = runSteps(launcher, [
         step.listen(socket, 0),
-        // The shell stops itself, so that it can be examined. While a program is starting, it has further descriptors, of its
-        // libraries.
+        // The shell stops itself, so that it can be examined. A program that is starting has more descriptors open, because it
+        // loads its libraries.
         step.exec(['sh', '-c', `echo $$ > ${note}; kill -STOP $$`]),
       ])
       const ended = assert.rejects(running, LaunchFailed)

@@ -77,8 +77,9 @@ export class LaunchFailed extends Error {
 const timeoutMs = 60_000
 
 /**
- * Starts a launcher process that starts all commands of this process. `ownCgroup`: path of a file that moves a process into the
- * cgroup of this process. The launcher writes to it before a start, because the first such move is slow.
+ * Starts one launcher process, which then starts every command that this process runs. `ownCgroup`: path of the file that moves a
+ * process into the cgroup of the runner. When `expectStart` is called, the launcher uses that file in advance, because the first
+ * such move is slow.
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])

@@ -46,7 +46,10 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
 /** Milliseconds between attempts to remove archives that could not be removed together with their sandbox. */
 const owedEveryMs = 10 * 60_000
 
-/** Milliseconds that a destroy, or a freeze by the runner itself, waits for the verb that is running. */
+/**
+ * Maximum time in milliseconds for which a destroy waits for the verb that is running. A freeze by the runner itself waits as
+ * long.
+ */
 const patienceMs = 1000
 
 class MachineHost implements Host {
@@ -54,7 +57,7 @@ class MachineHost implements Host {
   readonly capabilities: RunnerCapabilities
   readonly #machine: Machine
   readonly #held: Map<string, Adopted>
-  /** Cache of the base images of running sandboxes, which is filled when they are requested. */
+  /** Base images of running sandboxes, cached at the first request for each. */
   readonly #images = new Map<string, string>()
   readonly #verbs = new VerbQueue()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
@@ -106,8 +109,8 @@ class MachineHost implements Host {
   copyParent(assignment: Assignment) {
     const { sandboxId, forkOf } = assignment
     checkSandboxId(sandboxId)
-    // Queued under the id of the new sandbox as well. Otherwise a verb for that sandbox could run while its disk is being
-    // copied, and would find no disk.
+    // The copying is queued under the id of the new sandbox as well. Otherwise a verb for that sandbox could run while its disk
+    // is being copied, and would find no disk.
     return this.#verbs.run(sandboxId, async () => {
       if (forkOf !== undefined) await this.#forkDisk(assignment, forkOf)
     })
@@ -393,8 +396,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * Copies the parent's disk. Queued under the ids of the parent and the fork, so that no verb of either is running. Returns the
-   * base image.
+   * Copies the parent's disk. The copying is queued under the ids of the parent and of the fork, so that no verb of the two
+   * sandboxes runs meanwhile. Returns the base image.
    */
   async #forkDisk(assignment: Assignment, parentId: string): Promise<string> {
     const { sandboxId, image } = assignment
@@ -428,8 +431,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * Freezes a sandbox until `release` aborts, while none of its verbs runs. If a running verb takes longer than `patienceMs`,
-   * returns false and freezes nothing.
+   * Freezes a sandbox until `release` aborts, and returns true when the sandbox is frozen. Verbs of the sandbox wait until then.
+   * If a verb is running and takes longer than `patienceMs`, returns false and freezes nothing.
    */
   #holdStill(sandboxId: string, release: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
@@ -480,8 +483,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * Whether the sandbox has ended by itself, so that the assignment changes only its journal. False for a warm sandbox, because
-   * it may be started again.
+   * Returns true if the sandbox has ended by itself. The assignment then changes only the journal, and does not start the
+   * sandbox. Always false for a warm sandbox, because it may be started again.
    */
   async #hasEnded(assignment: Assignment): Promise<boolean> {
     const { sandboxId, isRunning } = assignment
@@ -494,7 +497,7 @@ class MachineHost implements Host {
     return true
   }
 
-  /** Handles the end of a sandbox's first process. Queued like a verb, because the verb before it may have caused the end. */
+  /** Handles the end of a sandbox's first process. Queued like a verb, because a verb that is running may have caused the end. */
   async #ended(sandboxId: string) {
     const { spec, running } = this.#held.get(sandboxId) ?? {}
     if (!spec || !running || isAlive(running.init)) return
@@ -509,7 +512,7 @@ class MachineHost implements Host {
       this.#machine.log.info({ sandboxId, cause }, 'ended by itself')
       for (const listener of this.#listeners) listener(sandboxId, cause)
     } catch (error) {
-      // The error is only logged, because the end is reported again at the next check (watching/lookouts.ts).
+      // The error is only logged, because the next check of this sandbox (watching/lookouts.ts) reports the end again.
       this.#machine.log.error({ err: error, sandboxId }, 'has ended and could not be cleared away')
       this.#lookouts.awaitEnd(sandboxId, running.init)
     }
@@ -517,8 +520,8 @@ class MachineHost implements Host {
 }
 
 /**
- * Returns the archive that control names, or else the one in the journal. Control may not have received the report about the
- * latter.
+ * Returns the archive that control names. If control names none, returns the archive in the journal, because the report about it
+ * may have been lost.
  */
 const archiveOf = ({ archive }: Assignment, spec: Spec | undefined): ArchiveRef | undefined =>
   archive?.sha256 !== undefined || spec?.status !== 'archived' ? archive : spec.archive

@@ -56,7 +56,7 @@ type Runner = {
   close: () => Promise<void>
 }
 
-/** What the program that has started the runner wants to be told. */
+/** Callbacks into the program that has started the runner. */
 type RunnerListener = {
   onProgress: (progress: Progress) => void
   /**

@@ -1,10 +1,11 @@
-// Runs the work for each sandbox one after the other. Work for different sandboxes does not wait for each other.
+// Queues work so that only one piece of work runs for each sandbox at a time. Work for different sandboxes can run at the same
+// time.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
 /**
- * Maximum number of calls that wait for one sandbox. Further calls are refused, because a caller then probably repeats a call in
- * a loop.
+ * Maximum number of calls that wait for one sandbox. With more, a client probably repeats its calls in a loop, so further calls
+ * are refused.
  */
 const waitingLimit = 31
 

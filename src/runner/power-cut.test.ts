@@ -68,7 +68,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
       mkdirSync(left)
       layOut(remains, left)
       const status = (await new Journal(left).read(assignment.sandboxId))?.spec.status
-      // The journal may already contain the next change, which was not reported yet.
+      // The journal may already contain the next change, which the runner has not reported yet.
       assert.ok(status === expected[told] || status === expected[told + 1], `${status} ${after}`)
       rmSync(left, { recursive: true })
       last = told
@@ -86,7 +86,8 @@ suite('after a power cut', { skip: needsRoot }, () => {
       Journal.prototype,
       'writeSpec',
       async function (this: Journal, ...written: Parameters<typeof writeSpec>) {
-        // Wait long enough for all other work. If the report did not wait for the journal, it would come during this time.
+        // Wait, so that all other work of the verb is complete. If the report did not wait for the journal, it would be sent
+        // during this pause.
         await Promise.race([told.promise, pause(3000)])
         await writeSpec.apply(this, written)
         order.push(written[1].status)

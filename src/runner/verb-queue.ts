@@ -1,5 +1,5 @@
-// Runs the verbs of all sandboxes, one at a time for each sandbox. A slow verb can be aborted, so that a later verb need not
-// wait for it. Background work is aborted by every verb.
+// Runs the verbs of all sandboxes, one at a time for each sandbox. A slow verb can be aborted, so that a later verb need not wait
+// for it. Every verb aborts the background work of its sandbox.
 import { oneAtATime } from './one-at-a-time.ts'
 
 export class VerbQueue {
@@ -40,7 +40,7 @@ const abortAll = (controllers: Controllers, sandboxId: string): void => {
   for (const controller of controllers.get(sandboxId) ?? []) controller.abort()
 }
 
-/** Runs `work` with a signal that aborts by `abortAll`. */
+/** Runs `work` with a signal that `abortAll` can abort. */
 const withController = async <T>(
   controllers: Controllers,
   sandboxId: string,
