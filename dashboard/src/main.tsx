@@ -17,8 +17,7 @@ const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 10_000,
-      // A call that the server refuses (4xx) would be refused again. Only other failures, such as a server that is away, are
-      // retried.
+      // The server would refuse the same call (4xx) again. Only other failures are retried, such as an unreachable server.
       retry: (count, error) => count < 3 && !(error instanceof ApiProblem && error.status >= 400 && error.status < 500),
     },
   },

@@ -1,14 +1,14 @@
 import { shownLines } from '../ui/shown-text.ts'
 
-/** The longest sentence that is shown, in characters. A longer one is cut. The server's usual sentences are shorter. */
+/** Maximum length of an error message, in characters. A longer message is cut. The server's usual messages are shorter. */
 const longestSentence = 2000
 
-/** An answer of the server that is not a success. `message` is the server's own sentence. */
+/** An answer of the server that is not a success. `message` is the server's own error message. */
 export class ApiProblem extends Error {
   readonly status: number
-  /** The error code, for programs. Undefined if the answer did not come from Alcove, but from a proxy for example. */
+  /** The error code, for programs. Undefined if the answer did not come from Alcove, for example if a proxy sent it. */
   readonly code: string | undefined
-  /** The id under which the server's log has this call. */
+  /** The id of the request in the server's log. */
   readonly requestId: string | undefined
 
   constructor(message: string, parts: { status: number; code?: string | undefined; requestId?: string | undefined }) {
@@ -21,8 +21,8 @@ export class ApiProblem extends Error {
 }
 
 /**
- * Turns an answer that is not a success into an error. `body` is the body of the answer, if it could be read. Its sentence may
- * quote what a program in a sandbox has written, such as the name of a file.
+ * Turns an answer that is not a success into an error. `body` is the body of the answer, or undefined if it could not be read.
+ * The message in the body may quote untrusted text from a sandbox, such as the name of a file.
  */
 export const problemOf = (response: Response, body: unknown): ApiProblem => {
   const { message, code } = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>

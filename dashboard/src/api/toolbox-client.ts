@@ -6,10 +6,10 @@ import type { paths } from './toolbox.d.ts'
 
 export type ToolboxOwner = Pick<Sandbox, 'id' | 'toolboxProxyUrl'>
 
-/** The port number that stands for the toolbox when a token for its WebSockets is fetched. */
+/** The port to ask for when a page needs a token for the toolbox instead of a preview. */
 const toolboxPort = 2280
 
-/** The header of calls that must not count as activity. Without it an open page would keep an idle sandbox running. */
+/** A header for calls that must not count as activity. Without it an open page would keep an idle sandbox running. */
 export const unnoticed = { 'X-Daytona-Skip-Last-Activity-Update': 'true' } as const
 
 export const toolboxUrl = ({ id, toolboxProxyUrl }: ToolboxOwner): string =>
@@ -17,7 +17,7 @@ export const toolboxUrl = ({ id, toolboxProxyUrl }: ToolboxOwner): string =>
 
 const clients = new Map<string, Client<paths>>()
 
-/** Makes calls to a sandbox's toolbox. Most callers write `answerOf(toolboxOf(sandbox).GET(…))`. */
+/** Returns a client for the toolbox of a sandbox. Most callers write `answerOf(toolboxOf(sandbox).GET(…))`. */
 export const toolboxOf = (owner: ToolboxOwner): Client<paths> => {
   const baseUrl = toolboxUrl(owner)
   let client = clients.get(baseUrl)
@@ -29,8 +29,8 @@ export const toolboxOf = (owner: ToolboxOwner): Client<paths> => {
 }
 
 /**
- * Opens a WebSocket of the toolbox. Browsers send no headers with it, so a token is put into the address. The token changes
- * at each start of the sandbox, so it is fetched for each socket. `path` begins with a slash and may have a query.
+ * Opens a WebSocket of the toolbox. Browsers cannot send headers with a WebSocket, so the URL contains a token. The token changes
+ * at each start of the sandbox, so each socket fetches it. `path` begins with a slash and may have a query.
  */
 export const openToolboxSocket = async (
   owner: ToolboxOwner,

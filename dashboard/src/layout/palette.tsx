@@ -8,7 +8,7 @@ import { groups } from './navigation.ts'
 
 type Choice = { key: string; label: string; hint?: string | undefined; go: () => void }
 
-/** How many sandboxes the palette shows at most. */
+/** Maximum number of sandboxes in the palette. */
 const mostSandboxes = 8
 
 /** The command palette: the reader types a few letters to find a page or a sandbox. Ctrl+K or ⌘K opens it. */

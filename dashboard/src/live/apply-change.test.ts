@@ -14,7 +14,7 @@ const list: ListPages = {
 const idsOf = ({ pages }: ListPages) => pages.map(({ items }) => items.map(({ id, state }) => `${id} ${state}`))
 
 suite('applyChange', () => {
-  test('`applyChange` puts the new state into a sandbox’s row; pages of the list without a change stay the same objects', () => {
+  test('`applyChange` updates a sandbox’s row, and keeps the objects of pages without a change', () => {
     const after = applyChange(list, [row('c', 'stopped')], true)
     assert.deepEqual(idsOf(after), [['a started', 'b started'], ['c stopped']])
     assert.equal(after.pages[0], list.pages[0])

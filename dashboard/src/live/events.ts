@@ -10,9 +10,11 @@ export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']
 
 /** How long changes are collected before the lists are drawn again, in ms. */
 const gatherMilliseconds = 250
-/** A list with more fetched pages is not fetched again for a new sandbox, because its reader has scrolled far from its start. */
+/**
+ * A list with more loaded pages is not fetched again for a new sandbox: its reader has scrolled far from the start of the list.
+ */
 const mostPagesFetched = 5
-/** How long to wait after the server refused the credential, before the next attempt to connect. In ms. */
+/** How long to wait before the next attempt to connect after the server refused the credential, in ms. */
 const refusedMilliseconds = 5000
 
 /**
@@ -39,7 +41,7 @@ export const follow = (
       if (list === undefined) continue
       const takesAll = Object.keys(queryKey[2] ?? {}).length === 0
       queries.setQueryData<ListPages>(queryKey, applyChange(list, rows, takesAll))
-      // Only the server can say whether a new sandbox matches the filters of the list, so the list is fetched again.
+      // Only the server can decide whether a new sandbox matches the filters of the list, so the list is fetched again.
       if (!takesAll && !hasAll(list, rows) && list.pages.length <= mostPagesFetched)
         void queries.invalidateQueries({ queryKey })
     }
@@ -48,7 +50,8 @@ export const follow = (
       void queries.invalidateQueries({ queryKey: [organizationId, 'sandbox', row.id] })
     }
   }
-  // Updates the lists of forks and ancestors. A new fork is not added here: the list of its parent is fetched again.
+  // Updates the rows of forks and ancestors. If there is a new fork, fetches these lists again, because only its parent's list
+  // gets it.
   const drawFamilies = (rows: readonly SandboxRow[], hasNewFork: boolean) => {
     const queryKey = [organizationId, 'family']
     queries.setQueriesData<Pick<SandboxRow, 'id'>[]>({ queryKey }, (members) => members && replaceRows(members, rows))
@@ -73,12 +76,12 @@ export const follow = (
   })
   socket.on('disconnect', (reason) => {
     onLink(false)
-    // After this reason Socket.IO does not connect again by itself. The server gives it also when a token expires.
+    // The server ended the connection, for example because a token expired. Socket.IO does not connect again by itself then.
     if (reason === 'io server disconnect') socket.connect()
   })
   socket.on('connect_error', () => {
     onLink(false)
-    // The server refused the credential. In that case Socket.IO does not try again by itself.
+    // The server refused the credential. Socket.IO does not try again by itself then.
     if (!socket.active)
       retry = setTimeout(() => void session.renewRefused().then(() => socket.connect()), refusedMilliseconds)
   })
@@ -87,7 +90,7 @@ export const follow = (
     gather(row)
   })
   socket.on('sandbox.state.updated', ({ sandbox }: SandboxChange) => gather(sandbox))
-  // This event says that something went wrong inside a sandbox. It changes no state, but adds to the sandbox's timeline.
+  // The event for trouble inside a sandbox. It changes no state, but adds an entry to the sandbox's timeline.
   socket.on('sandbox.mishap', ({ sandbox }: Pick<SandboxChange, 'sandbox'>) => gather(sandbox))
   return () => {
     clearTimeout(timer)

@@ -6,7 +6,7 @@ import { ErrorNotice } from '../ui/error-notice.tsx'
 import { session } from './session.ts'
 import { useSessionState } from './use-session.ts'
 
-/** The sentence for each error with which a sign-in at an organization's identity provider can fail (`error` in the address). */
+/** The message for each error with which a sign-in at an organization's identity provider can fail (`error` in the address). */
 const ssoErrors: Record<string, string> = {
   missing_email: 'The identity provider did not tell an e-mail address.',
   email_not_verified: 'The identity provider has not verified this e-mail address.',
@@ -21,7 +21,7 @@ const ssoErrors: Record<string, string> = {
   provider_unavailable: 'The identity provider cannot be reached.',
 }
 
-/** Returns a sentence for an `error` in the address. It never shows a text from the address, because anybody can make a link. */
+/** Returns a message for an `error` in the address. It never shows a text from the address, because anybody can make a link. */
 const sentenceOf = (code = ''): string =>
   Object.hasOwn(ssoErrors, code)
     ? ssoErrors[code]!

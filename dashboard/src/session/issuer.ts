@@ -1,5 +1,5 @@
-// Signs the user in at the issuer that the server names, with an authorization code and PKCE, by openid-client. Only the
-// values that are needed when the browser comes back from the issuer are stored, in the session storage of this tab.
+// Signs the user in at the issuer that the server names, with an authorization code and PKCE (library openid-client). The session
+// storage of this tab contains only the values that are needed when the browser comes back from the issuer.
 import { sha256 } from '@noble/hashes/sha2.js'
 import * as client from 'openid-client'
 import { base64url } from './base64url.ts'
@@ -84,7 +84,7 @@ export const goToIssuer = async (
   return await new Promise<never>(() => {})
 }
 
-/** Returns the sign-in that this tab has begun, and forgets it, so that it is used only once. */
+/** Returns the sign-in that this tab has begun, and deletes it from the storage, so that it is used only once. */
 const takeStarted = (): Started | undefined => {
   const stored = sessionStorage.getItem(startedKey)
   sessionStorage.removeItem(startedKey)
@@ -92,8 +92,8 @@ const takeStarted = (): Started | undefined => {
 }
 
 /**
- * The sentence in the address with which the issuer says why it refused. Undefined if this tab did not begin the sign-in: then
- * somebody else may have made the address, and with it the sentence.
+ * Returns the error message of the issuer in the address. Undefined if this tab did not begin the sign-in, because then somebody
+ * else may have made the address and the message.
  */
 export const refusalOf = (search: URLSearchParams): string | undefined => {
   const started = takeStarted()

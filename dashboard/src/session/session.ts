@@ -25,14 +25,14 @@ export type SessionState =
   | { name: 'expired' }
   | { name: 'failed'; reason: string; code?: string | undefined }
 
-/** How long before it expires an access token is renewed, in ms. */
+/** How early an access token is renewed: this many ms before it expires. */
 const earlyMilliseconds = 60_000
 export const organizationHeader = 'X-Daytona-Organization-ID'
 const organizationKey = 'alcove.organization'
 const renewalKey = 'alcove.renewal'
 const channelName = 'alcove.session'
 
-/** The message from the window that was opened to renew a session to the tab that opened it. */
+/** The message that a renewal window sends to the tab that opened it. */
 type Renewal = { tabId: string; tokens: Tokens }
 
 const subjectOf = (token: string): string | undefined => {
@@ -216,8 +216,8 @@ class Session {
   }
 
   /**
-   * Throws an error with a sentence if the page is open at another address than the server's own. Its issuer sends browsers
-   * back only to that.
+   * Throws an error with a message for the user if the page is open at an address that is not the server's own. The server's
+   * issuer sends browsers back only to the server's own address.
    */
   #checkAddress(): void {
     const { issuer } = this.config.oidc

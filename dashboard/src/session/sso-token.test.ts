@@ -6,7 +6,7 @@ import { isOwnToken, withoutMark } from './sso-token.ts'
 suite('the token of an identity provider in an address', () => {
   const mark = hash('sha256', 'token', 'base64url')
 
-  test('the dashboard accepts a sign-in token only in the browser that has signed in for it', () => {
+  test('the dashboard accepts a sign-in token only in the browser that did the sign-in', () => {
     assert.equal(isOwnToken('token', `a=b; alcove-sso-token=${mark}`, false), true)
     assert.equal(isOwnToken('token of a stranger', `alcove-sso-token=${mark}`, false), false)
     assert.equal(isOwnToken('token', '', false), false)

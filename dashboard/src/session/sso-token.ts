@@ -8,7 +8,7 @@ const markName = 'alcove-sso-token'
 
 const nameOf = (isSecure: boolean): string => (isSecure ? `__Host-${markName}` : markName)
 
-/** Whether this browser has signed in for the token. `cookies` is the text of `document.cookie`. */
+/** Whether this browser did the sign-in that made the token. `cookies` is the text of `document.cookie`. */
 export const isOwnToken = (token: string, cookies: string, isSecure: boolean): boolean => {
   const mark = base64url(sha256(new TextEncoder().encode(token)))
   return cookies.split(';').some((cookie) => cookie.trim() === `${nameOf(isSecure)}=${mark}`)

@@ -8,7 +8,7 @@ type ConfirmProps = {
   children: ReactNode
   /** The text of the button that confirms, such as "Delete". */
   verb: string
-  /** A text that the user must type before the button works. For actions that cannot be undone. */
+  /** A text that the user must type before the button works. Used for actions that cannot be undone. */
   typed?: string | undefined
   isOpen: boolean
   onClose: () => void

@@ -45,7 +45,7 @@ export const FormDialog = ({ submit, isDanger, isSubmitDisabled, onSubmit, child
   const [isBusy, setBusy] = useState(false)
   const run = async (event: FormEvent) => {
     event.preventDefault()
-    // For React's events this form is a child of a form around it, even inside of a portal. That form must not be submitted too.
+    // React passes events from a portal to a form that contains it in the component tree. That form must not be submitted too.
     event.stopPropagation()
     if (isBusy) return
     setBusy(true)

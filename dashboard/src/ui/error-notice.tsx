@@ -1,7 +1,7 @@
 import { ApiProblem } from '../api/problem.ts'
 import { Button } from './button.tsx'
 
-/** Shows an error's sentence and, if the server answered, the request id with which the call can be found in the server's log. */
+/** Shows an error's message and, if the server answered, the request id with which the call can be found in the server's log. */
 export const ErrorNotice = ({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) => (
   <div className="notice danger" role="alert">
     <div>{error instanceof Error ? error.message : String(error)}</div>

@@ -15,7 +15,7 @@ suite('`expiresAt`', () => {
     assert.deepEqual([end.getDate(), end.getHours(), end.getMinutes()], [1, 23, 59])
   })
 
-  test('`expiresAt` throws an error with a sentence if a date is missing or in the past', () => {
+  test('`expiresAt` throws an error with a message for the user if a date is missing or in the past', () => {
     assert.throws(() => expiresAt({ days: onDate, date: '' }, now), /Choose the date/)
     assert.throws(() => expiresAt({ days: onDate, date: '2026-11-20' }, now), /is past/)
   })

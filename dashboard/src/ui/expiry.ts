@@ -1,13 +1,13 @@
 // The user's choice of when something expires: after a number of days, at a date, or never.
 export type Expiry = { days: string; date: string }
 
-/** The two values of `days` that are no number: "at a date" and "never". */
+/** The two values of `days` that are not a number: "at a date" and "never". */
 export const onDate = 'date'
 export const never = ''
 
 /**
- * The chosen expiry as a time for the API, or null for never. `now` is the server's time in ms. A date stands for its last
- * second in the reader's time zone. Throws an error with a sentence if the date is missing or in the past.
+ * The chosen expiry as a time for the API, or null for never. `now` is the server's time in ms. A date means its last second in
+ * the user's time zone. Throws an error with a message for the user if the date is missing or in the past.
  */
 export const expiresAt = ({ days, date }: Expiry, now: number): string | null => {
   if (days === never) return null

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { shownLines, shownName, shownText, webAddress } from './shown-text.ts'
 
 suite('texts that untrusted users and programs wrote', () => {
-  test('`shownText` replaces control characters, direction characters and invisible characters by a visible sign', () => {
+  test('`shownText` replaces control, text direction and invisible characters by a visible sign', () => {
     assert.equal(shownText('a\u202eb\u0007c\nd'), 'a\ufffdb\ufffdc\ufffdd')
     assert.equal(shownText('prod\u200bab\u00adc\u3164'), 'prod\ufffdab\ufffdc\ufffd')
     assert.equal(shownText('naïve שלום 👩‍🚀\tx'), 'naïve שלום 👩‍🚀\tx')
@@ -19,7 +19,7 @@ suite('texts that untrusted users and programs wrote', () => {
     assert.equal(shownLines('exit code 3\n\u001b[31mred\u001b[0m\r\n10 %\r20 %'), 'exit code 3\nred\n20 %')
   })
 
-  test('`webAddress` is undefined for `javascript:` and `file:` addresses, and for texts that are no address', () => {
+  test('`webAddress` is undefined for `javascript:` and `file:` addresses, and for other texts', () => {
     for (const wrong of ['javascript:alert(1)', 'data:text/html,x', 'file:///etc', '//host/x', 'host', ''])
       assert.equal(webAddress(wrong), undefined, wrong)
     assert.equal(webAddress('https://example.com/a b'), 'https://example.com/a%20b')

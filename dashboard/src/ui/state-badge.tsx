@@ -19,10 +19,10 @@ const settled: Partial<Record<string, Look>> = {
   build_failed: 'danger',
 }
 
-/** Whether this state is only passed through, such as `starting`. */
+/** Whether the state is temporary, such as `starting`. */
 export const isMoving = (state: string): boolean => settled[state] === undefined
 
-/** Shows the state of a sandbox or another thing in a colour. A state that is only passed through, such as `starting`, pulses. */
+/** Shows the state of a sandbox or another object in a colour. A temporary state, such as `starting`, pulses. */
 export const StateBadge = ({ state }: { state: SandboxState | (string & {}) }) => (
   <span className={`badge ${settled[state] ?? 'info moving'}`}>{state.replaceAll('_', ' ')}</span>
 )

@@ -8,7 +8,7 @@ export const toast = (title: string, description?: string): void => {
   manager.add({ title, description, type: 'plain' })
 }
 
-/** Shows which action failed (`what`), with the error's sentence and its request id. */
+/** Shows which action failed (`what`), with the error's message and its request id. */
 export const toastError = (what: string, error: unknown): void => {
   const { message } = error as Error
   const id = error instanceof ApiProblem && error.requestId !== undefined ? ` (request ${error.requestId})` : ''

@@ -15,5 +15,8 @@ const subscribe = (listener: () => void): (() => void) => {
 const isDark = (): boolean =>
   (document.documentElement.dataset['theme'] ?? (preference.matches ? 'dark' : 'light')) === 'dark'
 
-/** Whether the page has dark colours now. For foreign code, such as Swagger UI, that does not use the page's CSS variables. */
+/**
+ * Whether the page has dark colours at the moment. Used for libraries, such as Swagger UI, that do not use the page's CSS
+ * variables.
+ */
 export const useDark = (): boolean => useSyncExternalStore(subscribe, isDark)

@@ -22,7 +22,7 @@ export type AuditSearch = {
 
 const texts = ['targetType', 'action', 'actor', 'targetId', 'after', 'before'] as const
 
-/** Reads the filters from the query parameters of the address. Unknown parameters are left out. */
+/** Reads the filters from the query parameters of the address. Ignores unknown parameters. */
 export const readAuditSearch = (search: Record<string, unknown>): AuditSearch => {
   const read: AuditSearch = {}
   for (const name of texts) {

@@ -77,8 +77,8 @@ const changed = <T extends object>(before: T, after: T): Partial<T> =>
   ) as Partial<T>
 
 /**
- * Returns only the fields that differ from the stored provider. Some fields, sent even unchanged, would need a further
- * permission.
+ * Returns only the fields that differ from the stored provider. Some fields need a further permission, even if they are sent
+ * unchanged.
  */
 export const changeOf = (provider: Provider, form: ProviderForm) => {
   const before = bodyOf(formOf(provider))

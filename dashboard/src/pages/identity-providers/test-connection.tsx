@@ -7,7 +7,7 @@ import { isUnfinished } from './provider-form.ts'
 
 type Answer = AnswerTo<'/organizations/{organizationId}/identity-providers/test-connection', 'post'>
 
-/** Asks the server whether it reaches an issuer, and says what it found. */
+/** Asks the server whether it can reach the issuer, and shows the result. */
 export const TestConnection = ({ issuerUrl }: { issuerUrl: string }) => {
   const organizationId = useOrganizationId()
   const [isBusy, setBusy] = useState(false)
@@ -28,7 +28,7 @@ export const TestConnection = ({ issuerUrl }: { issuerUrl: string }) => {
       setBusy(false)
     }
   }
-  // An answer about another issuer than the one in the field would mislead.
+  // Hides a result for an issuer URL that is no longer in the field.
   const shown = found?.issuerUrl === issuerUrl ? found : undefined
   return (
     <div className="stack" style={{ gap: 8 }}>

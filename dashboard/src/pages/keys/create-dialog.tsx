@@ -37,13 +37,16 @@ const NewKeyDialog = ({ created, onClose }: { created: NewKey; onClose: () => vo
 )
 
 type Props = {
-  /** Says which permissions the user can give to a key. Undefined while this is not known; the server checks in any case. */
+  /**
+   * The permissions of the user, who can give a key no others. Undefined until they are fetched. The server checks them in any
+   * case.
+   */
   standing: Standing | undefined
   onClose: () => void
   onCreated: () => void
 }
 
-/** Makes an API key and then shows its value, once. */
+/** Makes an API key and then shows its value. The value is never shown again. */
 export const CreateDialog = ({ standing, onClose, onCreated }: Props) => {
   const holds = (permission: Permission) => standing?.holds(permission) ?? true
   const [name, setName] = useState('')

@@ -1,10 +1,10 @@
 import { RoleChoice } from '../../roles/role-choice.tsx'
 import { SelectField } from '../../ui/field.tsx'
 
-/** What a user may do. An owner may do everything; a member may do what the assigned roles allow. */
+/** What a user may do. An owner may do everything. A member may do what the assigned roles allow. */
 export type Access = { role: 'owner' | 'member'; assignedRoleIds: readonly string[] }
 
-/** The fields for the API. An owner is sent without roles, because an owner needs none. */
+/** Returns the fields of the request body. An owner needs no roles, so none are sent for an owner. */
 export const accessBody = ({ role, assignedRoleIds }: Access) => ({
   role,
   assignedRoleIds: role === 'owner' ? [] : [...assignedRoleIds],

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { headersOf, linesOf } from './telemetry.ts'
 
 suite('the headers of telemetry', () => {
-  test('`headersOf` reads the lines that `linesOf` wrote, and gives back the same headers, masked values too', () => {
+  test('`headersOf` turns the lines of `linesOf` back into the same headers, even with masked values', () => {
     const headers = { Authorization: '******', 'X-Team': 'a:b' }
     assert.deepEqual(headersOf(linesOf(headers)), headers)
     assert.equal(linesOf(null), '')

@@ -5,7 +5,7 @@ import { addressesOf, changedAddresses } from './addresses.ts'
 const region = { proxyUrl: 'https://p.example', sshGatewayUrl: null, snapshotManagerUrl: null, otelEndpoint: null }
 
 suite('the addresses of a region', () => {
-  test('an emptied address field is sent as null, which removes the address; unchanged addresses are not sent', () => {
+  test('the form sends null to remove an address whose field was emptied, and sends no unchanged address', () => {
     const form = addressesOf(region)
     assert.deepEqual(changedAddresses(region, form), {})
     assert.deepEqual(changedAddresses(region, { ...form, proxyUrl: ' ', otelEndpoint: 'https://o.example ' }), {
@@ -13,7 +13,7 @@ suite('the addresses of a region', () => {
     })
   })
 
-  test('for a new region only the addresses that were typed are sent', () => {
+  test('the form of a new region sends only the addresses that were typed', () => {
     assert.deepEqual(changedAddresses(undefined, { ...addressesOf(undefined), proxyUrl: 'https://p' }), {
       proxyUrl: 'https://p',
     })

@@ -66,7 +66,7 @@ const Row = ({ region, onAsk }: { region: Region; onAsk: (asked: Asked) => void 
   )
 }
 
-/** The regions that the organization may use. It can change its own regions, but not those of the server. */
+/** Lists the regions that the organization may use. The organization can change its own regions, but not those of the server. */
 export const Regions = () => {
   const query = useRegions()
   const { make, change, remove, renew } = useOwnRegions()

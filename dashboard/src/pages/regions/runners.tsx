@@ -92,7 +92,7 @@ const Table = ({ rows, onAsk }: { rows: readonly Runner[]; onAsk: (asked: Asked)
   </div>
 )
 
-/** Shows operators the runners of the server. Other users read that only operators may see them. */
+/** Shows operators the runners of the server. Other users see a notice that only operators may see runners. */
 export const Runners = () => {
   const { query, add, setDrained, remove } = useRunners()
   const [isAdding, setAdding] = useState(false)

@@ -9,7 +9,7 @@ export type RegionChange = BodyOf<'/regions/{id}', 'patch'>
 /** The services of a region that have credentials. */
 export type RegionService = 'proxy' | 'ssh-gateway' | 'snapshot-manager'
 
-/** A credential that is shown only once. `what` says what it is for. */
+/** A credential that is shown only once. `what` is the description that the user sees. */
 export type Credential = { what: string; value: string }
 
 const pathOf = (id: string) => ({ params: { path: { id } } })

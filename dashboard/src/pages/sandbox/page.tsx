@@ -67,7 +67,7 @@ const Loaded = ({ sandbox, tab, error }: LoadedProps) => {
   )
 }
 
-/** The page of one sandbox. Its address has the sandbox's id. An address with the name is redirected to the one with the id. */
+/** The page of one sandbox. Its URL contains the sandbox's id. A URL with the sandbox's name is redirected. */
 const SandboxPage = () => {
   const { sandboxId, tab } = useParams({ strict: false }) as { sandboxId: string; tab?: string }
   const query = useSandbox(sandboxId)

@@ -1,4 +1,4 @@
-// Says which actions of a sandbox's page are possible in which state. Those of the list are in sandboxes/actions.ts.
+// Defines which actions of a sandbox's page are possible in which state. For the list of sandboxes, see sandboxes/actions.ts.
 import type { SandboxState } from '../../api/client.ts'
 
 const atRest: readonly SandboxState[] = ['started', 'stopped', 'paused']

@@ -7,6 +7,6 @@ test('`sizeText` uses units of powers of 1024 and at most three digits', () => {
   assert.deepEqual(sizes.map(sizeText), ['0 B', '1 B', '1023 B', '1.0 KiB', '1.5 KiB', '150 KiB', '2.0 GiB', '3.2 TiB'])
 })
 
-test('`sizeText` returns a dash for a number that is no size', () => {
+test('`sizeText` returns a dash for a number that cannot be a size, such as a negative one', () => {
   assert.deepEqual([-1, Number.NaN].map(sizeText), ['–', '–'])
 })

@@ -28,7 +28,7 @@ export const useChange = (sandboxId: string) => {
     }
   }
 
-  /** Does what `change` does, but shows an error as a short message on the page. Buttons use it. */
+  /** Waits for a call as `change` does, but shows an error as a short message on the page. Buttons use it. */
   const act = async (what: string, call: Promise<unknown>): Promise<void> => {
     try {
       await change(call)

@@ -7,8 +7,8 @@ import { isMoving } from '../../ui/state-badge.tsx'
 const progressMilliseconds = 2000
 
 /**
- * One sandbox. Events keep its state up to date. `restMilliseconds` says how often it is fetched again while its state does not
- * change, for pages that show fields about which the server sends no events.
+ * Fetches one sandbox. Events keep its state up to date. The server sends no events about some fields. Pages that show such
+ * fields set `restMilliseconds`: how often the sandbox is fetched again while its state does not change.
  */
 export const useSandbox = (idOrName: string, restMilliseconds?: number) => {
   const organizationId = useOrganizationId()

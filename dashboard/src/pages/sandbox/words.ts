@@ -49,8 +49,8 @@ export const networkText = ({ networkBlockAll, networkAllowList, domainAllowList
 export const isWebAddress = (text: string): boolean => /^https?:\/\//i.test(text)
 
 /**
- * The name to show. A deleted sandbox is renamed `DESTROYED_name_time` so that its name is free. This returns the former
- * name.
+ * The name to show. The server renames a deleted sandbox to `DESTROYED_name_time`, so that its name is free. For a deleted
+ * sandbox the former name is returned.
  */
 export const nameOf = ({ name, state }: Pick<Sandbox, 'name' | 'state'>): string =>
   state === 'destroying' || state === 'destroyed' ? (/^DESTROYED_(.*)_\d+$/s.exec(name)?.[1] ?? name) : name

@@ -62,12 +62,12 @@ export const isPossible = (name: ActionName, { state, recoverable }: Stateful): 
   return from.includes(state) && (name !== 'recover' || recoverable === true)
 }
 
-/** How many calls of one bulk action run at the same time. */
+/** Maximum number of calls of one bulk action that run at the same time. */
 const atOnce = 6
 
 /**
- * Does an action with many sandboxes and shows how many succeeded. A failure of one does not stop the others. `onProgress`
- * is called with the number of sandboxes that are done.
+ * Performs an action on many sandboxes and shows how many succeeded. A failure does not stop the remaining calls. `onProgress` is
+ * called with the number of sandboxes that are done.
  */
 export const runOnMany = async (
   name: ActionName,

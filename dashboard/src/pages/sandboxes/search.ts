@@ -25,8 +25,7 @@ export type ListSearch = {
 } & { sort?: Sort; order?: 'asc' | 'desc' }
 
 /**
- * Reads the query parameters of the address. Those that are unknown or have a wrong type are ignored, so any address shows a
- * list.
+ * Reads the query parameters of the address. Ignores unknown parameters and values of a wrong type, so any address shows a list.
  */
 export const readListSearch = (given: Record<string, unknown>): ListSearch => {
   const search: Record<string, unknown> = {}

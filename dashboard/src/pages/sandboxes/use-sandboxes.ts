@@ -17,7 +17,7 @@ export const useSandboxes = (search: ListSearch) => {
   const organizationId = useOrganizationId()
   const query = useInfiniteQuery({
     queryKey: [organizationId, 'sandboxes', search],
-    // Otherwise React Query compares all rows with the earlier result at each new page, which is too slow for 100,000 rows.
+    // With sharing, React Query compares all rows with the earlier result at each new page. That is too slow for 100,000 rows.
     structuralSharing: false,
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam, signal }) =>

@@ -11,10 +11,10 @@ type BuildLogProps = {
   isMoving: boolean
 }
 
-/** The log scrolls to new text only if the reader is this near to its end, in pixels. */
+/** Maximum distance from the end of the log, in pixels, at which the log still scrolls to new text. */
 const nearEnd = 24
 
-/** Shows a build log live. It scrolls to new text only while the reader is at its end. */
+/** Shows a build log live. Scrolls to new text only while the end of the log is in view. */
 export const BuildLog = ({ path, isMoving }: BuildLogProps) => {
   const { text, dropped, state, retry } = useBuildLog(path, isMoving)
   const [isAtEnd, setAtEnd] = useState(true)

@@ -9,14 +9,14 @@ const textOf = (...pieces: string[]): string => {
 }
 
 suite('the lines of a build log', () => {
-  test('`LogLines` removes escape sequences (colours, titles, links, cursor moves), even if two pieces share one', () => {
+  test('`LogLines` removes escape sequences, even if one is split over two pieces', () => {
     assert.equal(textOf('\u001b[1;3', '1mred\u001b[0m\n'), 'red')
     assert.equal(textOf('\u001b]0;title\u0007a\u001b]8;;http://x', '/\u001b\\link\u001b]8;;\u001b\\b'), 'alinkb')
     assert.equal(textOf('a\u001b]52;c;never ended\nnext'), 'a\nnext')
     assert.equal(textOf('x\u001b[2Jy\u001b(Bz\u001b'), 'xyz')
   })
 
-  test('of a line that carriage returns overwrite, `LogLines` keeps only the last text', () => {
+  test('if carriage returns overwrite a line, `LogLines` keeps only the last text', () => {
     assert.equal(textOf('10 %\r20 %', '\r30 %\r\ndone\r\n'), '30 %\ndone')
   })
 

@@ -22,8 +22,7 @@ const textOf = (value: unknown): string | undefined => {
 }
 
 /**
- * Reads the query parameters of the address. Those that are unknown or have a wrong type are ignored, so any address shows a
- * list.
+ * Reads the query parameters of the address. Ignores unknown parameters and values of a wrong type, so any address shows a list.
  */
 export const readSnapshotSearch = (given: Record<string, unknown>): SnapshotSearch => {
   const page = given['page']

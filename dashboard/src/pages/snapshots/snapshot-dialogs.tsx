@@ -11,8 +11,8 @@ import type { Snapshot } from './search.ts'
 export type SnapshotAction = 'sandbox' | 'activate' | 'deactivate' | 'delete'
 
 /**
- * The actions on snapshots, for the pages that offer them. `begin` starts an action or asks first. The page must draw `dialogs`.
- * `onDeleted` is called after a snapshot was deleted.
+ * Returns the actions on snapshots. `begin` starts an action, or opens a dialog first. The page must draw `dialogs`. `onDeleted`
+ * is called after a snapshot was deleted.
  */
 export const useSnapshotActions = (onDeleted: () => void = () => {}) => {
   const queries = useQueryClient()

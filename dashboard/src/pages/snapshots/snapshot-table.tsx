@@ -13,7 +13,7 @@ import { resourcesText, sizeText } from './texts.ts'
 
 type OnAction = (action: SnapshotAction, snapshot: Snapshot) => void
 
-/** How far the runner has made the image of a snapshot, such as "line 3, 40 %". */
+/** Shows the progress of making the snapshot's image, such as "line 3, 40 %". */
 export const ProgressText = ({ snapshot: { progress } }: { snapshot: Snapshot }) =>
   progress && (
     <span className="muted small">

@@ -7,7 +7,7 @@ import type { Snapshot, SnapshotPage, SnapshotSearch } from './search.ts'
 
 const rowsPerPage = 50
 
-/** One page of the snapshots that match the filters. It is fetched again and again while one of them is being made. */
+/** One page of the snapshots that match the filters. While one of them is being made, the page is fetched again at intervals. */
 export const useSnapshots = (search: SnapshotSearch) => {
   const organizationId = useOrganizationId()
   return useQuery<SnapshotPage>({

@@ -3,7 +3,7 @@ export type QuotaField = {
   name: string
   label: string
   hint?: string
-  /** Whether this limit can be removed. For that the API takes 0. */
+  /** Whether this limit can be removed. The API takes 0 as "no limit". */
   canBeAbsent?: true
 }
 
@@ -50,7 +50,9 @@ export type Typed = Record<string, string>
 export const typedOf = (fields: readonly QuotaField[], values: Readonly<Record<string, unknown>>): Typed =>
   Object.fromEntries(fields.map(({ name }) => [name, values[name] == null ? '' : String(values[name])]))
 
-/** The fields that were changed, as the API takes them. Throws an error with a sentence if a text is not a whole number. */
+/**
+ * Returns the changed fields in the form of the API. Throws an error with a message for the user if a text is not a whole number.
+ */
 export const changedOf = (fields: readonly QuotaField[], before: Typed, typed: Typed): Record<string, number> =>
   Object.fromEntries(
     fields

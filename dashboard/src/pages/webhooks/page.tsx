@@ -34,7 +34,7 @@ const WebhooksPage = () => {
     setAdding(false)
     close()
   }
-  // Status 409 says that an external webhook provider keeps the endpoints, so this page cannot change them.
+  // Status 409 means that an external webhook provider manages the endpoints, so this page cannot change them.
   const isElsewhere = query.error instanceof ApiProblem && query.error.status === 409
   const addButton = (
     <Button kind="primary" disabled={isElsewhere} onClick={() => setAdding(true)}>

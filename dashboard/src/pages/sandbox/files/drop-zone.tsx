@@ -5,7 +5,7 @@ import { type Dropped, droppedFiles } from './dropped-files.ts'
 /** A part of the page on which files and directories can be dropped. */
 export const DropZone = ({ onDrop, children }: { onDrop: (files: Dropped[]) => void; children: ReactNode }) => {
   const [isOver, setOver] = useState(false)
-  // Elements inside of the zone send `dragenter` and `dragleave` too, so the zone counts them.
+  // `dragenter` events minus `dragleave` events. Elements inside of the zone send them too, so one `dragleave` is not the end.
   const depth = useRef(0)
   const move = (step: number) => {
     depth.current = Math.max(0, depth.current + step)

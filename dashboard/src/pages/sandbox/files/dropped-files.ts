@@ -1,12 +1,12 @@
 /** A file to upload, and its path below the directory it was dropped on. */
 export type Dropped = { file: File; path: string }
 
-/** How many files one drop may have. */
+/** Maximum number of files in one drop. */
 export const mostDropped = 10_000
 
 const fileOf = (entry: FileSystemFileEntry) => new Promise<File>((take, fail) => entry.file(take, fail))
 
-/** All entries of a directory. The browser returns some at each call, and an empty list when there are no more. */
+/** Returns all entries of a directory. `readEntries` returns only some at each call, and none at the end. */
 const entriesOf = async (directory: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> => {
   const reader = directory.createReader()
   const all: FileSystemEntry[] = []
@@ -17,11 +17,11 @@ const entriesOf = async (directory: FileSystemDirectoryEntry): Promise<FileSyste
   }
 }
 
-/** The files that were dropped, and all files inside of dropped directories. Empty directories are left out. */
+/** Returns the dropped files and all files inside of dropped directories. Empty directories are left out. */
 export const droppedFiles = async ({ items }: DataTransfer): Promise<Dropped[]> => {
   const found: Dropped[] = []
   const waiting: FileSystemEntry[] = []
-  // All entries are taken before the first `await`: afterwards the browser has emptied the list of items.
+  // The browser empties `items` at the first `await`, so all entries are read before it.
   for (const item of items) {
     const entry = item.webkitGetAsEntry()
     const file = item.getAsFile()
@@ -36,6 +36,6 @@ export const droppedFiles = async ({ items }: DataTransfer): Promise<Dropped[]> 
   return found
 }
 
-/** The files that were chosen in a file input, whether it chooses files or directories. */
+/** Returns the files from a file input. If the user chose a directory, the paths contain the directory's name. */
 export const chosenFiles = (files: FileList): Dropped[] =>
   [...files].map((file) => ({ file, path: file.webkitRelativePath || file.name }))

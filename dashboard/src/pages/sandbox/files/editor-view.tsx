@@ -40,7 +40,7 @@ const LeaveGuard = ({ isDirty, name }: { isDirty: boolean; name: string }) => {
 export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) => {
   const box = useRef<HTMLDivElement>(null)
   const editor = useRef<Editor>(undefined)
-  /** The text and the file as they were read or saved last. */
+  /** The text and the file as they were last read or saved. */
   const saved = useRef<{ text: string; info: FileInfo }>({ text: text.text, info })
   const [isDirty, setDirty] = useState(false)
   const [isBusy, setBusy] = useState(false)
@@ -90,7 +90,8 @@ export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) 
         onChange: () => setDirty(editor.current?.text() !== saved.current.text),
         onSave: () => void latestSave.current(),
       })
-      // The text comes from the editor, because CodeMirror has replaced all line ends by the file's kind.
+      // CodeMirror makes all line ends of a text equal. So the editor's text, and not the text that was read, is the one to
+      // compare with.
       saved.current = { ...saved.current, text: editor.current.text() }
       editor.current.focus()
     }

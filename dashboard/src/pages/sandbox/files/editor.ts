@@ -21,7 +21,7 @@ import {
 import { cspNonce } from '../../../csp-nonce.ts'
 import type { FileText } from './file-text.ts'
 
-/** Which language has which endings of file names. A language is loaded when a file of it is opened. */
+/** File name patterns and the language of files that match. The code of a language is loaded when it is first needed. */
 const languages: [RegExp, () => Promise<Extension>][] = [
   [/\.(?:[cm]?js|jsx)$/i, async () => (await import('@codemirror/lang-javascript')).javascript({ jsx: true })],
   [/\.[cm]?ts$/i, async () => (await import('@codemirror/lang-javascript')).javascript({ typescript: true })],
@@ -31,11 +31,15 @@ const languages: [RegExp, () => Promise<Extension>][] = [
   [/\.(?:md|markdown)$/i, async () => (await import('@codemirror/lang-markdown')).markdown()],
 ]
 
-/** The CodeMirror extension that colours a file's text; an empty one if the file's name tells no known language. */
+/**
+ * Returns the CodeMirror extension that colours a file's text, or an empty extension if the file name matches no known language.
+ */
 export const languageOf = async (name: string): Promise<Extension> =>
   (await languages.find(([pattern]) => pattern.test(name))?.[1]()) ?? []
 
-/** Replaces each colour of CodeMirror's default style by a CSS variable of ours, which fits the light and the dark theme. */
+/**
+ * Replaces each colour of CodeMirror's default style by one of the page's CSS variables, which fit the light and the dark theme.
+ */
 const colours: Record<string, string> = {
   '#708': '--ansi-magenta',
   '#219': '--ansi-blue',

@@ -23,13 +23,13 @@ const all = [
 ]
 const names = (options: Parameters<typeof shownEntries>[1]) => shownEntries(all, options).map(({ name }) => name)
 
-test('directories come first, and numbers in names count as numbers', () => {
+test('`shownEntries` lists directories first, and sorts `file9` before `file10`', () => {
   const sort = { by: 'name', isDescending: false } as const
   assert.deepEqual(names({ sort, areHiddenShown: true }), ['z', '.hidden', 'file9', 'file10'])
   assert.deepEqual(names({ sort, areHiddenShown: false }), ['z', 'file9', 'file10'])
 })
 
-test('entries can be sorted by size in both directions, and directories come first in both', () => {
+test('`shownEntries` sorts by size in both directions, always with directories first', () => {
   assert.deepEqual(names({ sort: { by: 'size', isDescending: true }, areHiddenShown: false }), ['z', 'file9', 'file10'])
   assert.deepEqual(names({ sort: { by: 'size', isDescending: false }, areHiddenShown: false }), [
     'z',
@@ -38,7 +38,7 @@ test('entries can be sorted by size in both directions, and directories come fir
   ])
 })
 
-test('`kindOf` reads from the mode of an entry whether it is a file, a directory, a link or something else', () => {
+test('`kindOf` finds from the mode whether an entry is a file, a directory, a link or something else', () => {
   const kinds = ['-rwxr-xr-x', 'Lrwxrwxrwx', 'prw-r--r--', 'Srwxr-xr-x', 'Dcrw-rw-rw-', 'u-rwxr-xr-x']
   assert.deepEqual(
     kinds.map((mode) => kindOf({ isDir: false, mode })),

@@ -5,8 +5,8 @@ export type Sort = { by: 'name' | 'size' | 'modifiedAt'; isDescending: boolean }
 export type Kind = 'directory' | 'file' | 'link' | 'special'
 
 /**
- * What an entry is. The toolbox writes modes as Go does: `L` begins the mode of a link, and `p`, `S` or `D` that of pipes,
- * sockets and devices.
+ * Returns the kind of an entry. The toolbox writes modes as Go does: the mode of a link begins with `L`, of a pipe with `p`, of a
+ * socket with `S`, of a device with `D`.
  */
 export const kindOf = ({ isDir, mode }: Pick<FileInfo, 'isDir' | 'mode'>): Kind => {
   if (isDir) return 'directory'
@@ -25,7 +25,10 @@ const compare = {
   modifiedAt: (a: FileInfo, b: FileInfo) => a.modifiedAt.localeCompare(b.modifiedAt),
 } as const
 
-/** The entries to show: directories first, then in the order of `sort`. Entries that are equal in it are ordered by name. */
+/**
+ * Returns the entries to show: directories first, then in the order of `sort`. Entries that `sort` makes equal are ordered by
+ * name.
+ */
 export const shownEntries = (
   entries: readonly FileInfo[],
   { sort, areHiddenShown }: { sort: Sort; areHiddenShown: boolean },

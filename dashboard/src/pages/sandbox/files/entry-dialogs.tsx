@@ -47,7 +47,7 @@ export const NewDialog = ({
   )
 }
 
-/** Asks for the new path of an entry and moves it there. A path that exists already is refused. */
+/** Asks for the new path of an entry and moves the entry there. A path that exists already is refused. */
 export const MoveDialog = ({ sandbox, entry, onClose, onDone }: DialogProps & { entry: FileInfo }) => {
   const [path, setPath] = useState(entry.path)
   return (

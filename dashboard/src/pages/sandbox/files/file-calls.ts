@@ -43,7 +43,7 @@ const send = async (request: Request): Promise<Response> => {
   return response
 }
 
-/** Reads a file whose size was small enough to open. Returns undefined if it has become too large since. */
+/** Reads a file that is known to be small enough to open. Returns undefined if the file has grown too large in the meantime. */
 export const readBytes = async (owner: ToolboxOwner, path: string, signal: AbortSignal) => {
   const url = `${toolboxUrl(owner)}/files/download?${new URLSearchParams({ path })}`
   const { body } = await send(new Request(url, { signal }))
@@ -70,7 +70,7 @@ export const writeText = async (owner: ToolboxOwner, path: string, text: string)
 
 /** Makes the browser download a file of any size, without loading it into the page. */
 export const download = async (owner: ToolboxOwner, path: string): Promise<void> => {
-  // If the file cannot be read, this call fails and the page can say why. Otherwise the browser would show an error page.
+  // Fails if the file cannot be read, so that this page can show why. Otherwise the browser would show an error page.
   await describe(owner, path)
   const key = await answerOf(
     control.GET('/sandbox/{sandboxIdOrName}/signing-key', {
@@ -81,7 +81,7 @@ export const download = async (owner: ToolboxOwner, path: string): Promise<void>
   const link = document.createElement('a')
   link.href = signedAddress(toolboxUrl(owner), key, path, Math.floor(session.now() / 1000) + linkSeconds)
   link.rel = 'noopener noreferrer'
-  // If the download fails, its error page opens in another tab. It must not replace this page, which may have unsaved text.
+  // If the download fails, the browser shows an error page. In another tab that page cannot replace unsaved text of this page.
   link.target = '_blank'
   link.click()
 }

@@ -4,7 +4,7 @@ import { type FileText, longestText, readText } from './file-text.ts'
 
 export type OpenedFile =
   | { kind: 'text'; info: FileInfo; text: FileText }
-  /** A file that is too large, or not text, can only be downloaded. */
+  /** A file that is too large or that is not text. The user can only download it. */
   | { kind: 'large' | 'binary'; info: FileInfo }
   | { kind: 'directory'; info: FileInfo }
 
@@ -19,6 +19,6 @@ export const openFile = async (owner: ToolboxOwner, path: string, signal: AbortS
   return text === undefined ? { kind: 'binary', info } : { kind: 'text', info, text }
 }
 
-/** Whether a file is unchanged: its size and its time of change are those from before. */
+/** Whether a file is unchanged: it has the same size and time of change as `before`. */
 export const isSame = (before: FileInfo, now: FileInfo): boolean =>
   before.modifiedAt === now.modifiedAt && before.size === now.size

@@ -1,5 +1,5 @@
-// Takes paths inside a sandbox apart and joins them. `..` is left to the kernel, which follows links first: `a/link/..` may
-// not be `a`.
+// Splits and joins paths inside a sandbox. `..` stays in a path for the kernel to resolve: if `a/link` is a link to `/b/c`, then
+// `a/link/..` is `/b` and not `a`.
 
 /** The path of `name` in a directory. */
 export const join = (directory: string, name: string): string =>

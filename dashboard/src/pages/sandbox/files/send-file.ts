@@ -8,14 +8,14 @@ const problemOf = (request: XMLHttpRequest): ApiProblem => {
   try {
     body = JSON.parse(request.responseText) as Record<string, unknown>
   } catch {
-    // The body is not JSON, so the answer comes from a proxy and not from Alcove. The sentence below takes its place.
+    // The body is not JSON, so a proxy sent the answer and not Alcove. The default message below is used.
   }
   const message = typeof body['message'] === 'string' ? body['message'] : `The server answered ${request.status}.`
   const requestId = request.getResponseHeader('x-request-id') ?? undefined
   return new ApiProblem(message, { status: request.status, requestId })
 }
 
-/** Makes one attempt to send the file. It uses XMLHttpRequest, because `fetch` does not tell how much has been sent. */
+/** Makes one attempt to send the file. It uses XMLHttpRequest, because `fetch` reports no progress of an upload. */
 const post = (
   url: string,
   file: File,
@@ -38,7 +38,7 @@ const post = (
     request.send(file)
   })
 
-/** Sends one file. If the server answers that the session is over, the session is renewed and the file is sent once more. */
+/** Sends one file. If the server answers 401, the session is renewed and the file is sent once more. */
 export const sendFile: SendFile = async (owner, path, file, options) => {
   const url = `${toolboxUrl(owner)}/files/upload-v2?${new URLSearchParams({ path })}`
   try {

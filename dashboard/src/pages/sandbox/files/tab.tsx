@@ -18,7 +18,7 @@ import './files.css'
 
 const uploadsOf = new Map<string, Uploads>()
 
-/** The uploads of a sandbox, which go on while other pages are shown. */
+/** Returns the uploads of a sandbox. They continue while the user looks at other pages. */
 const findUploads = (sandbox: Sandbox): Uploads => {
   const uploads = uploadsOf.get(sandbox.id) ?? new Uploads(sandbox, sendFile)
   uploadsOf.set(sandbox.id, uploads)

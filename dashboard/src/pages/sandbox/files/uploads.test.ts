@@ -34,7 +34,7 @@ test('two files are uploaded at the same time, below the directory on which they
   assert.equal(sends[2]!.path, '/home/c')
 })
 
-test('an upload that fails says why and does not stop the other uploads', async () => {
+test('a failed upload shows its error message and does not stop the other uploads', async () => {
   const { sends, send } = heldSends()
   const uploads = new Uploads(owner, send)
   let arrived = 0
@@ -50,7 +50,7 @@ test('an upload that fails says why and does not stop the other uploads', async 
   assert.deepEqual([arrived, uploads.isBusy], [1, false])
 })
 
-test('cancelling stops running and waiting uploads; files that are added later are sent', async () => {
+test('`cancel` stops all running and waiting uploads, but not files that are added later', async () => {
   const { sends, send } = heldSends()
   const uploads = new Uploads(owner, send)
   uploads.add('/', ['a', 'b', 'c'].map(dropped))

@@ -13,7 +13,7 @@ const pathOf = (sandboxId: string) => ({ path: { sandboxIdOrName: sandboxId } })
  */
 export type Member = Pick<Sandbox, 'id' | 'name' | 'state' | 'createdAt'>
 
-/** The ancestors of a sandbox by forking, as far as they still exist. The oldest ancestor comes first. */
+/** The sandboxes from which this sandbox was forked, directly or through other forks. Deleted ones are missing. Oldest first. */
 export const useAncestors = (sandboxId: string) => {
   const organizationId = useOrganizationId()
   return useQuery({

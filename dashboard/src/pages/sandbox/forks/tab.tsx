@@ -33,7 +33,7 @@ const Box = ({ member, isThis, children }: { member: Member; isThis?: boolean; c
   </div>
 )
 
-/** Shows the forks of a sandbox. The forks of a fork are fetched only when the reader opens it. */
+/** Shows the forks of a sandbox. Each fork can be opened to show its own forks, which are fetched only then. */
 const Forks = ({ of, isOpen }: { of: Member; isOpen: boolean }) => {
   const query = useForks(of.id, isOpen)
   if (!isOpen) return null

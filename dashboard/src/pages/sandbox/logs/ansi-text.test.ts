@@ -34,6 +34,6 @@ test('`piecesOf` replaces control characters by visible signs, but keeps tabs', 
   assert.equal(plainText('a\tb\x00\u202Ec'), 'a\tb\uFFFD\uFFFDc')
 })
 
-test('of a line that carriage returns overwrite, such as a progress bar, the last text is shown', () => {
+test('if carriage returns overwrite a line, such as a progress bar, `piecesOf` returns the last text', () => {
   assert.equal(plainText('10%\r50%\r100%\r'), '100%')
 })

@@ -5,13 +5,13 @@ export type Piece = { text: string; className: string }
 
 const names = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'] as const
 
-/** Control sequences: CSI with its parameters, then strings such as titles and links, then two-character escapes. */
+/** Matches an escape sequence: a control sequence (CSI), a string such as a title or a link, or a short escape. */
 const sequence =
   /\u001b\[([0-9;:?<=>]*)[ -/]*([@-~])|\u001b[\]PX^_][^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c|$)|\u001b[ -/]*[0-~]?/g
 
 type Look = { colour: string | undefined; isBold: boolean }
 
-/** Returns `look` after a sequence (SGR) that sets colours and bold. Sequences for 256 colours and RGB colours are ignored. */
+/** Returns `look` after an escape sequence (SGR) for colours and bold. Sequences for 256 colours and RGB colours are ignored. */
 const changed = (look: Look, parameters: string): Look => {
   let { colour, isBold } = look
   const codes = parameters.split(/[;:]/).map(Number)
@@ -34,8 +34,8 @@ const classOf = ({ colour, isBold }: Look) =>
   [colour !== undefined && `ansi-${colour}`, isBold && 'ansi-bold'].filter(Boolean).join(' ')
 
 /**
- * Splits a log line into pieces of one colour each, with their CSS classes. If carriage returns overwrite the line, the last
- * text counts.
+ * Splits a log line into pieces of one colour each, with their CSS classes. If carriage returns overwrite the line, only the last
+ * text is returned.
  */
 export const piecesOf = (line: string): Piece[] => {
   const shown = line.slice(line.replace(/\r+$/, '').lastIndexOf('\r') + 1).replace(/\r+$/, '')
@@ -54,7 +54,7 @@ export const piecesOf = (line: string): Piece[] => {
   return pieces
 }
 
-/** The visible text of a log line, without its colours, in which the reader searches. */
+/** The visible text of a log line, without its colours. The search on the page uses this text. */
 export const plainText = (line: string): string =>
   piecesOf(line)
     .map(({ text }) => text)

@@ -37,7 +37,7 @@ test('the ring cuts an endless line into several lines of bounded length', () =>
   assert.ok(ring.lines().length <= 6)
 })
 
-test('after `clear` the ring holds no lines and counts no dropped lines', () => {
+test('after `clear` the ring has no lines, and `dropped` is 0', () => {
   const ring = new LineRing()
   ring.push('stdout', 'a\nb')
   ring.clear()

@@ -5,7 +5,7 @@ import { piecesOf } from './ansi-text.ts'
 import type { LogLine } from './line-ring.ts'
 
 const lineHeight = 20
-/** The reader counts as being at the end of the log within this distance from it, in pixels. */
+/** Maximum distance from the end of the log, in pixels, at which the log still scrolls to new lines. */
 const nearEnd = 30
 
 const Text = ({ line }: { line: LogLine }) => (
@@ -19,7 +19,7 @@ const Text = ({ line }: { line: LogLine }) => (
   </>
 )
 
-/** Shows the lines of a log. It scrolls to new lines only while the reader is at its end. */
+/** Shows the lines of a log. Scrolls to new lines only while the last lines are in view. */
 export const LogLines = ({ lines, label }: { lines: readonly LogLine[]; label: string }) => {
   const box = useRef<HTMLDivElement>(null)
   const [isAtEnd, setAtEnd] = useState(true)

@@ -49,7 +49,7 @@ test('`followLog` does not connect again after the log has ended', async () => {
   assert.equal(sockets.length, 1)
 })
 
-test('if the connection breaks, `followLog` says why, connects again, and the log comes from its beginning', async () => {
+test('`followLog` reports a broken connection, connects again, and gets the log from its beginning', async () => {
   const { sockets, heard, settle, last } = startServer(new Error('The sandbox is not started.'))
   await settle()
   last().onopen!({} as Event)

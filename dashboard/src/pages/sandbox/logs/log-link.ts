@@ -1,5 +1,5 @@
 // Follows one log over a WebSocket. Each new connection sends the whole stored log again, so that nothing is lost when a
-// connection breaks. The page then replaces what it has shown.
+// connection breaks. The page then replaces the log that it shows.
 import { waitAfter } from '../terminal/waits.ts'
 
 export type LogState =
@@ -17,10 +17,10 @@ export type LogSocket = Pick<WebSocket, 'close'> & {
 
 export type LogParts = {
   open: () => Promise<LogSocket>
-  /** Finds out why connecting failed, and throws an error with a sentence for the reader. Returns if it finds no reason. */
+  /** Finds out why connecting failed, and throws an error with a message for the user. Returns if it finds no reason. */
   ask: () => Promise<unknown>
   onState: (state: LogState) => void
-  /** Called when a connection begins. The log then comes from its beginning, so the page must forget what it has shown. */
+  /** Called when a connection begins. The server then sends the log from its beginning, so the page must clear what it shows. */
   onBegin: () => void
   onData: (data: Uint8Array) => void
 }

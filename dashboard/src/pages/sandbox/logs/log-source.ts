@@ -1,7 +1,7 @@
 import { answerOf } from '../../../api/client.ts'
 import { openToolboxSocket, type ToolboxOwner, toolboxOf, unnoticed } from '../../../api/toolbox-client.ts'
 
-/** Says which log: that of one command of a session, or that of the entrypoint. */
+/** The source of a log: one command of a session, or the entrypoint. */
 export type LogSource = { sessionId: string; commandId: string } | 'entrypoint'
 
 export const keyOf = (source: LogSource): string =>
@@ -15,7 +15,7 @@ const pathOf = (source: LogSource): string =>
 export const openLog = (owner: ToolboxOwner, source: LogSource): Promise<WebSocket> =>
   openToolboxSocket(owner, `${pathOf(source)}?follow=true`)
 
-/** Asks the server for the command that writes the log. Throws the server's sentence if the command does not exist. */
+/** Asks the server for the command that writes the log. Throws the server's error message if the command does not exist. */
 export const askForLog = (owner: ToolboxOwner, source: LogSource): Promise<unknown> =>
   source === 'entrypoint'
     ? answerOf(toolboxOf(owner).GET('/process/session/entrypoint', { headers: unnoticed }))

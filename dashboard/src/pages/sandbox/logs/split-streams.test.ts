@@ -5,7 +5,7 @@ import { type Stream, StreamSplitter } from './split-streams.ts'
 const out = '\x01\x01\x01'
 const err = '\x02\x02\x02'
 
-/** Feeds messages to a `StreamSplitter`. Returns its pieces; neighbours of one stream are joined. */
+/** Sends messages to a `StreamSplitter` and returns its pieces. Consecutive pieces of one stream are joined. */
 const split = (messages: readonly (Buffer | string)[]) => {
   const pieces: [Stream, string][] = []
   const splitter = new StreamSplitter((stream, text) => {
@@ -25,7 +25,7 @@ test('`StreamSplitter` separates stdout from stderr', () => {
   ])
 })
 
-test('`StreamSplitter` gives the same result wherever the output is cut into messages', () => {
+test('`StreamSplitter` gives the same result however the output is split into messages', () => {
   const whole = Buffer.from(`${out}Grüße\n${err}日本${out}${err}\x01\x02\x01\x01end`)
   const expected = split([whole])
   assert.deepEqual(expected.at(-1), ['stderr', '日本\x01\x02\x01\x01end'])

@@ -28,10 +28,7 @@ const readSources = async (sandbox: Sandbox, signal: AbortSignal): Promise<Sourc
 
 const runs = ({ commands }: ShellSession) => commands.some(({ exitCode }) => exitCode === undefined)
 
-/**
- * The log that is shown until the reader chooses one: that of the entrypoint or, without an entrypoint, of the newest
- * command.
- */
+/** The log that is shown until the user chooses one: the log of the entrypoint or, if there is none, of the newest command. */
 const firstOf = ({ entrypoint, sessions }: Sources): LogSource | undefined => {
   if (entrypoint.commands.length > 0) return 'entrypoint'
   const session = sessions.findLast(({ commands }) => commands.length > 0)

@@ -5,7 +5,7 @@ import { followLog, type LogState } from './log-link.ts'
 import { askForLog, keyOf, type LogSource, openLog } from './log-source.ts'
 import { StreamSplitter } from './split-streams.ts'
 
-/** The shortest time between two drawings of new lines, in ms. */
+/** Minimum time between two redraws, in ms. */
 const drawMilliseconds = 150
 
 export type LogView = { lines: LogLine[]; dropped: number; state: LogState }

@@ -12,7 +12,7 @@ const event = (parts: Partial<SandboxEvent>): SandboxEvent => ({
 })
 
 suite('the texts of a sandbox’s timeline', () => {
-  test('`titleOf` looks at the state before an event too: “Resumed” and “Started” both end in state started', () => {
+  test('`titleOf` uses the state before an event too, to tell “Resumed” from “Started”', () => {
     assert.equal(titleOf(event({ from: 'creating', to: 'started' })), 'Started')
     assert.equal(titleOf(event({ from: 'resuming', to: 'started' })), 'Resumed')
     assert.equal(titleOf(event({ from: 'started', to: 'started' })), 'Created')
@@ -20,7 +20,7 @@ suite('the texts of a sandbox’s timeline', () => {
     assert.equal(titleOf(event({ from: null, to: 'creating' })), 'Creation began')
   })
 
-  test('an event with a cause that does not change the state has the title of a mishap and a warning colour', () => {
+  test('an event with a cause but without a change of state is shown as trouble inside, in a warning colour', () => {
     const mishap = event({ from: 'started', to: 'started', cause: { oomKilled: true } })
     assert.equal(titleOf(mishap), 'A process inside was killed')
     assert.equal(toneOf(mishap), 'warn')
@@ -28,7 +28,7 @@ suite('the texts of a sandbox’s timeline', () => {
     assert.deepEqual([titleOf(trouble), toneOf(trouble)], ['Trouble inside', 'warn'])
   })
 
-  test('`reasonsOf` says each reason only once, even if the server sends it as reason, detail and cause', () => {
+  test('`reasonsOf` returns each reason only once, even if the server sends it as reason, detail and cause', () => {
     assert.deepEqual(reasonsOf(event({ cause: { exitCode: 3 } })), ['Its first process ended with exit code 3.'])
     assert.deepEqual(
       reasonsOf(event({ reason: 'Its first process ended with exit code 3.', cause: { exitCode: 3 } })),
@@ -42,7 +42,7 @@ suite('the texts of a sandbox’s timeline', () => {
     assert.deepEqual(reasonsOf(event({})), [])
   })
 
-  test('`actorText` names a user, if it knows the name, a runner or a timer', () => {
+  test('`actorText` describes a user, a timer or a runner, and uses the id of a user without a known name', () => {
     const nameOf = (id: string) => (id === 'u1' ? 'Ada' : undefined)
     assert.equal(actorText({ kind: 'user', id: 'u1' }, nameOf), 'Ada')
     assert.equal(actorText({ kind: 'user', id: '592943ff-d676' }, nameOf), 'user 592943ff')

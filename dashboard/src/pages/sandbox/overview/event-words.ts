@@ -38,7 +38,7 @@ const ended: Partial<Record<string, string>> = { resizing: 'Resize ended', snaps
 
 const isMishap = ({ from, to, cause }: SandboxEvent) => from === to && cause !== undefined
 
-/** What happened, as a short heading. */
+/** Returns a short heading that says what happened. */
 export const titleOf = (event: SandboxEvent): string => {
   const { from, to } = event
   if (isMishap(event)) return event.cause?.oomKilled === true ? 'A process inside was killed' : 'Trouble inside'
@@ -49,7 +49,6 @@ export const titleOf = (event: SandboxEvent): string => {
 
 export type Tone = 'ok' | 'info' | 'warn' | 'danger' | ''
 
-/** The colour of an entry. */
 export const toneOf = (event: SandboxEvent): Tone => {
   const { to, cause } = event
   if (to === 'error' || to === 'build_failed') return 'danger'
@@ -66,13 +65,13 @@ const causeText = ({ exitCode, signal, oomKilled }: NonNullable<SandboxEvent['ca
 }
 
 /**
- * Why the event happened: the server's reason, and the cause that the runner found. A cause that the reason names is left
- * out.
+ * Why the event happened: the server's reason, and the cause that the runner found. If the reason contains the cause already, the
+ * cause is left out.
  */
 export const reasonsOf = ({ reason, cause }: SandboxEvent): string[] => {
   const saysMemory = /out of memory/i.test(reason ?? '')
   const words = cause === undefined || (saysMemory && cause.oomKilled === true) ? undefined : causeText(cause)
-  // If the server knows only a signal or an exit code, its reason names that already.
+  // The server may have put the exit code or the signal into the reason already.
   const isKnown = cause?.exitCode !== undefined && (reason ?? '').includes(`exit code ${cause.exitCode}`)
   const isSignalKnown = cause?.signal !== undefined && (reason ?? '').includes(cause.signal)
   const parts = [reason, cause?.detail, isKnown || isSignalKnown ? undefined : words]
@@ -92,7 +91,7 @@ const timers: Partial<Record<string, string>> = {
   build: 'the server’s build',
 }
 
-/** Who caused the event: a user, a runner or a timer. `nameOf` returns the name of a user. */
+/** Describes who caused the event: a user, a runner or a timer. `nameOf` returns the name of a user. */
 export const actorText = ({ kind, id }: SandboxEvent['by'], nameOf: (userId: string) => string | undefined): string => {
   if (kind === 'runner') return `runner ${id}`
   if (kind === 'timer') return timers[id] ?? `the timer ${id}`

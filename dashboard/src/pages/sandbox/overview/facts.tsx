@@ -19,7 +19,7 @@ const Origin = ({ sandbox: { snapshot, buildInfo, forkKind } }: { sandbox: Sandb
   return buildInfo === undefined ? '–' : 'An image of its own definition'
 }
 
-/** How many labels are shown at most. A sandbox may have a thousand. */
+/** Maximum number of labels that are shown. A sandbox may have a thousand. */
 const mostLabels = 20
 
 const Labels = ({ labels }: Pick<Sandbox, 'labels'>) => {

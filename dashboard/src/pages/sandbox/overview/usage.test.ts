@@ -10,7 +10,7 @@ const points = (metricName: string, pairs: [minute: number, value: number][]): S
 })
 
 suite('the usage of a sandbox', () => {
-  test('`curveOf` leaves a gap where a sandbox was not measured, but none between the rare points of an idle one', () => {
+  test('`curveOf` leaves a gap while a sandbox did not run, but not while it was idle and rarely measured', () => {
     const series = [
       points(cpu.used, [
         [0, 10],
@@ -46,7 +46,7 @@ suite('the usage of a sandbox', () => {
     assert.equal(summaryOf(memory, curve), undefined)
   })
 
-  test('`summaryOf` names the last value, the limit, the highest value and the mean', () => {
+  test('`summaryOf` contains the last value, the limit, the highest value and the mean', () => {
     const curve = { times: [0, 60, 61, 3600], used: [0.5, 1, null, 0.3], limit: [2, 2, null, 4] }
     assert.equal(summaryOf(memory, curve), 'Last 307 MiB of 4 GiB, at most 1 GiB, 614 MiB on average')
     assert.equal(summaryOf(cpu, { times: [0], used: [0], limit: [null] }), 'Last 0 %, at most 0 %, 0 % on average')

@@ -52,8 +52,8 @@ export type Quantity = (typeof quantities)[number]
 export const metricNames = quantities.flatMap(({ used, limit }) => (limit === undefined ? [used] : [used, limit]))
 
 /**
- * The longest time between two points without a gap in the curve, in seconds. An idle sandbox is measured every five minutes. If
- * no measurement comes for longer than this, the sandbox did not run.
+ * The longest time between two points that are joined in the curve, in seconds. An idle sandbox is measured every five minutes. A
+ * longer time without a measurement means that the sandbox did not run.
  */
 const longestGap = 13 * 60
 
@@ -77,7 +77,7 @@ export const curveOf = (series: Series, { used, limit, divisor }: Quantity): Cur
   return curve
 }
 
-/** What a curve shows, in a sentence. Undefined for a curve without points. */
+/** Describes a curve in a sentence. Undefined for a curve without points. */
 export const summaryOf = ({ text, limit: hasLimit }: Quantity, { used, limit }: Curve): string | undefined => {
   const values = used.filter((value) => value !== null)
   const last = values.at(-1)

@@ -12,7 +12,7 @@ const hintOf = (text: string): string | undefined => {
   return /^\d{1,9}$/.test(text) ? `It is deleted ${minutesText(Number(text))} from now, also while it runs.` : undefined
 }
 
-/** Sets the time to live of a sandbox. The time begins when it is saved. */
+/** Sets the time to live of a sandbox. The time begins at the moment of saving. */
 export const LifetimeForm = ({ sandbox }: { sandbox: Sandbox }) => {
   const [text, setText] = useState('')
   const { change } = useChange(sandbox.id)

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { networkBody, networkProblem, readNetwork } from './network.ts'
 
 suite('the form of the network', () => {
-  test('`readNetwork` finds whether a network is open, closed or limited to lists, and keeps a closed one’s lists', () => {
+  test('`readNetwork` finds the mode (open, closed or listed), and keeps the lists of a closed network', () => {
     assert.equal(readNetwork({ networkBlockAll: false }).mode, 'open')
     assert.deepEqual(readNetwork({ networkBlockAll: true, domainAllowList: 'a.example,b.example' }), {
       mode: 'closed',

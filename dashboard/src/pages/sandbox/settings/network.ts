@@ -29,7 +29,7 @@ export const readNetwork = ({ networkBlockAll, networkAllowList, domainAllowList
   return { mode: domains === '' && addresses === '' ? 'open' : 'listed', domains, addresses }
 }
 
-/** Refuses mode `listed` with two empty lists: the server would take them as permission for all traffic. */
+/** Returns an error message for mode `listed` with two empty lists: the server would allow all traffic. */
 export const networkProblem = ({ mode, domains, addresses }: NetworkDraft): string | undefined =>
   mode === 'listed' && listOf(domains) === '' && listOf(addresses) === ''
     ? 'Name at least one domain or address, or choose another policy.'

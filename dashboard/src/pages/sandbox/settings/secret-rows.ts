@@ -1,7 +1,8 @@
-// Turns the secrets of a sandbox into rows of a form. A row says which environment variable holds which secret's placeholder.
+// Turns the secrets of a sandbox into rows of a form. A row has an environment variable and the name of the secret for it. The
+// variable contains a placeholder of that secret.
 import type { BodyOf, Sandbox } from '../../../api/client.ts'
 
-/** One row. `id` stays the same while its texts change. */
+/** One row. `id` stays the same while the user edits the row. */
 export type SecretRow = { id: number; variable: string; name: string }
 
 type Known = { id: string; name: string }

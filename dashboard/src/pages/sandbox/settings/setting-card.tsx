@@ -25,7 +25,7 @@ type FormProps = Omit<CardProps, 'isDanger'> & {
   isDirty: boolean
   /** Whether somebody else has saved another value since this edit began. */
   isStale: boolean
-  /** A sentence that says why the text in the form cannot be saved. */
+  /** An error message if the text in the form cannot be saved. */
   problem?: string | undefined
   onSave: () => Promise<unknown>
   onDiscard: () => void

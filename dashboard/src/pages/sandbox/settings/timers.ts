@@ -6,7 +6,7 @@ export type Timers = Record<TimerName, string>
 /** A timer that is to be saved. */
 export type TimerCall = { name: TimerName; minutes: number }
 
-/** Reads the number in a field. Undefined if the text is not a whole number, or not one that this timer can have. */
+/** Reads the number in a field. Undefined if the text is not a whole number, or if the timer cannot have that number. */
 export const readTimer = (name: TimerName, text: string): number | undefined => {
   if (!/^-?\d{1,9}$/.test(text.trim())) return undefined
   const minutes = Number(text)
@@ -14,8 +14,8 @@ export const readTimer = (name: TimerName, text: string): number | undefined => 
 }
 
 /**
- * The timers that were changed, in the order in which the server accepts them. An idle sandbox either stops or pauses,
- * and one that pauses cannot also be deleted as soon as it stops. So a timer is switched off before its rival is switched on.
+ * Returns the changed timers in an order that the server accepts. An idle sandbox either stops or pauses. A sandbox that pauses
+ * cannot be deleted as soon as it stops. So a timer is switched off before another timer that conflicts with it is switched on.
  */
 export const timerCalls = (saved: Timers, wanted: Timers): TimerCall[] => {
   const calls = (Object.keys(wanted) as TimerName[]).flatMap((name) => {

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { type Draft, edited, viewOf } from './draft.ts'
 
-/** Holds the value of a form. It begins with the saved value. What the user types stays, even if the saved value changes. */
+/** Keeps the value of a form. It begins with the saved value. Text that the user typed stays, even if the saved value changes. */
 export const useDraft = <T>(saved: T) => {
   const [draft, setDraft] = useState<Draft<T>>()
   return {

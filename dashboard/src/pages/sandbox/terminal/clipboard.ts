@@ -21,7 +21,7 @@ export const copyText = async (text: string): Promise<void> => {
   }
 }
 
-/** The text on the clipboard. If the browser refuses to give it, returns undefined and shows a message. */
+/** Returns the text on the clipboard. If the browser refuses access, returns undefined and shows a message. */
 export const clipboardText = async (): Promise<string | undefined> => {
   try {
     return await navigator.clipboard.readText()

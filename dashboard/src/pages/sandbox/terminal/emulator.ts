@@ -7,7 +7,7 @@ import { OutputDecoder } from './output-decoder.ts'
 import { onThemeChange, themeOf } from './theme.ts'
 import { allowedDocument } from './xterm-document.ts'
 
-/** How many lines the reader can scroll back. */
+/** Maximum number of lines that the user can scroll back. */
 const scrollback = 5000
 /** The number of the escape sequence (OSC) with which a program reads or sets the clipboard. It is always ignored. */
 const clipboardCommand = 52
@@ -53,7 +53,7 @@ export const openEmulator = (element: HTMLElement, label: string, events: Emulat
     fontSize: 13,
     // Keeps text readable when a program chooses colours for another background (WCAG 1.4.3).
     minimumContrastRatio: 4.5,
-    // Without this, each invalid byte of output writes a line into the browser's console.
+    // Without this option, each invalid byte of output writes a line into the browser's console.
     logLevel: 'off',
     scrollback,
     theme: themeOf(element),

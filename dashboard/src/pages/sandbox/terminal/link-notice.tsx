@@ -20,7 +20,7 @@ type NoticeProps = {
   onNew: (() => void) | undefined
 }
 
-/** Says whether the terminal is connected. It stands outside of the terminal's screen, so that no program can imitate it. */
+/** Shows whether the terminal is connected. The notice is outside of the terminal's screen, so that no program can imitate it. */
 export const LinkNotice = ({ state, onRetry, onNew }: NoticeProps) => {
   const again = onNew !== undefined && (
     <Button compact kind="primary" onClick={onNew}>

@@ -33,7 +33,7 @@ const isTerminal = (value: unknown): value is { id: string; name: string } => {
   return typeof id === 'string' && /^[^/]{1,255}$/.test(id) && typeof name === 'string'
 }
 
-/** Reads the stored list of terminals. Anything that is not such a list counts as an empty list. */
+/** Reads the stored list of terminals. Returns an empty list if the stored text is not such a list. */
 export const readTerminals = (stored: string | null): OpenTerminal[] => {
   let list: unknown
   try {

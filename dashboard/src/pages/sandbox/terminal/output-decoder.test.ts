@@ -6,7 +6,7 @@ const bytes = (text: string) => new TextEncoder().encode(text)
 const acute = '\u0301'
 
 suite('the decoded output of a terminal', () => {
-  test('the decoder returns the text that the program wrote, even if two pieces share a character', () => {
+  test('the decoder returns the text that the program wrote, even if a character is split over two pieces', () => {
     const text = 'é ö 日本 👩‍👩‍👧 \u001b[31mrot\u001b[0m \u0e01\u0e33\u0e49 \ufeff'
     const decoder = new OutputDecoder()
     assert.equal(Array.from(bytes(text), (byte) => decoder.decode(Uint8Array.of(byte))).join(''), text)

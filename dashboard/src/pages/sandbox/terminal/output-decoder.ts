@@ -1,6 +1,6 @@
 /**
- * Matches characters that xterm.js draws onto the character before them: combining marks, joiners and Hangul vowels. DEL is
- * ignored.
+ * Matches characters that xterm.js draws onto the character before them: combining marks, joiners and Hangul vowels. Matches DEL
+ * too, because xterm.js ignores DEL, so marks around a DEL go onto the same character.
  */
 const joined = '[\\p{M}\\p{Cf}\\u1160-\\u11ff\\u007f]'
 const surplus = new RegExp(`(?<=${joined}{16})${joined}+`, 'gu')

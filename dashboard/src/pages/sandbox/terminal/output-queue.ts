@@ -1,5 +1,5 @@
-// Holds the output that arrives faster than the terminal can draw it. A browser cannot ask a WebSocket to wait, so the
-// queue has a bound: above it, old output is dropped, and the page says how much.
+// Holds output that arrives faster than the terminal can draw it. A browser cannot ask a WebSocket to wait, so the queue has a
+// limit. Above the limit, old output is dropped and the page says how much.
 
 /** How many bytes may wait. If more arrive, all waiting bytes are dropped: newer output would soon scroll them away. */
 const longestWaiting = 512 * 1024

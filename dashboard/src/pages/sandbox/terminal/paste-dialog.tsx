@@ -1,7 +1,7 @@
 import { FormDialog } from '../../../ui/dialog.tsx'
 import { linesOf, pastedText } from './pasted-text.ts'
 
-/** How much of the text the dialog shows, in characters. */
+/** Maximum length of the text that the dialog shows, in characters. */
 const shownLength = 4000
 
 type PasteProps = { text: string | undefined; onClose: () => void; onPaste: (text: string) => void }

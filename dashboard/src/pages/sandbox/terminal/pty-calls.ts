@@ -6,7 +6,9 @@ type Size = { cols: number; rows: number }
 
 const pathOf = (sessionId: string) => ({ params: { path: { sessionId } } })
 
-/** Makes a PTY session. It is no error if the session exists already, because the answer to an earlier attempt was lost. */
+/**
+ * Makes a PTY session. Succeeds if the session exists already, because an earlier attempt may have made it and lost the answer.
+ */
 export const makePty = async (owner: ToolboxOwner, id: string, size: Size): Promise<void> => {
   try {
     await answerOf(toolboxOf(owner).POST('/process/pty', { body: { id, ...size } }))
@@ -31,7 +33,7 @@ export const findPty = async (owner: ToolboxOwner, id: string): Promise<boolean>
 export const listPtys = async (owner: ToolboxOwner) =>
   (await answerOf(toolboxOf(owner).GET('/process/pty', { headers: unnoticed }))).sessions
 
-/** Ends the shell of a PTY session and all processes that it started. It is no error if the session has ended already. */
+/** Ends the shell of a PTY session and all processes that the shell started. Succeeds if the session has ended already. */
 export const endPty = async (owner: ToolboxOwner, id: string): Promise<void> => {
   try {
     await answerOf(toolboxOf(owner).DELETE('/process/pty/{sessionId}', pathOf(id)))

@@ -54,7 +54,7 @@ const startServer = ({ answer = '' }: { answer?: string } = {}) => {
 
 const bytes = (text: string) => new TextEncoder().encode(text).buffer
 
-test('a connected link passes output and typed text on; output that looks like a control message stays output', async () => {
+test('a connected link passes on typed text and output, even output that looks like a control message', async () => {
   const { link, sockets, output, say, connect } = startServer()
   await connect()
   say(bytes('{"type":"control","status":"exited","exitCode":0}'))
@@ -87,7 +87,7 @@ test('after a connection is lost, the link connects again by itself, and waits l
   assert.equal(sockets.length, 2)
 })
 
-test('after the session has ended, the link tells the exit code and does not connect again', async () => {
+test('after the session has ended, the link reports the exit code and does not connect again', async () => {
   const { link, sockets, control, lose, connect } = startServer()
   await connect()
   control({ status: 'exited', exitCode: 3 })

@@ -19,9 +19,9 @@ export type LinkSocket = Pick<WebSocket, 'send' | 'close' | 'readyState' | 'buff
 }
 
 export type LinkParts = {
-  /** Makes the PTY session if it is new, and opens its socket. Throws an error with a sentence for the user. */
+  /** Makes the PTY session if it is new, and opens its socket. Throws an error with a message for the user. */
   open: () => Promise<LinkSocket>
-  /** Finds out why connecting failed. Returns `gone` if the session no longer exists, otherwise a sentence. */
+  /** Finds out why connecting failed. Returns `gone` if the session no longer exists, otherwise an error message for the user. */
   ask: () => Promise<'gone' | string>
   onState: (state: LinkState) => void
   /** Called when a connection begins. The server first sends the output that it has stored. */
@@ -29,9 +29,9 @@ export type LinkParts = {
   onOutput: (data: Uint8Array) => void
 }
 
-/** After a connection of at least this time, the next failure counts as the first one again. In ms. */
+/** If a connection lasts at least this long, the count of failures begins again at zero. In ms. */
 const steadyMilliseconds = 10_000
-/** How many typed bytes may wait for the network. */
+/** Maximum number of typed bytes that may wait for the network. */
 const longestUnsent = 4 * 1024 * 1024
 const openState = 1
 

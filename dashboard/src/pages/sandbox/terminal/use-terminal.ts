@@ -8,7 +8,7 @@ import { findPty, makePty, openPtySocket, resizePty } from './pty-calls.ts'
 import { type LinkState, PtyLink } from './pty-link.ts'
 import { isReport } from './terminal-reports.ts'
 
-/** Output in this time after a new connection counts as old output that the server had stored. In ms. */
+/** How long after a new connection all output is taken as old output that the server had stored, in ms. */
 const replayMilliseconds = 500
 /** How long the size of the terminal must stay unchanged before it is sent to the PTY session, in ms. */
 const resizeMilliseconds = 150
@@ -70,7 +70,7 @@ export const useTerminal = (element: RefObject<HTMLDivElement | null>, props: Te
         onResize: (size) => {
           clearTimeout(resizing)
           if (pty.state.name !== 'connected') return
-          // A failure here does no harm, because the size is sent again at the next connection.
+          // A failed call does no harm, because the size is sent again at the next connection.
           const send = () => void resizePty(latest.current.sandbox, id, size).catch(() => {})
           resizing = setTimeout(send, resizeMilliseconds)
         },
