@@ -1,110 +1,115 @@
 import { rateMeaning } from '#src/kit/rate.ts'
 
-const rate = `Written as ${rateMeaning}. Default: no limit.`
+const rate = `Format: ${rateMeaning}. Default: no limit.`
 
-/** What a setting means, for settings about which the code of their program has no text. */
+/** Meanings of the settings that have no error message with a meaning in the code of their program. */
 export const meanings: Record<string, string> = {
-  ALCOVE_RATE_LIMIT_ANONYMOUS: `Limit of calls without a credential, for each address. ${rate}`,
-  ALCOVE_RATE_LIMIT_FAILED_AUTH: `Limit of calls with a wrong credential or none, for each address. ${rate}`,
-  ALCOVE_RATE_LIMIT_AUTHENTICATED: `Limit of all calls that have no limit of their own, for each organization. ${rate}`,
-  ALCOVE_RATE_LIMIT_SANDBOX_CREATE: `Limit of creates and forks, for each organization. ${rate}`,
-  ALCOVE_RATE_LIMIT_SANDBOX_LIFECYCLE: `Limit of starts, stops, pauses, resizes, archives, recoveries and deletes, for each organization. ${rate}`,
+  ALCOVE_RATE_LIMIT_ANONYMOUS: `Limit of calls to endpoints that need no credential, for each client address. ${rate}`,
+  ALCOVE_RATE_LIMIT_FAILED_AUTH: `Limit of calls that fail with 401, because their credential is wrong or missing, for each client address. ${rate}`,
+  ALCOVE_RATE_LIMIT_AUTHENTICATED: `Limit of calls with a credential, for each organization. Calls with a limit of their own, such as creates, are not included. ${rate}`,
+  ALCOVE_RATE_LIMIT_SANDBOX_CREATE: `Limit of calls that create or fork a sandbox, for each organization. ${rate}`,
+  ALCOVE_RATE_LIMIT_SANDBOX_LIFECYCLE: `Limit of calls that start, stop, pause, resize, archive, recover or delete a sandbox, for each organization. ${rate}`,
   ALCOVE_TRUSTED_PROXIES:
-    'Number of reverse proxies in front of control. Each adds an address to X-Forwarded-For, by which control distinguishes callers. Default: 0, the header is ignored.',
+    'Number of reverse proxies in front of control (0-9). Control then reads the client address from the header X-Forwarded-For. Default: 0, the header is ignored.',
   ALCOVE_PUBLIC_URL:
-    'Public base URL of the API where a reverse proxy is in front of it, such as https://alcove.example.com. Set it together with ALCOVE_PROXY_URL.',
+    'Public base URL of the API, if a reverse proxy is in front of it, such as https://alcove.example.com. Set it together with ALCOVE_PROXY_URL.',
   ALCOVE_PROXY_URL:
-    'Public base URL of the gate (formerly called the proxy), which serves toolboxes and previews, such as https://sandboxes.example.net. Previews use subdomains of it, so proxy *.sandboxes.example.net too.',
+    'Public base URL of the gate (formerly called the proxy), which serves toolboxes and previews, such as https://sandboxes.example.net. Previews use subdomains of it, so the reverse proxy must also forward *.sandboxes.example.net.',
   ALCOVE_LOG_LEVEL: 'Lowest level that is logged: trace, debug, info, warn, error, fatal or silent. Default: info.',
   ALCOVE_FIRST_KEY:
-    'API key of the first administrator. Control creates it only while there is no user. Default: none.',
+    'API key of the first administrator. Control creates this user at its start, if there are no users yet. A new value replaces the key of this user. Default: none.',
   ALCOVE_OLDER_ENCRYPTION_KEYS:
-    'Former values of ALCOVE_ENCRYPTION_KEY, separated by commas. They still decrypt; new secrets use the current key. Default: none.',
-  ALCOVE_AUDIT_DAYS: 'Days that the audit log is kept. Default: 90.',
+    'Former values of ALCOVE_ENCRYPTION_KEY, separated by commas. Control decrypts older secrets with them, and encrypts new secrets with ALCOVE_ENCRYPTION_KEY. Default: none.',
+  ALCOVE_AUDIT_DAYS: 'Number of days for which the audit log is kept (1-9999). Default: 90.',
   ALCOVE_LOST_AFTER_MINUTES:
-    'Minutes of silence after which a host is lost, and its sandboxes are given up. Default: 10. 0: only `alcove runner lost` gives up a host.',
-  ALCOVE_METER_HOURS: 'Hours that the usage samples of sandboxes are kept. Default: 48.',
+    'Minutes without a heartbeat after which a host is lost. Its sandboxes that have a copy in the archive store can then start on other hosts. Default: 10. 0: a host is lost only after `alcove runner lost`.',
+  ALCOVE_METER_HOURS: 'Number of hours for which the usage samples of sandboxes are kept (1-999). Default: 48.',
   ALCOVE_EXECUTE_TIMEOUT_SECONDS:
-    'Limit in seconds of a process/execute that names no timeout and carries no X-Daytona-SDK-Version header. Default: 10. 0 disables it.',
+    'Timeout in seconds for process/execute calls that set no timeout. Calls with the header X-Daytona-SDK-Version have no such timeout. Default: 10. 0: no timeout.',
   ALCOVE_DISK_MIB_PER_SECOND:
-    'Limit of disk reads, and of disk writes, of each sandbox in MiB per second. Default: 200. 0 disables it. `alcove doctor` says what the host enforces.',
+    'Limit of disk reads, and of disk writes, of each sandbox in MiB per second. Default: 200. 0: no limit. `alcove doctor` reports whether the host can enforce it.',
   ALCOVE_SUDO:
-    'true: the default user of a sandbox may run commands as root with sudo. false: sandboxes have no sudo, from their next start on. Default: true.',
+    'true: the default user of a sandbox can run commands as root with sudo. false: a sandbox has no sudo after its next start. Default: true.',
   ALCOVE_METER_SECONDS: 'Seconds between two usage samples of a sandbox (0-3600). Default: 60. 0 disables metering.',
   ALCOVE_SSH_LISTEN:
-    'Address and port of the SSH gateway, such as 0.0.0.0:2222. Default: the host of `--host`, and the port of `--port` plus 2. off: no SSH access.',
+    'Address and port on which the SSH gateway listens, such as 0.0.0.0:2222. Default: the host of `--host`, and the port of `--port` plus 2. off: there is no SSH access.',
   ALCOVE_HOSTS_LISTEN:
-    'host:port at which control listens for hosts of other machines, such as 198.51.100.1:4603. Default: none, no machine may join over the network.',
+    'host:port on which control listens for runners and gates of other machines, such as 198.51.100.1:4603. Default: none, no other machine can join.',
   ALCOVE_SSH_URL:
-    'Where clients reach the SSH gateway, such as ssh://alcove.example.com:2222. Default: the host of the other public URLs, and the port on which the gateway listens.',
-  ALCOVE_SSH_GATEWAY_KEY: 'Service key of the SSH gateway. Default: none, there is no SSH access.',
-  ALCOVE_SSH_PUBLIC_HOST_KEY: 'Public host key of the SSH gateway, which control shows to clients. Default: none.',
+    'URL at which clients reach the SSH gateway, such as ssh://alcove.example.com:2222. Default: the host of the other public URLs, and the port on which the gateway listens.',
+  ALCOVE_SSH_GATEWAY_KEY:
+    'Key with which the SSH gateway authenticates to control. Default: none, there is no SSH access.',
+  ALCOVE_SSH_PUBLIC_HOST_KEY:
+    'Public host key of the SSH gateway. Control returns it to clients, which check the gateway with it. Default: none.',
   ALCOVE_COLLECTOR_KEY:
-    'Service key of a telemetry collector. With it, the collector may read where each organization sends its telemetry. 32 characters or more. Default: none.',
+    'Key with which a telemetry collector may read from control where each organization sends its telemetry. 32 characters or more. Default: none.',
   ALCOVE_DEFAULT_REGION_MAY_CHANGE:
-    'true: an organization that has a default region may choose another one. Default: false.',
+    'true: an organization can change its default region. false: it can choose a default region only once. Default: false.',
   ALCOVE_OIDC_ISSUER:
-    'OpenID issuers whose tokens are accepted, as URLs separated by commas. Clients sign in at the first. Default: the issuer of this server.',
-  ALCOVE_OIDC_AUDIENCE: 'Audience that a token must name. Default: alcove.',
+    'URLs of the OpenID issuers whose tokens control accepts, separated by commas. Clients sign in at the first one. Default: the issuer of this server.',
+  ALCOVE_OIDC_AUDIENCE: 'Audience (aud) that a token must have. Default: alcove.',
   ALCOVE_OIDC_CLIENT_ID:
-    'Client id with which the dashboard and `alcove login` sign people in. At an issuer of your own it is a public client with PKCE, and <public URL>/dashboard/ is its redirect URI. Default: alcove.',
+    'OpenID client id of the dashboard and of `alcove login`. At your own issuer, register it as a public client with PKCE, with the redirect URI <public URL>/dashboard/. Default: alcove.',
   ALCOVE_OIDC_CLOCK_SKEW_SECONDS:
-    'Accepted difference between our clock and that of an issuer, in seconds. Default: 30.',
+    'Largest accepted difference between the clock of this server and the clock of an issuer, in seconds (0-999). Default: 30.',
   ALCOVE_PROXY_KEY:
-    "Service key of the gate (formerly called the proxy) of control's machine. Default: none, gates show certificates.",
+    "Key with which the gate (formerly called the proxy) of control's machine authenticates to control. Default: none, gates authenticate with certificates.",
   ALCOVE_RUNNER_KEY:
-    "Service key of the runner `local`, which is on control's machine. Default: none, there is no such runner.",
+    "Key with which the runner `local`, on control's machine, authenticates to control. Default: none, there is no such runner.",
   ALCOVE_CERTIFICATES_DIR:
-    'Directory with authority.pem, certificate.pem and key.pem of this program. With an https:// address of control, they replace its key. Default: none.',
+    'Directory with authority.pem, certificate.pem and key.pem of this program. If the URL of control is https, the program authenticates with them and needs no key. Default: none.',
   ALCOVE_GATE_ID:
-    "Which gate this is, or which gate serves the sandboxes of this runner: the id of its machine's runner. Default: local, the gate of the server's own machine.",
-  ALCOVE_GATE_ADDRESS:
-    'Address and port at which the gate of this machine listens for gates of other machines. Default: none.',
+    "Id of the gate on this machine, which is the same as the id of the machine's runner. Default: local, the id on control's machine.",
+  ALCOVE_GATE_ADDRESS: 'host:port at which gates of other machines reach the gate of this machine. Default: none.',
   ALCOVE_GATE_PUBLIC_URL:
-    'URL at which clients reach the gate of this machine directly. Default: none, they use the gate of the server.',
+    'URL at which clients reach the gate of this machine directly. Default: none, clients use the gate of the server.',
   ALCOVE_GATE_PEERS_LISTEN:
-    'Address and port on which the gate listens for gates of other machines, such as 0.0.0.0:4604. It needs ALCOVE_CERTIFICATES_DIR. Default: none.',
-  ALCOVE_CACHE_DIR: 'Directory that all servers of a host share, for built images. Default: /var/cache/alcove.',
-  ALCOVE_VOLUME_GIB: 'Limit of each new volume in GiB (1-999999). Default: 10.',
+    'host:port on which the gate listens for gates of other machines, such as 0.0.0.0:4604. It requires ALCOVE_CERTIFICATES_DIR. Default: none.',
+  ALCOVE_CACHE_DIR:
+    'Directory for files that all Alcove servers of a machine share, such as built images. Default: /var/cache/alcove.',
+  ALCOVE_VOLUME_GIB: 'Maximum size of each new volume in GiB (1-999999). Default: 10.',
   ALCOVE_VOLUMES_DIR:
-    'Directory for new volumes, on a file system of its own that the operator mounts at this path on every host. Default: none, volumes are on the disk of one runner.',
+    'Directory for new volumes, on a separate file system that the operator mounts at this path on every host. Default: none, each volume is on the disk of one runner.',
   ALCOVE_IMAGES_DIR:
-    'Directory of image files that callers may name: OCI layouts, OCI archives, and what `docker save` writes. Default: <data>/images.',
+    'Directory of image files that callers can name as an image: OCI layouts, OCI archives, and files that `docker save` writes. Default: <data>/images.',
   ALCOVE_REGISTRIES:
-    'Registries that images may come from, as host or host:port separated by commas, such as docker.io,ghcr.io. Default: any.',
+    'Registries from which images can be pulled, as host or host:port separated by commas, such as docker.io,ghcr.io. Default: all registries.',
   ALCOVE_REGISTRY_MIRRORS:
-    'Mirrors that are used before a registry, such as docker.io=mirror.corp:5000/hub, separated by commas. The registry is used for images that the mirror lacks. Default: none.',
+    'Mirrors of registries, as registry=mirror separated by commas, such as docker.io=mirror.corp:5000/hub. An image that the mirror lacks is pulled from the registry. Default: none.',
   ALCOVE_PRIVATE_REGISTRIES:
-    'Registries that may be on this machine or at a private address. The runner reaches them through the network of the host. Default: none.',
+    'Registries that may be on this machine or at a private address, as host or host:port separated by commas. The runner reaches them through the network of the host. Default: none.',
   ALCOVE_OPEN_NETWORKS:
-    "Private networks, or networks that the host is attached to, that sandboxes may reach, as IPv4 addresses or networks separated by commas, such as 10.1.0.0/16. The host's own addresses stay closed. Default: none.",
+    "Networks that sandboxes can reach although they are private or attached to the host: IPv4 addresses or networks separated by commas, such as 10.1.0.0/16. Sandboxes can never reach the host's own addresses. Default: none.",
   ALCOVE_PLAIN_REGISTRIES:
-    'Registries that the runner uses without TLS, at any address, as host:port separated by commas. Default: none.',
+    'Registries to which the runner connects without TLS, as host:port separated by commas. They may have private addresses. Default: none.',
   ALCOVE_REGISTRY_AUTH:
-    'File with credentials for registries, in the format of containers-auth.json(5). Pulls of every caller use it. Default: none.',
+    'File with credentials for registries, in the format of containers-auth.json(5). The runner uses them for the pulls of every organization. Default: none.',
   ALCOVE_OVERCOMMIT:
-    'How many times the cpu, memory and disk of the machine may be promised to sandboxes. Default: 64,8,8.',
+    'Three numbers separated by commas: how many times the CPUs, the memory and the disk of a machine can be allocated to sandboxes. Default: 64,8,8.',
   ALCOVE_DASHBOARD_URL:
-    "Your own page for people, in place of this server's dashboard. Browsers are redirected to it after a sign-in at an organization's identity provider, successful or not. Default: <public URL>/dashboard/.",
+    "URL of your own web page that replaces this server's dashboard. After a sign-in at an organization's identity provider, the browser is redirected to it. Default: <public URL>/dashboard/.",
   ALCOVE_DASHBOARD_DIR:
-    'Directory of the built pages of the dashboard. `up` builds them. Default: none, the server has no pages.',
+    'Directory with the built files of the dashboard, which `up` builds. Default: none, the server has no dashboard.',
   ALCOVE_SSO_FOR_ALL:
-    'true: every shared organization may use single sign-on. false: only those that an operator enables it for. Default: false.',
+    'true: every organization that is not personal can use single sign-on. false: only organizations for which an operator enabled it. Default: false.',
   ALCOVE_ALLOW_PRIVATE_TARGETS:
-    'Private addresses and networks that identity providers and webhooks of organizations may have, separated by commas, such as 10.1.0.0/16. Default: none.',
-  ALCOVE_WEBHOOK_PROVIDER: 'Sender of webhooks: embedded, svix or none. Default: embedded.',
-  ALCOVE_SVIX_URL: 'Base URL of the Svix API, for ALCOVE_WEBHOOK_PROVIDER=svix. Default: https://api.svix.com.',
-  ALCOVE_SVIX_TOKEN: 'Token for the Svix API. ALCOVE_WEBHOOK_PROVIDER=svix needs it.',
+    'Private addresses and networks at which identity providers and webhooks of organizations may be, separated by commas, such as 10.1.0.0/16. Default: none.',
+  ALCOVE_WEBHOOK_PROVIDER:
+    'Program that sends webhooks. embedded: control itself. svix: the Svix API. none: no webhooks are sent. Default: embedded.',
+  ALCOVE_SVIX_URL: 'Base URL of the Svix API, if ALCOVE_WEBHOOK_PROVIDER is svix. Default: https://api.svix.com.',
+  ALCOVE_SVIX_TOKEN: 'Token for the Svix API. Required if ALCOVE_WEBHOOK_PROVIDER is svix.',
   ALCOVE_MOST_WARM:
-    'Maximum number of warm (started ahead) sandboxes for each snapshot; demand decides how many there are. Default: 8. 0 disables them.',
-  ALCOVE_RUNNER_SOCKET: 'Unix socket between gate and runner. Default: <data>/run/runner.sock.',
+    'Maximum number of warm (started ahead) sandboxes for each snapshot. The number up to this maximum follows the demand. Default: 8. 0: none.',
+  ALCOVE_RUNNER_SOCKET:
+    'Path of the Unix socket on which the runner listens for the gate. Default: <data>/run/runner.sock.',
   ALCOVE_ARCHIVE_STORE:
-    'Store for the disks of archived sandboxes: file:///absolute/path, or s3://bucket/prefix?endpoint=URL&region=NAME. Default: <data>/archive.',
-  ALCOVE_ARCHIVE_S3_KEY: 'Access key of an S3 archive store.',
-  ALCOVE_ARCHIVE_S3_SECRET: 'Secret of that access key.',
+    'Object store for the disks of archived sandboxes: file:///absolute/path, or s3://bucket/prefix?endpoint=URL&region=NAME. Default: the directory <data>/archive.',
+  ALCOVE_ARCHIVE_S3_KEY: 'Access key id for ALCOVE_ARCHIVE_STORE, if it is an S3 store.',
+  ALCOVE_ARCHIVE_S3_SECRET: 'Secret access key for ALCOVE_ARCHIVE_STORE, if it is an S3 store.',
   ALCOVE_SMTP_URL:
-    'Mail server: smtp://name:password@host:587, or smtps:// for TLS from the first byte. A password is only sent through TLS. Default: mail is written to the log.',
-  ALCOVE_MAIL_FROM: 'Sender of mail, as alcove@example.com or Alcove <alcove@example.com>. ALCOVE_SMTP_URL needs it.',
-  DATABASE_URL: 'URL of your own PostgreSQL database. Default: `up` starts a PostgreSQL of its own.',
-  PATH: 'Directories in which system programs are searched.',
+    'URL of the mail server: smtp://name:password@host:587, or smtps:// for TLS from the first byte. A password is only sent through TLS. Default: none, mail is written to the log.',
+  ALCOVE_MAIL_FROM:
+    'Sender address of mail, such as alcove@example.com or Alcove <alcove@example.com>. Required if ALCOVE_SMTP_URL is set.',
+  DATABASE_URL: 'URL of your own PostgreSQL database. Default: none, `up` starts its own PostgreSQL.',
+  PATH: 'Directories in which programs of the system are searched, separated by colons.',
 }

@@ -1,34 +1,40 @@
 /**
- * What the settings of OpenTelemetry mean. Settings whose names differ only in the kind of telemetry have one row, in
- * which `*` stands for that kind.
+ * Meanings of the OpenTelemetry settings. Settings whose names differ only in the kind of telemetry have one row. `*`
+ * stands for TRACES, METRICS or LOGS.
  */
 export const telemetryMeanings: Record<string, string> = {
-  OTEL_SDK_DISABLED: 'If true, no traces, metrics and logs are sent to any receiver of telemetry. Default: false.',
+  OTEL_SDK_DISABLED: 'true: the programs send no traces, metrics or logs. Default: false.',
   'OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_*_ENDPOINT':
-    'URL of the receiver of all signals, to which /v1/traces, /v1/metrics or /v1/logs is added. Or the complete URL for one signal. Default: nothing is sent.',
-  'OTEL_*_EXPORTER': 'otlp or none, for each of TRACES, METRICS and LOGS. Default: otlp where there is an endpoint.',
+    'ENDPOINT: base URL of the receiver, to which /v1/traces, /v1/metrics or /v1/logs is added. *_ENDPOINT: complete URL for TRACES, METRICS or LOGS. Default: nothing is sent.',
+  'OTEL_*_EXPORTER':
+    'otlp or none, for each of TRACES, METRICS and LOGS. none: this kind is not sent. Default: otlp if an endpoint is set.',
   'OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_*_PROTOCOL':
-    'http/protobuf or http/json. Default: http/protobuf. grpc is not offered.',
+    'Protocol of exports: http/protobuf or http/json. Default: http/protobuf. grpc is not supported.',
   'OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_*_HEADERS':
-    'Headers of each export, as name=value separated by commas. Default: none.',
-  'OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_*_TIMEOUT': 'Limit of one export in milliseconds. Default: 10000.',
-  'OTEL_EXPORTER_OTLP_COMPRESSION, OTEL_EXPORTER_OTLP_*_COMPRESSION': 'gzip or none. Default: none.',
+    'HTTP headers that are sent with each export, as name=value separated by commas. Default: none.',
+  'OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_*_TIMEOUT': 'Timeout of one export in milliseconds. Default: 10000.',
+  'OTEL_EXPORTER_OTLP_COMPRESSION, OTEL_EXPORTER_OTLP_*_COMPRESSION':
+    'Compression of exports: gzip or none. Default: none.',
   'OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY':
-    'Files for TLS; each variable also exists for one signal. The users of control and gate must be able to read the files.',
+    'Paths of PEM files for TLS. Names with TRACES_, METRICS_ or LOGS_ after OTLP_ apply to one kind. The Unix users of control and gate must be able to read the files.',
   OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE:
-    'cumulative, delta or lowmemory. Default: cumulative. What /metrics shows is always cumulative.',
+    'Temporality of exported metrics: cumulative, delta or lowmemory. Default: cumulative. The endpoint /metrics is always cumulative.',
   OTEL_SERVICE_NAME:
-    'Name of the service; `up` adds the name of the program. Default: alcove-control, alcove-gate, alcove-runner and alcove-ssh-gateway.',
-  OTEL_RESOURCE_ATTRIBUTES: 'Attributes of every program, as name=value separated by commas. Default: none.',
+    'Service name in telemetry. `up` appends the name of the program to it. Default: alcove-control, alcove-gate, alcove-runner and alcove-ssh-gateway.',
+  OTEL_RESOURCE_ATTRIBUTES:
+    'Attributes that every program adds to its telemetry, as name=value separated by commas. Default: none.',
   OTEL_TRACES_SAMPLER:
-    'always_on, always_off, traceidratio, or one of them with parentbased_ in front. Default: parentbased_always_on.',
-  OTEL_TRACES_SAMPLER_ARG: 'Share of traces that traceidratio sends (0-1). Default: 1.',
-  OTEL_PROPAGATORS: 'tracecontext: continue the traces of callers. none: begin new ones. Default: tracecontext.',
+    'Which traces are sent: always_on, always_off or traceidratio. With parentbased_ in front of the name, the trace of the caller decides. Default: parentbased_always_on.',
+  OTEL_TRACES_SAMPLER_ARG:
+    'Fraction of the traces that are sent (0-1), if OTEL_TRACES_SAMPLER is traceidratio. Default: 1.',
+  OTEL_PROPAGATORS:
+    'tracecontext: calls continue the trace of the caller. none: each call begins a new trace. Default: tracecontext.',
   'OTEL_BSP_SCHEDULE_DELAY, OTEL_BSP_EXPORT_TIMEOUT, OTEL_BSP_MAX_QUEUE_SIZE, OTEL_BSP_MAX_EXPORT_BATCH_SIZE':
-    'Delay, timeout, queue size and batch size of exports of spans. Defaults: 5000 ms, 30000 ms, 2048, 512.',
+    'Delay, timeout, queue size and batch size for the export of spans. Defaults: 5000 ms, 30000 ms, 2048, 512.',
   'OTEL_BLRP_SCHEDULE_DELAY, OTEL_BLRP_EXPORT_TIMEOUT, OTEL_BLRP_MAX_QUEUE_SIZE, OTEL_BLRP_MAX_EXPORT_BATCH_SIZE':
-    'Delay, timeout, queue size and batch size of exports of log lines. Defaults: 1000 ms, 30000 ms, 2048, 512.',
+    'Delay, timeout, queue size and batch size for the export of log lines. Defaults: 1000 ms, 30000 ms, 2048, 512.',
   'OTEL_METRIC_EXPORT_INTERVAL, OTEL_METRIC_EXPORT_TIMEOUT':
-    'Interval and timeout of exports of metrics. Defaults: 60000 ms, 30000 ms.',
-  OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: 'Longest value of an attribute, in characters. Default: 4096.',
+    'Interval and timeout for the export of metrics. Defaults: 60000 ms, 30000 ms.',
+  OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT:
+    'Maximum length of an attribute value in characters. Longer values are cut. Default: 4096.',
 }
