@@ -7,7 +7,7 @@ import { createLog, logWholeProcess } from '#src/kit/log.ts'
 const log = createLog('control')
 logWholeProcess(log)
 const start = async () => await startProgram(loadConfig(process.env))
-/** Tells the parent process (`up`) in one sentence why control ends. The log has the details. */
+/** Ends this process, after it has sent the reason in one sentence to the parent process (`up`). */
 const giveUp = async (error: Error): Promise<never> => {
   log.fatal({ err: error.cause ?? error }, error.message)
   await new Promise((resolve) => {

@@ -7,7 +7,7 @@ import { startRunner } from '#src/runner/main.ts'
 
 const log = createLog('runner')
 logWholeProcess(log)
-/** Tells the parent process (`up`) in one sentence why the runner ends. The log has the details. */
+/** Ends this process, after it has sent the reason in one sentence to the parent process (`up`). */
 const giveUp = async (error: Error): Promise<never> => {
   log.fatal({ err: error.cause ?? error }, error.message)
   await new Promise((resolve) => {

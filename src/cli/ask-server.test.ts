@@ -12,7 +12,10 @@ import { askServer } from './ask-server.ts'
 import { key } from './key.ts'
 import { readStatus } from './status.ts'
 
-/** Calls `look` without the rights of root. The rights are back as soon as `look` returns or waits for something. */
+/**
+ * Calls `look` with the rights of the user `nobody`. This process is root again when `look` returns, or reaches its
+ * first `await`.
+ */
 const asNobody = <Answer>(look: () => Answer): Answer => {
   process.seteuid?.(65534)
   try {
@@ -35,8 +38,8 @@ suite('a command that cannot reach the server tells the reason', {
     rmSync(data.runtime, { recursive: true, force: true })
   })
   /**
-   * Writes the state file as a running `up` with these programs would. This process stands for `up`; nothing listens on
-   * its port.
+   * Writes the state file that a running `up` with these programs would write. Nothing listens on the port in this
+   * file.
    */
   const runs = (...names: string[]) => writeState(names, identityOf(process.pid))
   const ran = (...names: string[]) => writeState(names, { pid: 0, startTime: '' })
@@ -48,7 +51,7 @@ suite('a command that cannot reach the server tells the reason', {
     })
   const ask = () => askServer(data.path, 'GET', '/runners')
 
-  test('without root, a command says that only root may read the admin key, not that there is no key', async () => {
+  test('a user other than root is told that only root may read the admin key, not that the key is missing', async () => {
     runs('postgres', 'control')
     writeFileSync(join(data.secrets, 'admin.key'), 'dtn_key\n', { mode: 0o600 })
     const forRoot = complains(/^only root may read the key; use sudo$/)
@@ -58,13 +61,13 @@ suite('a command that cannot reach the server tells the reason', {
     assert.deepEqual([running, sandboxes, sandboxesUnknown], [true, undefined, 'only root may read the key; use sudo'])
   })
 
-  test('without root, a command says that only root may look into a data directory that is closed to others', () => {
+  test('a user other than root is told that only root may look into a closed data directory', () => {
     chmodSync(scratch, 0o700)
     assert.throws(() => asNobody(() => key(data.path)), complains(/^only root may look at .*; use sudo$/))
     chmodSync(scratch, 0o755)
   })
 
-  test('in the data directory of a joined runner, a command says on which server the keys are', async () => {
+  test('in the data directory of a runner that joined a server, a command names the server that has the keys', async () => {
     rmSync(join(data.secrets, 'admin.key'))
     runs('runner')
     const elsewhere = complains(/is of a runner only.* http:\/\/127\.0\.0\.1:1/)
@@ -74,7 +77,7 @@ suite('a command that cannot reach the server tells the reason', {
     assert.equal(sandboxesUnknown, 'this is a runner of the server at http://127.0.0.1:1')
   })
 
-  test('in the data directory of a stopped joined runner, a command says that keys are made on the server', () => {
+  test('in the data directory of a stopped runner, a command says that the server makes the keys', () => {
     ran('runner')
     const elsewhere = complains(/is of a runner only, which joined http:\/\/127\.0\.0\.1:1; keys are made there$/)
     assert.throws(() => key(data.path), elsewhere)

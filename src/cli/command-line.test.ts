@@ -28,7 +28,7 @@ suite('the command line', () => {
       assert.deepEqual(said(...words, '--data', '/nowhere'), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('`--data` before a subcommand applies to it, unless there is another `--data` after its name', () => {
+  test('`--data` before a subcommand’s name applies, if there is no other `--data` after the name', () => {
     for (const words of [
       ['--data', '/nowhere', 'list'],
       ['--data', '/nowhere', 'remove', '--force', 'second'],
@@ -37,7 +37,7 @@ suite('the command line', () => {
       assert.deepEqual(said('runner', ...words), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('an option that a subcommand does not have is refused before and after the name of the subcommand', () => {
+  test('an option that a subcommand lacks is refused before and after the subcommand’s name', () => {
     for (const option of ['--join', '--token']) {
       const { status, stderr } = run('runner', option, 'http://127.0.0.1:9', 'list', '--data', '/nowhere')
       assert.equal(status, 1)

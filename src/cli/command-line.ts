@@ -18,8 +18,8 @@ const portNumber = (text: string): number => {
 }
 
 /**
- * Reads the name of a directory. Refuses an empty name, which an unset shell variable would cause. It would otherwise
- * mean the working directory.
+ * Reads the name of a directory. Refuses an empty name, which an unset shell variable would cause and which would mean
+ * the working directory.
  */
 const directoryName = (text: string): string => {
   if (text === '') throw new InvalidArgumentError('it must not be empty')
@@ -48,8 +48,9 @@ const upSettings = async () => {
 }
 
 /**
- * Returns the server and the credential of a user's command: those of `--data` or, without it, those that the client
- * package finds. If it finds none, the server of the default data directory is used, if this user may read its key.
+ * Returns the server and the credential for a user's command. `--data` has priority. Without it, the client package
+ * searches the environment and the signed-in session. If the client package finds nothing, the server of the default
+ * data directory is used.
  */
 const connect = async ({ data }: { data?: string }): Promise<Access> => {
   const local = async (directory: string): Promise<Access> => {
@@ -72,7 +73,7 @@ const ownVersion = (): string =>
 const createCommandLine = (): Command => {
   const program = new Command('alcove')
     .description('Isolated Linux sandboxes over HTTP, on your own machine.')
-    // An option after the name of a subcommand belongs to the subcommand.
+    // An option after the name of a subcommand applies to this subcommand only.
     .enablePositionalOptions()
     .hook('preSubcommand', handOn)
     .version(ownVersion(), '--version', 'print the version')

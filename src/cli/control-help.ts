@@ -1,4 +1,4 @@
-/** What `alcove control --help` says below the options. */
+/** Text of `alcove control --help` below the options. */
 export const controlHelp = `
 Settings are environment variables (docs/reference/settings.md, "control"). You need:
   DATABASE_URL            PostgreSQL, such as postgres://user:password@host:5432/database

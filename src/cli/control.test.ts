@@ -12,7 +12,7 @@ import { controlEnvironment } from './control.ts'
 suite('alcove control', () => {
   const noPages = () => undefined
 
-  test('DATABASE_URL names the database; settings that `up` would provide have defaults', () => {
+  test('`alcove control` uses the database in DATABASE_URL, and has defaults for the settings of `up`', () => {
     assert.deepEqual(controlEnvironment({ DATABASE_URL: 'postgres://db/alcove', ALCOVE_MOST_WARM: '2' }, noPages), {
       ALCOVE_LISTEN: '127.0.0.1:4600',
       ALCOVE_MOST_WARM: '2',
@@ -22,7 +22,7 @@ suite('alcove control', () => {
     })
   })
 
-  test('pages of the dashboard are shown if they are built, from the cache or from ALCOVE_DASHBOARD_DIR', () => {
+  test('`alcove control` serves the dashboard of ALCOVE_DASHBOARD_DIR, or a built one from the cache', () => {
     const pages = (env: NodeJS.ProcessEnv) =>
       controlEnvironment(env, (cache) => `${cache}/dashboard/abc`)['ALCOVE_DASHBOARD_DIR']
     assert.equal(pages({ ALCOVE_CACHE_DIR: '/cache' }), '/cache/dashboard/abc')

@@ -1,18 +1,20 @@
-// `alcove control`: control alone, in the foreground, as any user. For a service manager, a container, or a second
-// machine. It installs nothing and compiles nothing: the process becomes the program control.
+// `alcove control` runs control alone, in the foreground, as any user: for a service manager, a container, or a second
+// machine. It installs nothing and compiles nothing. The process is replaced by the program control.
 import { existsSync } from 'node:fs'
 import { nodeCommand } from '#src/kit/own-code.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { defaultCacheDirectory, defaultMostWarm, defaultOvercommit } from '#src/up/config.ts'
 import { findDashboardPlace } from '#src/up/dashboard/ensure.ts'
 
-/** Returns the directory of the dashboard's pages, if `up` or a package has built those of this version. */
+/**
+ * Returns the directory of the built dashboard of this version. Undefined if neither `up` nor a package has built it.
+ */
 const builtPages = (cacheDirectory: string): string | undefined => {
   try {
     const { directory } = findDashboardPlace(cacheDirectory)
     return existsSync(directory) ? directory : undefined
   } catch {
-    // This user may not read or make the cache. Control works without pages.
+    // This user may not read or make the cache. Control works without the dashboard.
     return undefined
   }
 }

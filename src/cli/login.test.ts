@@ -106,7 +106,8 @@ suite('alcove login', () => {
     await signedOut
     assert.ok(!existsSync(file))
     assert.equal(findAccess({ XDG_CONFIG_HOME: directory }), undefined)
-    // Writes the session back that logout has removed. It cannot be renewed, because the issuer has revoked its token.
+    // Writes the session back that logout has removed. A command cannot renew it, because the issuer has revoked its
+    // token.
     writeSession(file, { ...renewed, endsAt: 0 })
     await assert.rejects(list(), /could not be renewed/)
   })

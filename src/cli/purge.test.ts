@@ -53,7 +53,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
   })
 
-  test('`alcove purge` leaves files in a data directory that Alcove did not make, and says so', () => {
+  test('`alcove purge` leaves files in a data directory that Alcove did not make, and says that it left them', () => {
     const { path } = prepareDataDirectory(join(scratch, 'shared'))
     mkdirSync(join(path, 'images'))
     const { status, text } = purge(path)
@@ -63,7 +63,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.match(purge(path).text, /There is nothing of Alcove/)
   })
 
-  test('`alcove purge` frees the addresses of its server’s networks, and not those of another server', async (t) => {
+  test('`alcove purge` frees the address ranges of the purged server, and not those of another server', async (t) => {
     const ours = prepareDataDirectory(join(scratch, 'networked'))
     const theirs = prepareDataDirectory(join(scratch, 'neighbour'))
     const takeRange = async ({ instance }: { instance: string }) => {
@@ -159,7 +159,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual([purge(path).status, existsSync(path)], [0, false])
   })
 
-  test('`alcove purge` removes what an interrupted first start has left', () => {
+  test('`alcove purge` removes the files that an interrupted first start has left', () => {
     const path = join(scratch, 'begun')
     mkdirSync(path)
     writeFileSync(markOf(path), '')

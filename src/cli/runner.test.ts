@@ -7,7 +7,7 @@ import { endOfEmptying, joinCommand, runnerLines } from './runner.ts'
 suite('alcove runner add', () => {
   const url = 'http://127.0.0.1:4600'
 
-  test('the printed command joins over the network if the token and the server allow it', () => {
+  test('the printed command joins over the network if the server listens for hosts and the token suits', () => {
     const token = `alr_0a.${'h'.repeat(43)}`
     const network = joinCommand(token, { url, hosts: '10.0.0.7:4603' })
     assert.match(network, /: \.\/alcove runner --join https:\/\/10\.0\.0\.7:4603 --token alr_0a\.h{43}$/)
@@ -40,7 +40,7 @@ suite('alcove runner list', () => {
 suite('alcove runner drain --move', () => {
   const none = { isEmptied: true, running: 0, left: 0, moving: 0, staying: [] }
 
-  test('ends when the runner is empty, or lists what cannot be moved with the reasons', () => {
+  test('the command ends when the runner is empty, or lists each sandbox that cannot be moved and why', () => {
     assert.match(endOfEmptying('second', none)?.[0] ?? '', /^second is empty\./)
     const staying = [{ sandboxId: 'box', reason: 'It is in error.' }]
     assert.equal(endOfEmptying('second', { ...none, left: 2, staying }), undefined)
@@ -50,7 +50,7 @@ suite('alcove runner drain --move', () => {
     ])
   })
 
-  test('ends when another operator takes the runner back', () => {
+  test('the command ends when another operator stops the emptying of the runner', () => {
     const lines = endOfEmptying('second', { ...none, isEmptied: false, left: 3 })
     assert.deepEqual(lines, ['second is not emptied any more.'])
   })

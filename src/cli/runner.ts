@@ -17,7 +17,10 @@ export const renewToken = async (directory: string, id: string): Promise<void> =
   printToken(directory, apiKey)
 }
 
-/** Returns the command to type on the runner's machine. `hosts`: where control listens for hosts of the network. */
+/**
+ * Returns the command to type on the runner's machine. `hosts`: address on which control listens for hosts of other
+ * machines.
+ */
 export const joinCommand = (token: string, { url, hosts }: { url: string; hosts?: string | undefined }): string =>
   hosts !== undefined && authorityHashIn(token) !== undefined
     ? `On the other machine, as root: ./alcove runner --join https://${hosts} --token ${token}`
@@ -42,7 +45,7 @@ type Runner = {
   leftovers: number
 }
 
-/** Words of the command line for the states of a runner, as the API calls them. */
+/** Names in the command line for states of a runner. The keys are the API's names. */
 const words: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
 const stateOf = ({ state, lostAt, silentSince }: Runner): string => {
@@ -51,7 +54,7 @@ const stateOf = ({ state, lostAt, silentSince }: Runner): string => {
   return words[state] ?? state
 }
 
-/** Returns the text after the number of sandboxes in a line. */
+/** Returns the remarks after the number of sandboxes in the line of a runner. */
 const remarksOf = ({ warm, isEmptied, silentSince, lostAt, givenUp, leftovers }: Runner): string => {
   const remarks = [
     ...(warm > 0 ? [`${warm} of them warm (nobody owns them yet)`] : []),
@@ -98,14 +101,18 @@ type Emptying = {
 
 const sandboxes = (count: number): string => (count === 1 ? '1 sandbox' : `${count} sandboxes`)
 
-/** Seconds between two questions about the progress. */
+/** Seconds between two requests for the progress. */
 const lookAgainSeconds = 2
 
-/** The lines at the end of emptying, or undefined while sandboxes move. */
+/**
+ * Returns the lines to print when no more sandboxes can move, or when the emptying was stopped. Undefined while
+ * sandboxes still move.
+ */
 export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying): string[] | undefined => {
   if (!isEmptied) return [`${id} is not emptied any more.`]
   if (left === 0) return [`${id} is empty. "alcove runner remove ${id}" takes it out of service.`]
-  // The server lists at most 100 staying sandboxes. A full list ends the command too.
+  // `staying` has at most 100 entries. If it is full, nobody can tell whether sandboxes still move, so the command
+  // ends.
   if (left > staying.length && staying.length < 100) return undefined
   return [
     `${sandboxes(left)} cannot be moved from ${id}:`,
@@ -114,8 +121,9 @@ export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying
 }
 
 /**
- * Empties a runner, and prints the progress until it is empty, or only sandboxes are left that cannot move. Control
- * goes on if this command ends. In a terminal it asks before processes end.
+ * Empties a runner. Prints the progress until the runner is empty, or has only sandboxes that cannot move. If this
+ * command ends earlier, control continues to move sandboxes. In a terminal, the command asks first if processes would
+ * end.
  */
 export const emptyRunner = async (directory: string, id: string, isAgreed: boolean): Promise<void> => {
   const path = `/runners/${encodeURIComponent(id)}`

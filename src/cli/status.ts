@@ -98,8 +98,8 @@ export const readStatus = async (directory: string): Promise<Status> => {
 }
 
 /**
- * Returns the lines about sandboxes. Failed builds have a separate line: each is only the record of a create that
- * failed, and uses nothing of a host.
+ * Returns the lines about sandboxes. Failed builds have a separate line: each is only the record of a failed create,
+ * and uses no resources of a host.
  */
 export const sandboxLines = ({ build_failed: failed = 0, ...others }: Record<string, number>): string[] => {
   const states = Object.entries(others).map(([state, count]) => `${count} ${state}`)
