@@ -7,7 +7,7 @@
  */
 export const rooms: Record<string, readonly string[]> = {
   'src/control': [
-    // First the rooms that import no other room.
+    // Rooms that import no other room.
     'build-info.ts',
     'cursor.ts',
     'display-text.ts',
@@ -50,7 +50,7 @@ export const rooms: Record<string, readonly string[]> = {
     'access',
     'configuration',
     'dashboard',
-    // Quotas, regions and other rooms that the sandboxes' rooms import; then the rooms of the verbs.
+    // Rooms that the rooms of the verbs import, such as quotas and regions. Then the rooms of the verbs.
     'quotas',
     'snapshots',
     'object-storage',
@@ -70,7 +70,7 @@ export const rooms: Record<string, readonly string[]> = {
     'hosts',
     'runner-link',
     'mcp',
-    // Rooms that put the program together. They import all others.
+    // Rooms that put the program together. They import all other rooms.
     'endpoints.ts',
     'sweep.ts',
     'open-running.ts',
