@@ -142,7 +142,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, id, 80)).status, 401)
     }))
 
-  test('POST /proxy/access says whether visitors of a preview see a warning, which their organization can set', () =>
+  test('POST /proxy/access tells the gate whether to warn visitors of a preview, as the organization has set', () =>
     withBox(async (app, id) => {
       await app.database.sql`update organizations set preview_warning_enabled = true where id = ${organizations.ours}`
       assert.equal((await askPort(app, id, 80, [bearer(keys.member)])).body.warnsVisitors, true)
@@ -162,7 +162,7 @@ suite('POST /proxy/access', () => {
       }
     }))
 
-  test('POST /proxy/access accepts a signed preview URL until it expires, and its open connections even longer', () =>
+  test('POST /proxy/access accepts a signed preview URL until it expires; open connections may last longer', () =>
     withBox(async (app, id) => {
       const signed = await app.as('member').get('/sandbox/box/ports/3000/signed-preview-url?expiresInSeconds=90')
       const { token } = signed.body
@@ -176,7 +176,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, token, 3000, [], { wasLetIn: true })).status, 200)
     }))
 
-  test('POST /proxy/access opens a toolbox by its signed URL until that is revoked; no toolbox is public', () =>
+  test('POST /proxy/access opens a toolbox with a signed URL until the URL is revoked; no toolbox is public', () =>
     withBox(async (app, id) => {
       const signed = '/sandbox/box/ports/2280/signed-preview-url'
       const { token } = (await app.as('member').get(signed)).body
@@ -247,7 +247,7 @@ suite('POST /proxy/access', () => {
       assert.deepEqual([body.isStarted, body.state], [false, 'stopped'])
     }))
 
-  test('POST /proxy/access answers 200 for a sandbox without a runner yet, and 502 if its runner has no address', () =>
+  test('POST /proxy/access answers 200 for a sandbox that has no runner yet, and 502 if a runner has no address', () =>
     withBox(async (app, id) => {
       const buildInfo = { dockerfileContent: 'FROM alpine:3.20\n' }
       const waiting = (await app.as('member').post('/sandbox', { buildInfo })).body
@@ -257,7 +257,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.member))).status, 502)
     }))
 
-  test('POST /proxy/access records activity if the gate says that a call counts, at most every 10 seconds', () =>
+  test('POST /proxy/access records a call as activity if the gate requests it, at most every 10 seconds', () =>
     withBox(async (app, id) => {
       const last = async () => Date.parse((await app.as('member').get(`/sandbox/${id}`)).body.lastActivityAt)
       const start = await last()

@@ -76,14 +76,14 @@ const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxR
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
 /**
- * The time at which a credential must be valid. Undefined if control admitted this call before and the gate asks again.
- * Such a call may continue after its credential has expired.
+ * Returns the time at which a signed URL must be valid. Undefined if control admitted the connection before and the
+ * gate asks again: an open connection may last longer than its signed URL.
  */
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
 /**
- * The calls that a credential allows. A signed file URL allows only the call that it was signed for. Every other
- * credential allows the whole toolbox or one port.
+ * Returns the calls that a credential allows. A signed file URL allows only the call that it was signed for. Every
+ * other credential allows the whole toolbox or one port.
  */
 const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed => {
   if (credential?.kind === 'file-signature') {
@@ -105,7 +105,7 @@ const tryCredential = async (
   const { sandboxIdOrName, port } = question
   switch (credential.kind) {
     case 'bearer': {
-      // Any API key of the organization opens its sandboxes. With a key of another organization, no sandbox is found.
+      // Every API key of an organization opens all sandboxes of the organization.
       const holder = await parts.callers.find(credential.token)
       if (holder === undefined) return undefined
       const caller = await holder.in(credential.organizationId)
@@ -118,8 +118,8 @@ const tryCredential = async (
       return isNamed(opened?.sandbox, sandboxIdOrName) ? opened.sandbox : undefined
     }
     case 'file-signature': {
-      // A signed file URL names no organization, and sandbox names are unique only within an organization. The question
-      // must therefore have the sandbox's id.
+      // A signed file URL names no organization, and sandbox names are unique only within an organization. The sandbox
+      // is therefore found only by its id.
       const row = port === undefined ? await findSandboxById(sql, sandboxIdOrName) : undefined
       if (row === undefined || row.state === 'destroyed') return undefined
       return isSignedBy(row.signing_key, credential, judgedAt(parts, question)) ? row : undefined
@@ -133,8 +133,8 @@ const tryCredential = async (
 }
 
 /**
- * Finds the sandbox whose port a call may reach without a credential: by the token of a signed URL, or because the
- * sandbox is public. Toolbox calls always need a credential, so for them nothing is found.
+ * Finds the sandbox whose port a call may reach without a credential. The call names a public sandbox, or the token of
+ * a signed URL. Returns undefined if the call names no port.
  */
 const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<OpenedPort | undefined> => {
   const { sql } = parts.database
@@ -172,7 +172,7 @@ type AccessDetails = Pick<Access, 'runnerAddress' | 'gate' | 'openedBy' | 'isBea
 const gateOf = ({ runner_gate_id: id, runner_gate_address: address }: SandboxRow) =>
   placeOfGate(id ? { id, ...(address && { address }) } : undefined)
 
-/** The reply to a gate that asks about access to a sandbox. */
+/** Returns the reply to a gate that asks for access to a sandbox. */
 export const accessOf = (
   { tickets }: Pick<GateParts, 'tickets'>,
   row: SandboxRow,
@@ -197,8 +197,8 @@ export const accessOf = (
 })
 
 /**
- * Answers the access question of a gate. `proxyRegionId`: the region of the proxy that asks. For such a proxy,
- * sandboxes of other regions do not exist.
+ * Answers the access question of a gate. `proxyRegionId`: the region of a proxy that an organization runs itself. Such
+ * a proxy gets 404 for sandboxes of other regions.
  */
 const answerAccess = async (parts: GateParts, question: AccessQuestion, proxyRegionId?: string): Promise<Access> => {
   const { sql } = parts.database

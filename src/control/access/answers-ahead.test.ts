@@ -30,7 +30,7 @@ const link = async (app: TestControl, key: string) => {
   }
 }
 
-/** The key of the question that a gate asks when a caller with these headers runs a command in the sandbox. */
+/** Returns the hash of the question that a gate asks when a caller with these headers runs a command in the sandbox. */
 const asked = (sandboxId: string, headers: Record<string, string>) =>
   keyOfQuestion(questionOf(headers, readTarget(`/toolbox/${sandboxId}/process/execute`, 'POST')))
 

@@ -1,6 +1,6 @@
-// Sends access answers to gates before they ask. A caller who has just got a sandbox usually calls its toolbox next.
-// The gate can then admit that call without asking control. An answer that is sent ahead has the content and the
-// lifetime of an answer that a gate requests. A gate that did not receive it asks control.
+// Sends access answers to gates before the gates ask. A caller who has just got a sandbox usually calls its toolbox
+// next. The gate can then admit that call without asking control. An answer that is sent ahead has the content and the
+// lifetime of an answer that a gate requests. A gate without such an answer asks control.
 import type { FastifyRequest } from 'fastify'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -18,7 +18,10 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
   return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
 }
 
-/** Tells the gates that this caller may reach the sandbox. Call this before the reply to the request is sent. */
+/**
+ * Tells the gates that the caller of this request may reach the sandbox. Call this before the reply to the request is
+ * sent.
+ */
 export const answerAhead = (
   { gates, links, tickets }: Pick<GateParts, 'gates' | 'links' | 'tickets'>,
   request: FastifyRequest,

@@ -6,8 +6,8 @@ import { GateLinks } from './gate-links.ts'
 
 const message = { type: 'access', question: 'q', at: 0 } as AccessAhead
 
-suite('answers ahead over the links of gates', () => {
-  test('only the gates of the server’s machine and the gate of the sandbox’s host are told', () => {
+suite('`GateLinks`', () => {
+  test('control sends a message only to gates of the server’s machine and to the gate of the sandbox’s host', () => {
     const links = new GateLinks()
     const told: string[] = []
     const add = (name: string, gateId?: string) => {

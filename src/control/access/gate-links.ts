@@ -4,11 +4,11 @@ import { localGateId } from '#src/wire/hosts.ts'
 import type { RunningParts } from '../running.ts'
 import type { Tickets } from './tickets.ts'
 
-/** The open links of this server's own gates to this process. */
+/** The open links from the gates of this server to this process. */
 export class GateLinks {
   readonly #sockets = new Map<WebSocket, string>()
 
-  /** `gateId`: the id of the gate, which it has proved. */
+  /** `gateId`: the id of the gate, which its certificate proves. */
   add(socket: WebSocket, gateId = localGateId): void {
     this.#sockets.set(socket, gateId)
     socket.on('close', () => this.#sockets.delete(socket))
@@ -21,7 +21,7 @@ export class GateLinks {
 
   /**
    * Sends a message to the gates that callers are likely to use: those of the server's machine, and the gate of the
-   * sandbox's host. A gate that has not yet taken the messages before it gets none.
+   * sandbox's host. Skips a gate whose link has unsent data. Such a gate asks control instead.
    */
   tell(message: AccessAhead, gateOfHost = localGateId): void {
     const text = JSON.stringify(message)
@@ -35,5 +35,4 @@ export class GateLinks {
   }
 }
 
-/** The parts of control, together with the parts that are needed to answer gates: their links, and the tickets. */
 export type GateParts = RunningParts & { gates: GateLinks; tickets: Tickets }

@@ -16,7 +16,7 @@ const addRunner = async (app: TestControl): Promise<string> =>
   (await app.as('admin').post('/runners', { name: 'other', regionId: 'local' })).body.apiKey
 
 suite('the gate of a sandbox’s host', () => {
-  test('gates get the id and address that the runner reported; clients get the public URL in every record', async () => {
+  test('gates get the address of the host’s gate; each record of a sandbox has the public URL of that gate', async () => {
     await using app = await startControl(waits)
     const token = await addRunner(app)
     const gate = { id: 'other', address: '198.51.100.7:4604', publicUrl: 'https://other.example.com' }
@@ -37,7 +37,7 @@ suite('the gate of a sandbox’s host', () => {
     assert.deepEqual(unlabelled, { labels: {} })
   })
 
-  test('a runner that names the gate of another host is cut off, and its address is not stored', async () => {
+  test('if a runner reports the gate of another host, control closes its link and stores no gate address', async () => {
     await using app = await startControl(waits)
     const token = await addRunner(app)
     await assert.rejects(connectRunner(app, { token, gate: { id: 'third', address: '198.51.100.9:4604' } }), /closed/)

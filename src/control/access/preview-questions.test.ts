@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
-suite('the questions of a proxy about a preview', () => {
+suite('the endpoints `/preview/…`', () => {
   test('GET /preview/{sandboxId}/public, GET /preview/{sandboxId}/validate/{authToken}, GET /preview/{sandboxId}/preview-warning, GET /preview/{signedPreviewToken}/{port}/sandbox-id, GET /preview/{sandboxId}/access return the current values after each change', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
@@ -31,7 +31,7 @@ suite('the questions of a proxy about a preview', () => {
     assert.equal((await app.as('viewer').get(`/preview/${id}/access`)).body, true)
   })
 
-  test('preview questions answer 404 for an unknown sandbox, 400 for a bad port, 401 or 403 without gate key', async () => {
+  test('`/preview/…` answers 404 for an unknown sandbox, 400 for a bad port, 401 or 403 without a gate’s key', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

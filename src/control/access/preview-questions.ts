@@ -1,5 +1,5 @@
-// The endpoints `/preview/…` of the public API. The proxy that an organization runs for its own region asks them, each
-// about one property of a sandbox. Our own gate asks one question about all of them instead (access.ts).
+// The endpoints `/preview/…` of the public API. The proxy that an organization runs for its own region calls them. Each
+// answers one question about a sandbox. Our own gates get all these answers from one endpoint instead (access.ts).
 import Type from 'typebox'
 import { type ControlRoute, type ProxyContext, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
@@ -20,7 +20,7 @@ const BySignedToken = Type.Object({ signedPreviewToken: PathText, port: PathText
 const PortQuery = Type.Object({ port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })) })
 const PreviewWarning = Type.Object({ enabled: Type.Boolean() })
 
-/** Returns the sandbox if it is in the region of the proxy. Throws 404 otherwise. */
+/** Returns the sandbox. Throws 404 if it does not exist, or if the proxy serves another region. */
 const visible = (row: SandboxRow | undefined, { proxyRegionId }: ProxyContext, named: string): SandboxRow => {
   if (row === undefined || row.state === 'destroyed') throw noSandbox(named)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(named)

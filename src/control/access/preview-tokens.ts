@@ -10,8 +10,8 @@ import { isDangling, type Sql } from '#src/control/storage/database.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
 
 /**
- * The form of the token for an API key. It is longer than a sandbox's own token, so its length shows which kind a token
- * is.
+ * Pattern of a token that is derived for an API key. A sandbox's own token is shorter, so the pattern shows which kind
+ * a token is.
  */
 const keyToken = /^[\w-]{43}$/
 
@@ -19,8 +19,8 @@ const tokenOf = (previewToken: string, keyHash: string): string =>
   createHmac('sha256', previewToken).update(`v1:key:${keyHash}`).digest('base64url')
 
 /**
- * Throws the refusal for a row that could not be inserted. If its key was deleted meanwhile: 401. If its sandbox was
- * deleted meanwhile: 404.
+ * Throws the problem for a row that could not be inserted: 401 if the API key was deleted meanwhile, 404 if the sandbox
+ * was deleted meanwhile.
  */
 export const refuseDangling = (error: unknown, sandboxId: string): never => {
   if (isMakerGone(error)) throw new Problem('unauthorized', undefined, { cause: error })
@@ -35,8 +35,8 @@ export const refuseDangling = (error: unknown, sandboxId: string): never => {
 export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: string | undefined): Promise<string> => {
   if (keyHash === undefined) return sandbox.preview_token
   const token = tokenOf(sandbox.preview_token, keyHash)
-  // The sandbox may have been started again after its row was read. A token derived from its former token must then not
-  // replace one derived from its present token.
+  // If the sandbox was started again after its row was read, `token` is outdated. The condition on `preview_token`
+  // prevents that an outdated token replaces a current one.
   await sql`
     insert into preview_tokens (sandbox_id, maker_hash, token_hash)
     select id, ${keyHash}, ${hashKey(token)} from sandboxes

@@ -32,7 +32,7 @@ suite('the URLs of previews', () => {
       }
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url returns a URL with a token of its own, valid for 60 s', () =>
+  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url returns a URL with a new token that is valid for 60 s', () =>
     withBox(async (app, id) => {
       const { status, body } = await app.as('viewer').get('/sandbox/box/ports/3000/signed-preview-url')
       assert.equal(status, 200)
@@ -51,7 +51,7 @@ suite('the URLs of previews', () => {
       assert.ok(!(await opens(app, body.token, 3000)))
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url answers 400 for an invalid port, under 1 s or over a day', () =>
+  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url answers 400 for an invalid port, and for a lifetime under 1 s or over a day', () =>
     withBox(async (app) => {
       const sign = (port: string, query = '') =>
         app.as('member').get(`/sandbox/box/ports/${port}/signed-preview-url${query}`)
@@ -78,7 +78,7 @@ suite('the URLs of previews', () => {
       assert.equal((await sign()).status, 200)
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url/:token/expire ends that URL; 404 for a wrong port or token', () =>
+  test('POST /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url/:token/expire revokes the URL, and answers 404 for a wrong port or token', () =>
     withBox(async (app) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/signed-preview-url')).body
       const path = (port: number, given: string) => `/sandbox/box/ports/${port}/signed-preview-url/${given}/expire`
@@ -97,7 +97,7 @@ suite('the URLs of previews', () => {
       assert.equal((await app.as('member').post(path(80, token))).status, 404)
     }))
 
-  test('the token of a signed preview URL is not stored, and is deleted with its sandbox', () =>
+  test('only a hash of a signed preview URL’s token is stored, and it is deleted with its sandbox', () =>
     withBox(async (app) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/signed-preview-url')).body
       const rows = await app.database.sql`select * from signed_previews`

@@ -18,14 +18,16 @@ import {
 
 /** Maximum number of valid signed URLs of a sandbox. */
 const mostSignedUrls = 1000
-/** How long the row of an expired URL stays: a day, because a connection that the URL opened may still be open. */
+/**
+ * Milliseconds for which the row of an expired URL is kept. Connections that the URL opened may continue for that time.
+ */
 const keptMs = 86_400_000
 const tokenLength = 16
 const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 const newToken = () => Array.from({ length: tokenLength }, () => tokenLetters[randomInt(tokenLetters.length)]).join('')
 
-/** Reads a port. Throws 400 for a text that is no port, and for a port that has no preview. */
+/** Converts a text to a port. Throws 400 if the text is no port, and for a port that has no preview. */
 export const readPort = (text: string): number => {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port < 1 || port > 65_535) throw new Problem('bad_request', 'params.port must be a port from 1 to 65535')

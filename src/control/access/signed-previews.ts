@@ -1,5 +1,5 @@
-// The SQL of signed preview URLs. Of each token, only a plain hash is stored. That is enough, because a token has 82
-// random bits and is valid for a day at most.
+// The SQL of signed preview URLs. Only a plain hash of each token is stored. A plain hash is enough, because a token
+// has 82 random bits and is valid for a day at most.
 
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { withRunner } from '#src/control/sandboxes/service.ts'
@@ -13,8 +13,8 @@ type SignedPreviewRow = {
   created_at: Date
   expires_at: Date
   /**
-   * Hash of the API key that made the URL. The URL becomes invalid with that key. Null: a user made the URL without an
-   * API key.
+   * Hash of the API key that made the URL. The URL becomes invalid when the key does. Null: a user made the URL without
+   * an API key.
    */
   maker_hash: string | null
 }
@@ -34,7 +34,7 @@ export const countSignedPreviews = async (sql: Sql, sandboxId: string, now: Date
   return row?.count ?? 0
 }
 
-/** Finds the sandbox that a token opens at this port. Without `now`, an expired token counts too. */
+/** Finds the sandbox that a token opens at this port. Without `now`, expiry is not checked. */
 export const findSigned = async (
   sql: Sql,
   tokenHash: string,

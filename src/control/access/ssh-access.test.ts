@@ -23,7 +23,7 @@ const validate = async (app: TestControl, token: string, as: keyof typeof keys =
 const noToken = { valid: false, sandboxId: '' }
 
 suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
-  test('a new SSH token is valid for an hour; the answer has its SSH command, the database only its hash', () =>
+  test('a new SSH token is valid for an hour, is returned with its SSH command, and is stored only as a hash', () =>
     withBox(async (app, id) => {
       const { token, id: accessId, ...rest } = await make(app)
       const now = app.clock.now()
@@ -72,7 +72,7 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
       assert.equal((await app.database.sql`select 1 from ssh_access`).length, 1)
     }))
 
-  test('the SSH command contains the SSH gateway of the sandbox’s region, if that region has its own', () =>
+  test('the SSH command contains the SSH gateway of the sandbox’s region, if the region has one', () =>
     withBox(async (app, id) => {
       const commandAt = async (sshGatewayUrl: string, name: string) => {
         const region = (await app.as('owner').post('/regions', { name, sshGatewayUrl })).body
@@ -130,7 +130,7 @@ suite('GET /sandbox/ssh-access/validate', () => {
       assert.equal((await app.as('member').get('/sandbox/ssh-access/validate')).status, 400)
     }))
 
-  test('the SSH gateway also gets the sandbox’s state and the token’s expiry; an expired token is invalid', () =>
+  test('the SSH gateway gets the sandbox’s state and the token’s expiry; an expired token is invalid', () =>
     withBox(async (app, id) => {
       const { token, expiresAt } = await make(app)
       const opened = { valid: true, sandboxId: id, expiresAt }
@@ -172,7 +172,7 @@ suite('POST /proxy/access with an SSH token', () => {
       ...(port === undefined ? {} : { port }),
     })
 
-  test('an SSH token opens only its sandbox, but no port of it, and does not work as an API key', () =>
+  test('an SSH token opens only the toolbox of its sandbox, no port, and does not work as an API key', () =>
     withBox(async (app, id) => {
       const other = (await app.as('member').post('/sandbox', { name: 'other' })).body
       const { token } = await make(app)

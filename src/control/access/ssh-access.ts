@@ -19,8 +19,8 @@ const newToken = () =>
   `ssh_${Array.from({ length: sshTokenLetters }, () => letters[randomInt(letters.length)]).join('')}`
 
 /**
- * The command with which a user enters a sandbox over SSH. For the command that `GET /config` shows, `token` is the placeholder
- * `{{TOKEN}}`.
+ * Returns the command with which a user enters a sandbox over SSH. `GET /config` shows the command with `{{TOKEN}}` in
+ * place of a token.
  */
 export const sshCommand = ({ host, port }: { host: string; port: number }, token: string): string =>
   `ssh -p ${port} ${token}@${host}`
@@ -100,7 +100,7 @@ const mayKnow = (asker: SshAsker, sandbox: SandboxRow) =>
     ? sandbox.organization_id === asker.organizationId
     : asker.sshRegionId === undefined || sandbox.region_id === asker.sshRegionId
 
-/** Says whether a token opens a sandbox now. An SSH gateway also gets the sandbox's state and the token's expiry. */
+/** Returns whether a token opens a sandbox now. An SSH gateway also gets the sandbox's state and the token's expiry. */
 export const validateSshAccess = async ({ database, clock }: RunningParts, asker: SshAsker, token: string) => {
   const opened = sshToken.test(token) ? await findBySshToken(database.sql, hashKey(token), clock.now()) : undefined
   if (opened === undefined || !mayKnow(asker, opened.sandbox)) return { valid: false, sandboxId: '' }

@@ -1,5 +1,6 @@
-// Signs tickets (src/wire/ticket.ts). All control processes share the keys, which are encrypted in the database and replaced
-// every month. Gates still get the previous public key for a day, since another process may still sign with it.
+// Signs tickets (src/wire/ticket.ts). All control processes share the keys, which are encrypted in the database and
+// replaced every month. Gates get the previous public key for one more day, because another process may sign with it
+// until that process reads the keys again.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -26,8 +27,8 @@ const replacedAfterMs = 30 * day
 const toldForMs = day
 const lock = 7_305_525
 /**
- * Milliseconds for which control answers equal questions with one signed ticket. Signing a new one is the most
- * expensive part of an access answer.
+ * Milliseconds for which a signed ticket is reused for equal questions. Signing is the most expensive part of an access
+ * answer.
  */
 const givenForMs = ticketLastsMs / 2
 const keptTickets = 4096
@@ -66,7 +67,7 @@ export class Tickets {
     return text
   }
 
-  /** Reads a ticket that a gate shows. Undefined if no key of ours signed it, or if it has expired. */
+  /** Returns the content of a ticket that a gate shows. Undefined if no key of ours signed it, or if it has expired. */
   async read(text: string): Promise<Ticket | undefined> {
     const key = (await this.listKeys()).find(({ id }) => id === keyIdOf(text))
     const ticket = key && readTicket(text, publicKeyFrom(key.publicKey))
@@ -87,7 +88,9 @@ export class Tickets {
       .map(({ id, public_key: publicKey }) => ({ id, publicKey }))
   }
 
-  /** Replaces the signing key when it is due. Called every few seconds, but checks only once an hour. */
+  /**
+   * Replaces the signing key when it is a month old. Called every few seconds, but reads the keys only once an hour.
+   */
   async renew(): Promise<void> {
     const now = this.#parts.clock.now().getTime()
     if (now - this.#readAt < hour) return
@@ -98,7 +101,7 @@ export class Tickets {
 
 /**
  * Returns the newest signing key that this server can decrypt, and makes one if there is none. A lock ensures that
- * processes which call this at the same time get one and the same key.
+ * processes get the same key if they call this at the same time.
  */
 const ensureKey = async (parts: TicketParts): Promise<Signing> =>
   await parts.database.transaction(async (transaction) => {
@@ -117,8 +120,8 @@ const ensureKey = async (parts: TicketParts): Promise<Signing> =>
   })
 
 /**
- * Whether the public key can be read. A gate refuses a list with an unreadable key, so such a row is left out, and
- * gates can use the other keys.
+ * Whether the public key of a row can be read. A row with an unreadable key is left out, because a gate would refuse
+ * the whole list.
  */
 const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row): boolean => {
   try {
@@ -131,8 +134,8 @@ const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row
 }
 
 /**
- * Decrypts the private key. Undefined if it was encrypted under another encryption key: control then makes a new
- * signing key, and loses no data.
+ * Decrypts the private key. Undefined if it was encrypted under another encryption key. Control then makes a new
+ * signing key, and no data is lost.
  */
 const findPrivateKey = ({ encryption, log }: TicketParts, { id, private_key }: Row): string | undefined => {
   try {

@@ -1,4 +1,4 @@
-// Tests how a gate changes the variables of a sandbox. With each change it shows control the ticket of the caller.
+// Tests how a gate changes the variables of a sandbox. With each change, the gate sends the ticket of its caller.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -26,7 +26,7 @@ const change = async (app: TestControl, id: string, wanted: object) =>
     .post('/proxy/env', { ticket: await ticketFor(app, id), inherited, set: {}, unset: [], ...wanted })
 
 suite('POST /proxy/env', () => {
-  test('POST /proxy/env changes a sandbox’s variables in its record, and later calls wait until the runner has them', () =>
+  test('POST /proxy/env changes variables in the sandbox’s record; later calls wait until the runner has the change', () =>
     withBox(async (app, id, runner) => {
       const { status, body } = await change(app, id, { set: { B: '2' }, unset: ['LANG'] })
       assert.deepEqual([status, body], [200, { generation: 2 }])

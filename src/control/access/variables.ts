@@ -1,4 +1,4 @@
-// Changes the variables of a sandbox for its gate. The sandbox's row is the only place where they are stored. So they
+// Changes the variables of a sandbox for a gate. The variables are stored only in the sandbox's row. They therefore
 // survive a stop, a move to another runner and a crash of any program, and no program inside the sandbox can forge
 // them.
 import Type from 'typebox'
@@ -22,8 +22,8 @@ const Question = Type.Object({
 })
 
 /**
- * Changes the variables of a sandbox for a gate. The gate must show the ticket of its caller, because its own key alone
- * gives no right to change a sandbox.
+ * Changes the variables of a sandbox for a gate. The gate must show the ticket of its caller, because the gate's own
+ * key gives no right to change a sandbox.
  */
 const change = async (
   { database, clock, changes, tickets }: GateParts,
