@@ -15,8 +15,8 @@ export const insertFirstKey = async (
 }
 
 /**
- * Gives this key to an administrator, in place of the first key that they had. Returns false if there is no
- * administrator, or if a key with this hash exists already.
+ * Gives the operator's key to an administrator. It replaces the first key that the administrator had. Returns false if
+ * there is no administrator, or if a key with this hash exists already.
  */
 export const putFirstKey = async (
   transaction: Transaction,

@@ -11,8 +11,8 @@ const inMinutes = (app: TestControl, minutes: number) =>
   new Date(app.clock.now().getTime() + minutes * 60_000).toISOString()
 
 /**
- * Makes a key for the user `owner`. The call is made with the key `by`, or by default with a key that the owner has
- * from the start.
+ * Makes a key for the user `owner`. `by`: the key with which the call is made. Default: a key that the owner has from
+ * the start.
  */
 const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: string; expiresAt?: string } = {}) => {
   const as = by === undefined ? app.as('owner') : app.with(by)
@@ -65,8 +65,8 @@ suite('an API key that another API key has made', () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const { sql } = app.database
-    // Control caches for up to a second that the key `maker` is valid. It may therefore accept this key after its row
-    // was deleted.
+    // Control caches for up to a second that the key `maker` is valid. Control may therefore accept the key after its
+    // row was deleted.
     assert.equal(await statusOf(app, maker.value), 200)
     await sql`delete from api_keys where name = 'maker'`
     const { status } = await app.with(maker.value).post('/api-keys', { name: 'late', permissions: [] })
@@ -253,7 +253,9 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     'POST /sandbox/:sandboxIdOrName/ssh-access',
     'POST /webhooks/organizations/:organizationId/app-portal-access',
   ]
-  /** Secrets that sign messages to other servers: they give no access to this server. */
+  /**
+   * Endpoints that return secrets for signing messages to other servers. Such secrets give no access to this server.
+   */
   const opensNothing = [
     'POST /webhooks/organizations/:organizationId/endpoints',
     'POST /webhooks/organizations/:organizationId/endpoints/:endpointId/rotate-secret',
@@ -288,11 +290,11 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     'GET /metrics',
   ]
 
-  test('each endpoint whose reply may contain a credential is listed with how that credential ends', async () => {
+  test('each endpoint whose reply may contain a credential is in one of the three lists of this file', async () => {
     await using app = await startControl()
     type Shape = { type?: string; properties?: Record<string, Shape>; items?: Shape; anyOf?: Shape[] }
     const isCalledSo = (name: string) => /token|secret|password|credential|(?:api|access)Key|^value$|^url$/i.test(name)
-    // An id is no credential, and a list of objects is judged by their fields.
+    // An id is no credential. A list of objects is no credential either: the fields of the objects are checked instead.
     const isSuspect = (name: string, { items }: Shape) =>
       isCalledSo(name) && !name.endsWith('Id') && items?.properties === undefined
     const mayHoldOne = ({ properties = {}, items, anyOf = [] }: Shape): boolean =>
@@ -308,7 +310,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     assert.deepEqual(undecided.sort(), [...endsWithTheKey, ...opensNothing, ...holdsNone].sort())
   })
 
-  /** Endpoints whose paths are about access, but that give nobody any access. */
+  /** Endpoints that look as if they change who has access, but give access to nobody. */
   const givesNone = [
     'PATCH /runners/:runnerId/scheduling',
     'POST /organizations/:organizationId/identity-providers/test-connection',

@@ -21,7 +21,7 @@ type Second = AsyncDisposable & {
   statusOf: (key: string, method: 'GET' | 'POST', url: string) => Promise<number>
 }
 
-/** Starts another control process, with connections and memory of its own. */
+/** Starts another control process, with its own connections and memory. */
 const startSecond = async ({ parts, url }: TestControl): Promise<Second> => {
   const database = openDatabase(url, { max: 4 })
   const app = await createApp({ ...parts, database }, quiet)
@@ -59,8 +59,8 @@ const stopClock = (context: TestContext) => {
 }
 
 /**
- * The changes that the tests make in the first process. Each has what the user loses by it: the whole key, or only
- * permissions of a role.
+ * The changes that the tests make in the first process. `key`: the change ends the user's key. `role`: the change
+ * removes a permission that the user has by a role.
  */
 const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) => Promise<{ status: number }>][] = [
   ['a user deletes their key', 'key', (app, { key }) => app.with(key).delete('/api-keys/key')],
@@ -89,7 +89,8 @@ const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) 
 suite('another control process refuses an API key', () => {
   for (const [what, loses, change] of changes) {
     test(`if ${what}, another control process refuses the API key immediately`, async (context) => {
-      // Cached answers do not expire while the clock stands still, so only the announcement can clear them.
+      // Cached answers do not expire while the clock stands still. Only the notification from the first process can
+      // remove them.
       stopClock(context)
       await using app = await startControl()
       await app.database.sql`
@@ -97,7 +98,7 @@ suite('another control process refuses an API key', () => {
         values ('role-images', ${organizations.ours}, 'Images', 'x', '{write:snapshots}')`
       const person = await addPerson(app, { roleIds: ['role-images'], permissions: ['write:snapshots'] })
       await using second = await startSecond(app)
-      // An empty body gives 400 to a caller who may make snapshots, and 403 to others.
+      // A request with an empty body gets 400 if the caller may make snapshots, and 403 otherwise.
       const make = () => second.statusOf(person.key, 'POST', '/snapshots')
       assert.deepEqual([await make(), await second.statusOf(person.key, 'GET', '/users/me')], [400, 200])
       const { status } = await change(app, person)

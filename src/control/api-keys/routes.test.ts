@@ -97,7 +97,7 @@ suite('POST /api-keys', () => {
 })
 
 suite('the names of API keys', () => {
-  test('an API key with any readable name can be made, found and deleted; other names answer 400', async () => {
+  test('an API key can have any printable name up to 255 characters; other names answer 400', async () => {
     await using app = await startControl()
     const good = [
       'a',
@@ -125,7 +125,7 @@ suite('the names of API keys', () => {
       assert.equal((await app.as('owner').delete(at)).status, 204, name)
       assert.equal((await app.as('owner').get(at)).status, 404, name)
     }
-    // A URL cannot carry the first two names: URL parsers remove them.
+    // `.` and `..` are refused because URL parsers remove them from a path.
     for (const name of [
       '.',
       '..',
@@ -142,7 +142,7 @@ suite('the names of API keys', () => {
   })
 })
 
-suite('the limits of the number of API keys', () => {
+suite('the maximum number of API keys', () => {
   test('a user may have 500 API keys in an organization, even if more are requested at the same time', async () => {
     await using app = await startControl()
     await app.database.sql`
@@ -152,7 +152,7 @@ suite('the limits of the number of API keys', () => {
     const make = (_: unknown, index: number) =>
       app.as('owner').post('/api-keys', { name: `more ${index}`, permissions: [] })
     const statuses = (await Promise.all(Array.from({ length: 20 }, make))).map(({ status }) => status)
-    // The key with which the caller makes the other keys counts towards the limit of 500.
+    // 490 keys and the key with which the caller makes the new keys already exist, so nine more are allowed.
     assert.equal(statuses.filter((status) => status === 201).length, 9)
     assert.equal(statuses.filter((status) => status === 403).length, 11)
   })
@@ -173,7 +173,7 @@ suite('the limits of the number of API keys', () => {
     assert.equal((await app.as('member').get('/api-keys')).body.length, 1)
     assert.equal((await app.as('owner').post('/api-keys', { name: 'one more', permissions: [] })).status, 403)
     assert.equal((await app.as('stranger').post('/api-keys', { name: 'one more', permissions: [] })).status, 201)
-    // Deleting the role removes its permissions from all of these keys by a single query.
+    // Removing the member deletes all their keys.
     assert.equal((await app.as('owner').delete(`/organizations/${organizations.ours}/users/many-1`)).status, 204)
     assert.equal((await app.as('owner').get('/api-keys')).body.length, 10_000 - 499)
   })
@@ -198,7 +198,7 @@ suite('the limits of the number of API keys', () => {
 })
 
 suite('GET /api-keys', () => {
-  test('GET /api-keys returns all users’ keys to an owner and only their own to a member, all masked', async () => {
+  test('GET /api-keys returns all keys of the organization to an owner, and only own keys to a member, all masked', async () => {
     await using app = await startControl()
     const all = await app.as('owner').get('/api-keys')
     assert.equal(all.status, 200)
@@ -225,7 +225,8 @@ suite('GET /api-keys/current', () => {
     await using app = await startControl()
     const lastUse = async () => (await app.as('owner').get('/api-keys/current')).body.lastUsedAt as string | null
     const noted = async (expected: string) => {
-      // The use is recorded after the answer, and a process caches a key for up to a second.
+      // The use is recorded after the answer, and a process caches a key for up to a second. So the new time may appear
+      // late.
       for (const end = Date.now() + 20_000; Date.now() < end; ) if ((await lastUse()) === expected) return
       assert.fail(`the last use never became ${expected}`)
     }
@@ -278,7 +279,7 @@ suite('DELETE /api-keys/{name}', () => {
     assert.equal((await app.as('viewer').get('/users/me')).status, 401)
   })
 
-  test('DELETE /api-keys/{name} answers 403 to a key without manage:api_keys that names another key of its user', async () => {
+  test('DELETE /api-keys/{name} answers 403 if a key without manage:api_keys deletes another key of its user', async () => {
     await using app = await startControl()
     const plain = await makeKey(app, 'plain', ['write:sandboxes'])
     assert.equal((await app.with(plain).delete('/api-keys/owner')).status, 403)
