@@ -73,7 +73,7 @@ suite('the audit row of a write', () => {
     })
   })
 
-  test('an audit row takes the caller’s address from X-Forwarded-For only as far as proxies are trusted', async () => {
+  test('an audit row has the client address that the outermost trusted proxy wrote to X-Forwarded-For', async () => {
     const addressOf = async (trustedProxies: number) => {
       await using app = await startControl({ settings: { trustedProxies } })
       const headers = { 'x-forwarded-for': '198.51.100.7, 203.0.113.9' }
@@ -381,7 +381,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.deepEqual(await targets({ ...all, 'actorId[eq]': userId('member') }), [])
   })
 
-  test('GET /audit/organizations/{organizationId} has numbered pages and a total; unknown actions are updates of `other`', async () => {
+  test('GET /audit/organizations/{organizationId} returns numbered pages and a total; an unknown action is an update of `other`', async () => {
     await using app = await startControl()
     await writeFive(app)
     assert.equal((await read(app.as('owner'))).total, 5)
@@ -421,7 +421,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     }
   })
 
-  test('GET /audit/organizations/{organizationId} answers 400 for another list’s or a forged page token, bad limit or time', async () => {
+  test('GET /audit/organizations/{organizationId} answers 400 for a forged page token, another list’s page token, a bad limit or a bad time', async () => {
     await using app = await startControl()
     const listing = Buffer.from(JSON.stringify(['name', 'desc', 'a', 'b'])).toString('base64url')
     const forged = Buffer.from(JSON.stringify(['audit', 'desc', '2026-01-01T00:00:00.000Z', '1; drop'])).toString(
@@ -459,7 +459,7 @@ suite('GET /audit', () => {
     assert.deepEqual(await targets({ organizationId: ours }), ['of-owner'])
   })
 
-  test('GET /audit answers 403 to all users but operators, and 401 without a credential', async () => {
+  test('GET /audit answers 403 to users who are not operators, and 401 without a credential', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get('/audit')).status, 403)
     assert.equal((await app.as('nobody').get('/audit')).status, 401)

@@ -6,7 +6,10 @@ import { type AuditQuery, filteredTexts } from './schemas.ts'
 
 type Condition = ReturnType<Sql>
 
-/** Reads a time. PostgreSQL stores only years of four digits. */
+/**
+ * Parses a time. Throws 400 for years outside 1 to 9999, because PostgreSQL cannot read other years as JavaScript
+ * writes them.
+ */
 const readTime = (name: string, text: unknown): Date => {
   const time = new Date(text as string)
   const year = time.getUTCFullYear()
@@ -15,9 +18,9 @@ const readTime = (name: string, text: unknown): Date => {
 }
 
 /**
- * SQL condition for audit rows whose call has one of `values` as its action or target type. A call that scenarios.ts
- * does not list has the action `update` and the type `other`. If `values` has one of these two words, the condition
- * excludes all listed calls that have other words.
+ * SQL condition for audit rows whose call has one of `values` as its action or target type. Calls that scenarios.ts
+ * does not list are the action `update` of the type `other`. If `values` includes such a word, the condition excludes
+ * the listed calls with other words. So it includes the calls that are not listed.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])

@@ -1,4 +1,5 @@
-// Refused calls cost their caller nothing, so the number of audit rows for them is limited per minute.
+// Limits the number of audit rows per user and minute for refused calls. Without the limit, a caller could fill the log
+// at no cost.
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
 

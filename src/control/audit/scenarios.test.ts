@@ -5,10 +5,10 @@ import { auditedCalls, scenarioOf } from './scenarios.ts'
 import { subjectOf } from './subject.ts'
 import { leavesRow } from './trail.ts'
 
-/** The calls of our own pages that leave audit rows without being endpoints. */
+/** The calls of our own pages that leave audit rows. They are not endpoints of the API. */
 const pages = ['GET /auth/sso/callback', 'GET /oidc/interaction']
 
-suite('GET /audit/scenarios: the words of the audit log', () => {
+suite('GET /audit/scenarios', () => {
   test('`auditedCalls` lists exactly the calls that leave an audit row', async () => {
     await using app = await startControl()
     const calls = app.app.routes.filter(leavesRow).map((route) => subjectOf(route, {}).action)

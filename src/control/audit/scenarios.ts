@@ -1,5 +1,5 @@
-// For each audited call: the type of its target and the action, in the words of the public API. The log stores only the
-// call. These words are looked up when a row is read.
+// The target type and the action of each audited call, as the public API names them. The log stores only the call.
+// Target type and action are looked up when a row is read.
 import type { AuditEntry } from './schemas.ts'
 
 export const targetTypes = [
@@ -14,7 +14,10 @@ const organization = '/organizations/{organizationId}'
 const sandbox = '/sandbox/{sandboxIdOrName}'
 const webhooks = `/webhooks${organization}`
 
-/** Every call with an audit row, as the log stores it. A test compares this list with the endpoints. */
+/**
+ * The keys are all calls that leave an audit row, in the form in which the log stores them. A test compares them with
+ * the endpoints.
+ */
 const scenarios: Readonly<Record<string, Scenario>> = {
   'POST /api-keys': ['api_key', 'create'],
   'DELETE /api-keys/{name}': ['api_key', 'delete'],
@@ -141,7 +144,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 
 export const auditedCalls: readonly string[] = Object.keys(scenarios)
 
-/** Returns the words for a call. A call that this version no longer serves counts as an update of `other`. */
+/** Returns the target type and action of a call. A call that this version does not serve is an `update` of `other`. */
 export const scenarioOf = (call: string): Pick<AuditEntry, 'targetType' | 'action'> => {
   const [targetType, action] = scenarios[call] ?? ['other', 'update']
   return { targetType, action }

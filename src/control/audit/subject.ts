@@ -30,7 +30,7 @@ export const subjectOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'
     .filter(([name]) => !isSecret(name))
     .map(([name, value]) => [name, keepable(value)] as const)
   const named = params.filter(([name]) => isName(name))
-  // The organization counts as a target only if the path names nothing inside the organization.
+  // The organization is a target only if the path names nothing inside the organization.
   const inside = named.filter(([name]) => name !== 'organizationId')
   return {
     action: `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`,
@@ -39,7 +39,7 @@ export const subjectOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'
   }
 }
 
-/** Returns the id of the thing that an answer shows. An API key has no id, so its name is returned. */
+/** Returns the id of the object in an answer. An API key has no id, so its name is returned. */
 export const nameInAnswer = (answer: unknown): string | undefined => {
   const { id, name } = (answer ?? {}) as { id?: unknown; name?: unknown }
   const found = [id, name].find((value) => typeof value === 'string')

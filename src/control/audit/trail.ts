@@ -18,8 +18,8 @@ export type Trail = {
   /** Wraps a route so that it runs only after its row is inserted. */
   follow: (route: ControlRoute) => ControlRoute
   /**
-   * Completes the row of a call. Call this before the answer is sent; the outcome is written to the row afterwards. If
-   * a promise is returned, the answer must wait for it: the row of a call that never ran is inserted only now.
+   * Completes the row of a call. Call this before the answer is sent. Usually the outcome is written after the answer,
+   * and undefined is returned. If a promise is returned, the answer must wait for it.
    */
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void> | undefined
   /** Resolves when the outcome of every answered call is in the log. */
@@ -27,8 +27,8 @@ export type Trail = {
 }
 
 /**
- * The calls that write their audit row in their own transaction. If that transaction is rolled back, the row is
- * written with the answer.
+ * The calls that insert their audit row in their own transaction. If the transaction is rolled back, the row is
+ * inserted again before the answer is sent.
  */
 export const tellThemselves: ReadonlySet<string> = new Set(['POST /sandbox', 'POST /sandbox/:sandboxIdOrName/fork'])
 
@@ -41,7 +41,7 @@ export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/start',
 ])
 
-/** Maximum number of rows that may be incomplete. Above it, answers wait until rows are complete. */
+/** Maximum number of incomplete rows. Above it, answers wait until rows are complete. */
 const mostOnTheirWay = 100
 
 /**
@@ -135,13 +135,13 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       const completing: Promise<void> = afterThis()
         .then(() => told(request, status))
         .catch((error: unknown) =>
-          // The change is done, and its row names the caller. Only the result is missing from the row.
+          // Only logged: the change is done, its row names the caller, and only the outcome is missing from the row.
           log.warn({ err: error, requestId: request.id, status }, 'the audit log was not completed'),
         )
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
-      // The row of a call that never ran, or was rolled back, is inserted only now. The answer waits for this insert,
-      // so that rows are in the order of events.
+      // A call that never ran, or was rolled back, has no row yet. The answer waits until the row is inserted, so that
+      // rows are in the order of events.
       const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
       return !hasRow || onTheirWay.size > mostOnTheirWay ? completing : undefined
     },
@@ -179,13 +179,16 @@ const runTold = async (
   }
 }
 
-/** The kind of credential for the audit row. A caller without a key is signed in with a JWT. */
+/** Returns the kind of credential for the audit row. A caller without an API key is signed in with a JWT. */
 const credentialOf = ({ keyName }: Partial<Caller>) => ({
   credential: keyName === undefined ? 'jwt' : 'api_key',
   keyName: keyName ?? null,
 })
 
-/** The organization of the row: the one to which the guard admitted the caller, or the one that an operator names. */
+/**
+ * Returns the organization for the row: the one to which the guard admitted the caller, or the one that an operator
+ * names.
+ */
 const organizationOf = (call: object): string | null => {
   const { organization, params } = call as { organization?: { id: string }; params?: { organizationId?: string } }
   const id = organization?.id ?? params?.organizationId
@@ -193,8 +196,8 @@ const organizationOf = (call: object): string | null => {
 }
 
 /**
- * The organization in the row of a call that never ran: the caller's own. For an attempt in another organization it is
- * null, so only the operator can read the row.
+ * Returns the organization for the row of a call that never ran: the caller's own. Null for a call in another
+ * organization, so that only the operator can read the row.
  */
 const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Caller): string | null => {
   const own = caller.organization.id
@@ -204,8 +207,8 @@ const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Cal
 }
 
 /**
- * The organization that an answer names. It is used for a write whose organization was unknown before, for example an
- * accepted invitation.
+ * Returns the organization that an answer names. It is used if the organization was unknown before the write, for
+ * example when an invitation is accepted.
  */
 const organizationInAnswer = ({ path }: ControlRoute, answer: unknown): string | null => {
   const { id, organizationId } = (answer ?? {}) as { id?: string; organizationId?: string }
