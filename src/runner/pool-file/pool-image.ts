@@ -1,5 +1,5 @@
-// A btrfs file system in a sparse file, which is mounted on a directory beside the file. It contains the disks of sandboxes, or
-// images that share layers.
+// Makes and mounts a btrfs file system that is in a sparse file. The mount point is a directory beside the file. The file
+// system contains the disks of sandboxes, or images that share layers.
 import { existsSync } from 'node:fs'
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -16,7 +16,8 @@ export type PoolImage = {
   /** Size of a new file. Default: four fifths of the host's free space. The file takes space only for what is written to it. */
   bytes?: number
   /**
-   * When the host gets the space of removed files back: `async`: some seconds later; `sync`: at the next sync. Default: `async`.
+   * When the host gets back the space of files that were removed from the file system. `async`: some seconds later. `sync`: at
+   * the next sync. Default: `async`.
    */
   discard?: 'async' | 'sync'
 }
@@ -36,8 +37,8 @@ export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }:
     await runCommand(['mount', '-o', `loop,noatime,discard=${discard}`, image, place])
     return place
   } catch (error) {
-    // An earlier attempt may have unmounted the file system from this directory while sandboxes were using it. Then it cannot be
-    // mounted again.
+    // Sandboxes can use the file system even after it was unmounted from this directory. Until these sandboxes end, it cannot
+    // be mounted here again.
     if (!isMounted && !(await isHeld(image))) throw error
     throw new Error(`${place} ${readOnlySince}`, { cause: error })
   }
@@ -54,15 +55,15 @@ const isMountPoint = async (place: string) => {
   return own !== parent
 }
 
-/** Whether any process has the file system mounted. Its loop device exists as long as that is so. */
+/** Whether the file system is mounted anywhere, also inside a sandbox. Until its last unmount, its loop device exists. */
 const isHeld = async (image: string) => (await runCommand(['losetup', '--associated', image])).trim() !== ''
 
 const roomFor = async (directory: string) =>
   Math.max(smallestImage, Math.floor(((await freeBytes(directory)) * shareOfFree) / GiB) * GiB)
 
 /**
- * Makes the file under another name, and renames it when it is complete. After a kill, the next runner starts from the
- * beginning.
+ * Makes the file under another name, and renames it when it is complete. If the runner is killed before that, the next runner
+ * makes the file again.
  */
 const makeImage = async (image: string, bytes: number) => {
   if (await stat(image).catch(() => undefined)) return

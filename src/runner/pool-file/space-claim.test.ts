@@ -22,7 +22,7 @@ import { SpaceClaim } from './space-claim.ts'
 
 const MiB = 1024 ** 2
 
-suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, () => {
+suite('`SpaceClaim` keeps a sparse pool from exceeding the host’s free space', { skip: needsRoot }, () => {
   let directory: string
   let place: string
   let spaceClaim: SpaceClaim
@@ -67,7 +67,7 @@ suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, 
     }
   }
 
-  test('a pool larger than the host’s free space is full before the host is, and stays writable', async () => {
+  test('a pool larger than the host’s free space becomes full before the host, and never read-only', async () => {
     await spaceClaim.look()
     assert.ok(fill(join(place, 'much')) > 100)
     rmSync(join(place, 'much'))
@@ -76,7 +76,7 @@ suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, 
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('if the host has less free space than the reserve, the pool gives up its reserve and stays writable', async () => {
+  test('if the host has less free space than `keepFreeBytes`, the pool can still be written to', async () => {
     execFileSync('fallocate', ['--length', String((await freeBytes(directory)) - 24 * MiB), join(directory, 'other')])
     await spaceClaim.look()
     assert.ok(fill(join(place, 'much')) > 0)
@@ -86,7 +86,7 @@ suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, 
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('a reserve that cannot be allocated in one piece is allocated in smaller pieces as far as possible', async () => {
+  test('a claim that cannot be allocated in one piece is allocated in smaller pieces as far as possible', async () => {
     const most = 200 * MiB
     for (const words of [
       ['quota', 'enable'],
@@ -99,7 +99,7 @@ suite('the space that a sparse pool reserves on the host', { skip: needsRoot }, 
     assert.ok(claimed > 0 && claimed <= most, `${claimed}`)
   })
 
-  test('the reserve grows and shrinks with the host’s free space', async () => {
+  test('the claim grows when the host’s free space shrinks, and shrinks when it grows', async () => {
     await spaceClaim.look()
     const atFirst = bytes(join(place, 'ballast'))
     execFileSync('fallocate', ['--length', '128M', join(directory, 'other')])

@@ -1,6 +1,6 @@
 // The pool is a sparse file, so the host may have less free space than the pool reports. If a write found no space on the host,
-// the whole pool would become read-only, for every sandbox. Therefore a file in the pool claims the space that the host does not
-// have, without any data in it. Sandboxes then only find their disk full.
+// the whole pool would become read-only, for every sandbox. Therefore a file without data in the pool (the claim) allocates the
+// space that the host does not have. Then the pool is full before the host, and only single writes of sandboxes fail.
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freeBytes, isBtrfs, isWritable } from '#src/kit/file-system.ts'
@@ -9,19 +9,19 @@ import { runCommand } from '#src/kit/run-command.ts'
 
 const MiB = 1024 ** 2
 const fileName = 'ballast'
-/** The claim grows and shrinks in steps of this many bytes. Only its last step may be smaller. */
+/** The claim grows and shrinks in steps of this many bytes. A step is smaller if the pool has less free space. */
 const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * Bytes of the pool that are never claimed, because the metadata of the pool needs space too. At most half of the host's free
- * space is left for that, because some metadata is written outside of what the pool reports as free.
+ * Maximum number of free bytes in the pool that are not claimed, because the metadata of the pool needs space. At most half of
+ * the host's free space is left unclaimed, because some metadata is written outside of what the pool reports as free.
  */
 const mostSpareBytes = 1024 * MiB
 
 /**
- * The end of an error message that begins with the path of the pool. It says what to do: when nothing uses the pool any more, it
- * can be mounted again and is then writable.
+ * The end of an error message that begins with the path of the pool. A new mount makes the pool writable, but is possible only
+ * when nothing uses the pool any more.
  */
 export const readOnlySince =
   'is read-only since an error of the disk below it: restart this machine, or end all sandboxes and Alcove'
@@ -31,9 +31,9 @@ export type SpaceClaimParts = {
   image: string
   place: string
   log: Logger
-  /** Bytes that have to stay free on the host's file system. The pool itself needs some of them. */
+  /** Bytes to keep free on the host's file system. The pool itself may use some of them. Default: 2 GiB. */
   keepFreeBytes?: number
-  /** What happens when the host is full, as a part of log lines. */
+  /** End of the log line that warns of a full host: what users will notice. */
   consequence?: string
 }
 
@@ -63,7 +63,7 @@ export class SpaceClaim {
     return this.#looking
   }
 
-  /** Logs an error, unless it is the error of the check before. */
+  /** Logs an error, unless the previous check logged the same error. */
   #complain(err: unknown) {
     const trouble = err === undefined ? undefined : String(err)
     if (trouble !== undefined && trouble !== this.#trouble)
@@ -79,7 +79,7 @@ export class SpaceClaim {
 
   async #look() {
     const { image, place, keepFreeBytes } = this.#parts
-    // If the pool is not mounted on this directory any more, a file there would take space of the host.
+    // Without the pool's mount, a file in this directory would take space of the host.
     if (!(await isBtrfs(place)) || !(await this.#isWritable())) return
     const [{ size, blocks }, poolFree, hostFree, held] = await Promise.all([
       stat(image),
@@ -99,7 +99,10 @@ export class SpaceClaim {
     else if (enough < held) await this.#give(enough)
   }
 
-  /** Makes the claim larger. The file system may give it less space than it reports as free. */
+  /**
+   * Makes the claim larger. Tries smaller and smaller pieces, because the file system may allocate less than it reports as
+   * free.
+   */
   async #claim(held: number, more: number, hostFree: number) {
     const text = `the host has ${Math.round(hostFree / MiB)} MiB free: ${this.#parts.consequence}`
     if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes: more }, text)
