@@ -25,7 +25,7 @@ suite('the meminfo that a sandbox sees', () => {
     assert.equal(read(renderMeminfo(1, { ...noMemoryUse, activeFile: 10 * MiB }))['MemAvailable'], 1024)
   })
 
-  test('each line of a sandbox’s meminfo has a name and format of the kernel, and the first five its order', () => {
+  test('a sandbox’s meminfo has the kernel’s names and line format; its first five lines have the same order', () => {
     const own = readFileSync('/proc/meminfo', 'utf8').split('\n')
     const shown = renderMeminfo(2, noMemoryUse).trimEnd().split('\n')
     const nameOf = (line: string) => line.split(':')[0]

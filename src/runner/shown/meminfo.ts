@@ -1,4 +1,4 @@
-// Makes the `/proc/meminfo` (proc(5)) of a sandbox. It shows what a machine would show whose memory is the sandbox's memory
+// Makes the `/proc/meminfo` (proc(5)) of a sandbox. It describes a machine that has as much memory as the sandbox's memory
 // limit.
 
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'

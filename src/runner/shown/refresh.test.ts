@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import { Refresher } from './refresh.ts'
 
-/** Makes a fake cgroup whose memory cannot be read. It counts how often its number of killed processes is read. */
+/** Makes a fake cgroup whose memory cannot be read. The fake counts how often its number of killed processes is read. */
 const fakeCgroup = () => {
   const fake = { kills: 3, reads: 0 }
   const cgroup = {
@@ -17,7 +17,7 @@ const fakeCgroup = () => {
   return { fake, cgroup }
 }
 
-suite('regular reads of the memory and the kills of running sandboxes', () => {
+suite('`Refresher` reads the memory use and the out-of-memory kills of running sandboxes at intervals', () => {
   test('a new memory limit causes no read of the sandbox’s kill counter; the next read reports all new kills', async () => {
     const { fake, cgroup } = fakeCgroup()
     const told: [string, number][] = []

@@ -1,9 +1,10 @@
 // Updates the memory use that running sandboxes see, and notices when a sandbox reaches a limit but keeps running.
 //
-// Every two seconds, three small files of each running sandbox are read. They contain the memory in use, the number of processes
-// killed for want of memory, and the number of refused processes. Only counters show such events, because a process may reach a
-// limit and end between two reads. More is read and written only if the memory use has changed. An idle sandbox costs about 25
-// microseconds per read, and a thousand of them little more than 1 % of a processor.
+// Every two seconds, three small files of each running sandbox are read. They contain the memory in use, the number of
+// processes killed for want of memory, and the number of processes that could not start because of the limit of processes. A
+// process may reach a limit and end between two reads; only these counters show that. If the memory use has changed, its
+// details are read and shown to the sandbox. An idle sandbox costs about 25 microseconds per read, and a thousand of them
+// little more than 1 % of a processor.
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import { rewriteMeminfo } from './files.ts'
 
@@ -11,15 +12,18 @@ type Refreshed = { cgroup: Cgroup; directory: string; memoryGiB: number }
 
 type Entry = Refreshed & { shownBytes: number } & Counts
 
-/** Numbers of killed and of refused processes since the cgroup was created. */
+/** Numbers of processes killed for want of memory, and of refused processes, since the cgroup was created. */
 type Counts = { kills: number; refusals: number }
 
 export type RefresherListeners = {
   /** Called at each read, with the number of processes killed for want of memory since the cgroup was created. */
   onLook: (sandboxId: string, kills: number) => void
-  /** Called if further processes were killed for want of memory, with the number of these. */
+  /** Called if processes were killed for want of memory since the last read. `kills`: their number. */
   onKills: (sandboxId: string, kills: number) => void
-  /** Called if further processes or threads were refused because of the limit of processes, with the number of these. */
+  /**
+   * Called if new processes or threads were refused since the last read, because of the limit of processes. `refusals`: their
+   * number.
+   */
   onRefusals: (sandboxId: string, refusals: number) => void
   onError: (error: unknown, sandboxId: string) => void
 }

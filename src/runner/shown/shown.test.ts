@@ -39,7 +39,8 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
   }
 
   /**
-   * Waits for a promise at most 30 seconds. Its timer also keeps the test process alive, which the runner's own timers do not.
+   * Waits for a promise at most 30 seconds. The timer keeps the test process alive; the runner's own timers would let the
+   * process exit.
    */
   const soon = async <T>(promise: Promise<T>): Promise<T> => {
     const late = setTimeout(() => assert.fail('not within 30 s'), 30_000)
@@ -67,7 +68,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('memory in use is not part of a sandbox’s `MemFree`, and is part of it again when it is released', async () => {
+  test('a sandbox’s `MemFree` shrinks when a program uses memory, and grows when the memory is released', async () => {
     const { sandboxId } = await box.started({ memoryGiB: 0.5 })
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 512)
     await box.run(sandboxId, 'dd if=/dev/zero of=/dev/shm/much bs=1M count=100 2>/dev/null')
@@ -131,7 +132,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the cause of an end because memory ran out names the limit; the cause of a later kill does not', async () => {
+  test('if a sandbox ends for want of memory, its cause names the limit; the cause of a later kill does not', async () => {
     const ends = (id: string) =>
       new Promise<Cause>((resolve) => box.host.onExit((sandboxId, cause) => sandboxId === id && resolve(cause)))
     const larger = await box.started({ memoryGiB: 0.5 })
@@ -139,7 +140,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     const assignment = later(larger, { memoryGiB: 0.125 })
     await box.host.start(assignment)
     // The kernel kills every other process before PID 1. PID 1 is killed only if data in /dev/shm, which belongs to no process,
-    // takes the memory. Usually /dev/shm is limited to half of the memory. In this test it may have all.
+    // takes the memory. Usually /dev/shm is limited to half of the memory. In this test it may use all memory.
     await runSteps(builtLauncher(), [step.sharedMemory(box.pidOf(sandboxId), 512 * 1024 ** 2)])
     const ranOut = ends(sandboxId)
     let hasEnded = false
