@@ -81,7 +81,6 @@ export class SimulatedHost implements KeptHost, WatchedHost {
     })
   }
 
-  /** Saves a stopped sandbox, as the real host does. */
   async save({ sandboxId, generation, save }: Assignment) {
     let saved: WrittenArchive | undefined
     await this.#perform('save', sandboxId, generation, () => {

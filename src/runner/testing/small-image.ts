@@ -30,7 +30,7 @@ const librariesOf = (paths: readonly string[]) => {
   return new Set([...listed.matchAll(/(\/\S+) \(0x/g)].map((match) => match[1] as string))
 }
 
-/** Copies the shared libraries that these programs of this machine need. */
+/** Copies the shared libraries that `programs` need from this machine to `rootfs`. */
 export const copyLibraries = (rootfs: string, programs: readonly string[]): void => {
   for (const library of librariesOf(programs)) {
     const inside = join(rootfs, library)
@@ -74,7 +74,7 @@ const compile32 = (to: string, from: string) =>
 
 const passwd = 'root:x:0:0:root:/root:/bin/sh\ndaytona:x:1000:1000::/home/daytona:/bin/sh\n'
 
-/** Makes root of the sandboxes the owner of all files and directories below `path`. */
+/** Makes the root user of sandboxes the owner of all files and directories below `path`. */
 export const giveToSandboxes = (path: string): void => {
   lchownSync(path, uidBase, uidBase)
   for (const entry of readdirSync(path, { withFileTypes: true })) {

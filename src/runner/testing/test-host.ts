@@ -121,7 +121,7 @@ export class TestHost {
     this.#opened = await openTestHostIn(this.instance, this.directory, this.#parts)
   }
 
-  /** Uses another host in this directory, after the present host was closed. */
+  /** Makes this object use another opened host in the same directory. The previous host must be closed. */
   use(opened: OpenedHost) {
     this.#opened = opened
   }
@@ -161,7 +161,8 @@ export class TestHost {
       cpu: 1,
       memoryGiB: 0.25,
       diskGiB: 1,
-      // On a test machine nothing has this address. With `blockAll`, each process of a test would start the resolver.
+      // Sandboxes in tests may reach only this address, and no machine has it (RFC 5737). `blockAll` is slower: it would start
+      // the resolver for domain names in each process of a test.
       network: { blockAll: false, allowList: ['198.51.100.1/32'] },
       ...changes,
     }
@@ -199,7 +200,10 @@ export class TestHost {
     return cgroupAt(readLayout(), `/alcove-${this.instance}/${sandboxId}`)
   }
 
-  /** Whether this machine can map the owners of files. A host that was opened with `mapsOwners: false` does not use that. */
+  /**
+   * Whether this machine can map the owners of files. A host that was opened with `mapsOwners: false` does not map them, even
+   * if the machine can.
+   */
   mapsOwners(): Promise<boolean> {
     const runner = join(this.directory, 'runner')
     const { mountPoints } = placesOf(this.instance, runner)
@@ -207,7 +211,7 @@ export class TestHost {
     return canMapOwners({ launcher: builtLauncher(), log: silentLog(), directories, mountPoints })
   }
 
-  /** Lists everything on the machine that has a sandbox's name. */
+  /** Lists what exists of a sandbox on this machine: files, cgroups and mounts with the sandbox's id in their path. */
   async tracesOf(sandboxId: string): Promise<string[]> {
     const below = (path: string) => (existsSync(path) ? readdirSync(path).map((name) => join(path, name)) : [])
     const run = runDirectoryOf(this.instance)
