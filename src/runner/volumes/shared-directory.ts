@@ -94,7 +94,7 @@ export class SharedDirectory {
     const going = this.pathOf(`${leaving}${volumeId}`)
     if (await this.exists(volumeId)) await succeeds(['mv', '-T', '--', this.pathOf(volumeId), going])
     await runCommand(['rm', '-rf', '--', going], { timeoutMs: removeTimeoutMs })
-    // The rename fails if the renamed directory of an earlier, interrupted removal still exists. Then the volume is still there.
+    // The rename fails if an earlier, interrupted removal has left its renamed directory. Then the volume still has its name.
     if (await this.exists(volumeId)) throw new VolumeUnavailable('The volume could not be removed.')
   }
 

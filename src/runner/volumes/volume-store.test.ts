@@ -25,7 +25,7 @@ const volumeAt = (mountPath: string, given: Partial<AssignedVolume> = {}): Assig
   ...given,
 })
 
-/** Returns a volume as it is assigned after its first use: it is not new any more. */
+/** Returns the assignment of a volume after its first use, with `isNew` absent. */
 const used = (
   { isNew, subpath: before, ...volume }: AssignedVolume,
   mountPath: string,
@@ -90,7 +90,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(two, 'dd if=/dev/zero of=/data/more bs=1M count=1')
   })
 
-  test('a file copied from another volume counts with all its bytes, so a volume cannot exceed its size', async () => {
+  test('all bytes of a file that was copied from another volume count towards the volume’s size limit', async () => {
     const [small, other] = [volumeAt('/small', { sizeGiB: 0.03 }), volumeAt('/other')]
     const one = await startWith(box, [small, other])
     await run(one, 'dd if=/dev/zero of=/other/big bs=1M count=60; sync')
@@ -104,7 +104,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(one, 'cmp /small/file /small/two; rm /other/big')
   })
 
-  test('a missing subpath of a volume is made; a start fails if the subpath is a file or contains a link', async () => {
+  test('a start makes a missing subpath of a volume; it fails if the subpath is a file or contains a link', async () => {
     const data = volumeAt('/data', { subpath: 'users/alice' })
     const alice = await startWith(box, [data])
     assert.equal(await run(alice, 'stat -c "%u %a" /data'), '0 777')
@@ -129,7 +129,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(own, 'stat -c "%u %a" /data'), '1000 700')
   })
 
-  test('a missing mount path of a volume is made; a start fails if the path is a file or contains a link', async () => {
+  test('a start makes a missing mount path of a volume; it fails if the path is a file or contains a link', async () => {
     const shared = volumeAt('/shared')
     const first = await startWith(box, [shared])
     await run(first, 'ln -s / /shared/root')
@@ -152,7 +152,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(first, 'echo fine > /real/deep/path/file; cat /shared/root/file')
   })
 
-  test('a volume keeps its files over stop, pause, archive, fork and a new runner; no snapshot has them', async () => {
+  test('a volume keeps its files over stop, pause, archive, fork and a new runner; snapshots lack them', async () => {
     const data = volumeAt('/data')
     const one = await startWith(box, [data])
     await run(one, 'echo kept > /data/file')
@@ -244,7 +244,7 @@ suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
       assert.equal(statSync(join(own, data.volumeId, 'a/file')).uid, uidBase + 1000)
       await one.host.destroy(first.sandboxId)
       await two.host.destroy(second.sandboxId)
-      // The state after a kill of a host during an earlier removal.
+      // The state after a runner was killed while it removed the volume.
       mkdirSync(join(own, `.leaving-${data.volumeId}`))
       await Promise.all([one, two].map(({ host }) => host.removeVolume(data)))
       await one.host.removeVolume(data)

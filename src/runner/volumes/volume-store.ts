@@ -73,7 +73,7 @@ export class VolumeStore {
     return volumes.every(({ driver }) => driver === 'disk' || this.#opened?.mapsOwners === true)
   }
 
-  /** Makes each new volume. Throws if any other volume does not exist on this host. */
+  /** Makes each volume that has `isNew`. Throws if a volume without `isNew` does not exist on this host. */
   async prepare(volumes: Volumes = []): Promise<void> {
     for (const { volumeId, driver, isNew } of volumes) {
       if (isNew) await this.#prepareNew(volumeId, driver)
@@ -84,8 +84,7 @@ export class VolumeStore {
 
   async #prepareNew(volumeId: string, driver: VolumeDriver): Promise<void> {
     if (driver === 'directory') return this.#getShared().make(volumeId)
-    // With btrfs, the launcher makes the volume later (`stepsToMake`), because it can do that without starting a further
-    // program.
+    // With btrfs, the launcher makes the volume later (`stepsToMake`), and needs no further program for that.
     if (!this.#disks.areSubvolumes)
       await mkdir(this.#disks.pathOf(volumeId), { mode: 0o700 }).catch((error: unknown) => {
         if (!hasCode(error, 'EEXIST')) throw error
@@ -98,8 +97,8 @@ export class VolumeStore {
   }
 
   /**
-   * Returns the steps with which the launcher makes new volumes of the driver `disk`. They may be repeated, also by two
-   * launchers at the same time.
+   * Returns the steps with which the launcher makes new volumes of the driver `disk`. The steps may run several times, also in
+   * two launchers at the same time.
    */
   stepsToMake(volumes: Volumes = []): Step[] {
     return volumes.flatMap(({ volumeId, driver, isNew, sizeGiB }): Step[] => {
