@@ -10,8 +10,8 @@ import { kernelWordOf } from './kernel-log.ts'
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 
 /**
- * Finds out why a sandbox ended. Programs in the sandbox cannot have killed its PID 1: the kernel drops their signals to it, and
- * the system call filter forbids changing its limits.
+ * Finds out why a sandbox ended. Programs in the sandbox cannot have killed its PID 1: the kernel drops their signals to it,
+ * and the system call filter does not let them change the limits of PID 1.
  */
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }
@@ -38,13 +38,13 @@ const tooMuch: Record<Evidence, string> = {
   growth: 'It filled the kernel’s memory with objects that no limit counts',
 }
 
-/** The cause for a sandbox that the runner has ended because it filled kernel memory (kernel-memory/watch.ts). */
+/** Returns the cause of a sandbox that filled kernel memory and was therefore ended by the runner (kernel-memory/watch.ts). */
 export const causeOfTooMuch = (evidence: Evidence): Cause => ({
   signal: 'SIGKILL',
   detail: `${tooMuch[evidence]}, so it was ended.`,
 })
 
-/** The cause to report if processes were killed because memory ran out, while the sandbox keeps running. */
+/** Returns the cause to report if processes were killed because memory ran out, while the sandbox keeps running. */
 export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
   oomKilled: true,
   signal: 'SIGKILL',
@@ -54,7 +54,7 @@ export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
       : `It ran out of memory ${limit(memoryGiB)}, and ${kills} processes were killed for it.`,
 })
 
-/** The cause to report if a sandbox that keeps running has reached its limit of processes. */
+/** Returns the cause to report if a sandbox that keeps running has reached its limit of processes. */
 export const causeOfRefusals = (most: number): Cause => ({
   detail: `It has as many processes and threads as it may (limit ${most}), and could not start another.`,
 })

@@ -1,5 +1,5 @@
-// Reads from the kernel log how the first process of a sandbox ended. Usually the parent of a process learns that. This process
-// has no parent on the host that could report it.
+// Reads from the kernel log how the first process of a sandbox ended. Usually the parent of a process learns how the process
+// ended. But the first process of a sandbox has no parent on the host that could report that.
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
 

@@ -1,6 +1,6 @@
-// Checks each running or paused sandbox at intervals: whether its first process is alive, and how much kernel memory it takes
-// that no limit counts. Measures its resource use, and updates the memory use that the sandbox itself sees. A stopped sandbox is
-// not checked.
+// Checks each running or paused sandbox at intervals: whether its first process is alive, and how much kernel memory the
+// sandbox uses beyond all limits. Measures the resource use, and updates the memory use that the sandbox itself sees. A stopped
+// sandbox is not checked.
 
 import type { ExperimentParts } from '#src/runner/kernel-memory/experiment.ts'
 import { type Evidence, KernelMemoryWatch } from '#src/runner/kernel-memory/watch.ts'
@@ -19,7 +19,7 @@ import { Watch } from './watch.ts'
 type Listeners = {
   /** Called once, when the first process of a sandbox has ended. */
   onEnd: (sandboxId: string) => void
-  /** Called if a sandbox fills kernel memory that no limit counts, and again as long as it does. */
+  /** Called if a sandbox fills kernel memory to which no limit applies, and again and again until it stops. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   holdStill: ExperimentParts['holdStill']
   /** Called if processes were killed because memory ran out. If it returns false, it is called again later. */
@@ -71,7 +71,7 @@ export class Lookouts {
   }
 
   /**
-   * Starts to check whether the sandbox's first process has ended. Its end is reported within a second, even if it was reported
+   * Starts to check whether the sandbox's first process has ended. The end is reported within a second, even if it was reported
    * before.
    */
   awaitEnd(sandboxId: string, init: Init) {

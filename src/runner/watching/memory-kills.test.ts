@@ -11,7 +11,7 @@ suite('times of out-of-memory kills in a sandbox', () => {
     kills.look('box', count)
   }
 
-  test('an out-of-memory kill is placed between the two readings of the counter that differ', () => {
+  test('the time of an out-of-memory kill is the period between the two counter readings that differ', () => {
     lookAt(1000, 5)
     lookAt(3000, 5)
     lookAt(5000, 6)
@@ -26,7 +26,7 @@ suite('times of out-of-memory kills in a sandbox', () => {
     assert.equal(wasBetween(kills.spans('another'), 0, 9000), false)
   })
 
-  test('of the out-of-memory kills of a sandbox only the newest 64 are kept, and none after its end', () => {
+  test('the newest 64 periods with out-of-memory kills are kept per sandbox, and none after its end', () => {
     for (let n = 1; n <= 64; n++) lookAt(10_000 + n * 10, 6 + n)
     assert.equal(wasBetween(kills.spans('box'), 3000, 4000), false)
     assert.equal(wasBetween(kills.spans('box'), 10_640, 10_640), true)
