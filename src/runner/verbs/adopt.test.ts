@@ -14,7 +14,7 @@ import { KillableRunner } from '#src/runner/testing/killable-runner.ts'
 import { cannotMapOwners, openTestHostIn, TestHost } from '#src/runner/testing/test-host.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
-suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
+suite('a runner that starts after another runner has ended or was killed', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -52,7 +52,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('a new runner moves agents’ sockets to their new directory, where only the gate’s group may connect', async () => {
+  test('a new runner moves agents’ sockets out of the former directory; only the gate’s group may connect', async () => {
     const { sandboxId } = await box.started()
     await box.close()
     const { sockets, formerSockets } = placesOf(box.instance, join(box.directory, 'runner'))
@@ -72,7 +72,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('a sandbox that ended while no runner ran is then stopped with a cause, and can be started again', async () => {
+  test('a sandbox that ended while no runner ran becomes stopped, with a cause, and can be started again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo kept > /root/file')
@@ -115,12 +115,12 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a sandbox whose start was interrupted by a runner restart is stopped without a cause and can start', async () => {
+  test('a sandbox whose start was interrupted by a runner restart becomes stopped, and can be started again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const init = identityOf(box.pidOf(sandboxId))
     await box.close()
-    // Makes the journal as it is between the launch and the last write to `run.json`.
+    // Changes the journal to its state between the launch and the last write to `run.json`.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { pid: _, startTime: __, ...run } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify(run))
@@ -134,7 +134,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('after a restart of the machine, the cause of each running sandbox’s end is that restart', async () => {
+  test('after a restart of the machine, each sandbox that was running is stopped, with the restart as cause', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.close()
@@ -167,7 +167,7 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
   })
 
   for (const verb of ['start', 'stop', 'destroy'] as const)
-    test(`the next runner finishes or undoes a ${verb} during which the runner was killed, at any moment`, async () => {
+    test(`if a runner is killed at any moment of a ${verb}, the next runner finishes or undoes the ${verb}`, async () => {
       for (const afterMs of [0, 8, 16, 24, 32, 48, 64, 90, 120, 180]) {
         const signal = 'SIGKILL'
         const assignment = verb === 'start' ? box.assignment({ signal }) : await box.started({ signal })
@@ -183,8 +183,8 @@ suite('the next runner after a runner has ended', { skip: needsRoot }, () => {
         const pids = await box.cgroupOf(sandboxId).pids()
         if (status === 'started') {
           const here = await box.run(sandboxId, 'echo here').catch((error: unknown) => {
-            // The killed runner's process of this sandbox may end only after the new runner has examined the sandbox. The new
-            // runner then notices the end a moment later, and the command fails.
+            // A stop or destroy that the killed runner began may end the sandbox only after the new runner has adopted it. Then
+            // the command fails, and the new runner notices the end a moment later.
             if (verb === 'start') throw error
           })
           if (here) assert.equal(here.output, 'here')

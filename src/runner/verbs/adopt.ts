@@ -51,8 +51,8 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
     machine.log.info({ sandboxId, cause }, 'ended while no runner looked')
-    // If the start was interrupted, the sandbox gets no cause, because it did not end by itself. If control still wants a
-    // sandbox without a cause started, the keeper (keeping/keeper.ts) starts it again.
+    // A sandbox whose start was interrupted gets no cause, because it did not end by itself. A sandbox without a cause is
+    // started again by the keeper (keeping/keeper.ts), if control still wants that.
     const wasStarted = run === undefined || run.pid !== undefined
     const stopped: Spec = { assignment: spec.assignment, status: 'stopped', ...(wasStarted ? { cause } : {}) }
     await machine.journal.writeSpec(sandboxId, stopped)
@@ -67,8 +67,8 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
 type Liveness = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
 
 /**
- * Finds out whether a sandbox is alive: its PID 1 is the process that was started, and its network is complete. The agent is not
- * asked, because in a paused sandbox it answers nothing.
+ * Finds out whether a sandbox is alive: its PID 1 is the process that was started, and its network is complete. The agent is
+ * not asked, because the agent of a paused sandbox cannot answer.
  */
 const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Liveness> => {
   if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }
@@ -81,8 +81,8 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
-  // The network policy is applied again. Rules may have been lost while no runner ran, and the kernel does not store the names
-  // of domains.
+  // The network policy is applied again. The kernel may have lost rules while no runner ran. Moreover, rules for domain names
+  // exist only in the runner, not in the kernel.
   const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId, sandboxId)
   if (!isComplete) {
     // The start was interrupted after the launch. The network policy, the entrypoint and the last write to `run.json` may
@@ -102,8 +102,8 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
 }
 
 /**
- * Brings a frozen sandbox in line with `run.json`. If the file does not say that it is paused, a killed runner had frozen it
- * only for a moment, so it is thawed.
+ * Brings a frozen sandbox in line with `run.json`. Without `isPaused` in the file, a killed runner had frozen the sandbox only
+ * for a moment, so the sandbox is thawed.
  */
 const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = false }: Run): Promise<boolean> => {
   const cgroup = cgroupOf(machine, sandboxId)

@@ -1,5 +1,5 @@
 // Moves the disk of a stopped sandbox into the archive store. The archive is recorded in the journal before the disk is removed
-// from this host. If the runner is killed, the next runner removes the disk, or repeats the archive under its old name.
+// from this host. If the runner is killed, the next runner removes the disk, or makes the archive again with the same id.
 
 import { ArchiveFailed } from '#src/runner/archive/failed.ts'
 import { packDisk } from '#src/runner/archive/pack.ts'
@@ -55,8 +55,8 @@ export const checkCanReturn = async ({ pool }: Machine, { sandboxId, diskGiB }: 
 const mostDirectories = 250_000
 
 /**
- * Throws if the disk could not be restored from an archive. An archive stores contents that several files share once per file,
- * so a restored disk needs more space and might exceed its limit.
+ * Throws if the disk could not be restored from an archive. If several files share contents on the disk, the archive stores
+ * these contents once per file. So a restored disk needs more space and might exceed its limit.
  */
 export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Number.POSITIVE_INFINITY): void => {
   if (directories > mostDirectories) {
@@ -76,8 +76,8 @@ export const finishArchiving = async (machine: Machine, sandboxId: string, keep:
 }
 
 /**
- * Removes the older archives of a sandbox, and the chunks that only they need. If the store fails, they only waste space in
- * it. The next save or archive, or a delete of the sandbox, removes them.
+ * Removes the older archives of a sandbox, and the chunks that only they need. If the store fails, the older archives stay and
+ * waste space, until the next save, archive or delete of the sandbox.
  */
 export const removeOlder = async (
   { archiveStore: store, log }: Machine,

@@ -13,9 +13,9 @@ import { startEntrypoint } from './entrypoint.ts'
 import { placeTrust } from './trust.ts'
 
 /**
- * Applies the assignment to a sandbox. If one new size is refused, all sizes stay unchanged. The journal is written last.
- * Usually nothing waits for that write, because control sends the assignment again if the entry is lost. Only a refusal or a
- * change of variables waits for it.
+ * Applies the assignment to a sandbox. If one new size is refused, all sizes stay unchanged. The journal is written last. Only
+ * a refusal or a change of environment variables waits for that write. Any other change does not wait, because control sends
+ * the assignment again if the write is lost.
  */
 export const changeSandbox = async (
   machine: Machine,
@@ -54,8 +54,8 @@ const hasSameVariables = (one: Assignment, other: Assignment): boolean =>
   isDeepStrictEqual([one.env, one.unsetEnv], [other.env, other.unsetEnv])
 
 /**
- * The assignment without the differences that pause and resume make. If only these differ, the journal is not written, because
- * control sends them again.
+ * Returns the assignment without the fields that a pause or a resume changes. A change of only these fields is not written to
+ * the journal, because control sends them again.
  */
 const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
 

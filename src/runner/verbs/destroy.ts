@@ -1,5 +1,5 @@
-// Removes a sandbox and everything it had. When its journal entry is disowned, the destroy can no longer fail halfway: if the
-// runner is killed afterwards, the next runner removes the files that are left.
+// Removes a sandbox and everything that it has on this host. First the journal entry is marked as gone (`disown`). If the
+// runner is killed after that, the next runner removes the files that are left.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import { removeArchives } from '#src/runner/archive/remove.ts'
@@ -7,12 +7,12 @@ import type { Machine } from '#src/runner/machine/machine.ts'
 import type { Slot } from '#src/runner/network/pool.ts'
 import { clearSandbox } from './clear.ts'
 
-/** Maximum time by which an archive store that is slow or fails delays a destroy. */
+/** Longest time in milliseconds that a destroy waits for the archive store, if the store is slow or fails. */
 const archivesGoWithinMs = 2_000
 
 /**
- * Destroys a sandbox. `withArchives` is true only if control has requested the destroy. A sandbox that merely this runner has
- * lost may exist on another runner, which needs the archives.
+ * Destroys a sandbox. `withArchives`: also removes the archives. True only if control has requested the destroy. In all other
+ * cases the sandbox may exist on another runner, which needs the archives.
  */
 export const destroySandbox = async (
   machine: Machine,

@@ -108,7 +108,7 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the entrypoint has its image’s directory and environment, except variables that the sandbox sets', async () => {
+  test('the entrypoint gets its image’s directory and variables; variables of the sandbox override them', async () => {
     await box.close()
     const config = { entrypoint: noting, env: { IMAGE: 'says', OWN: 'image' }, user: 'root', workdir: '/tmp' }
     const rootfsOf = () => join(box.directory, 'small')
@@ -148,7 +148,7 @@ suite('the entrypoint, if the agent does not answer or fails', () => {
     return { started, asked: asked.promise, said: () => lines.map((line) => JSON.parse(line).msg) }
   }
 
-  test('an agent that does not answer about the entrypoint delays a start by at most 10 s; that is logged', async (t) => {
+  test('if the agent does not answer the entrypoint request, the start continues after 10 s and logs that', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const answer = Promise.withResolvers<never>()
     const { started, asked, said } = startWith(answer.promise)

@@ -79,7 +79,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     }
   })
 
-  test('a fork’s disk limit also counts the data that it shares with its parent', async () => {
+  test('data that a fork shares with its parent counts towards the fork’s disk limit', async () => {
     const parent = await box.started({ diskGiB: 1 })
     await said(parent, 'dd if=/dev/zero of=/root/big bs=1M count=40 conv=fsync')
     const child = childOf(parent, { diskGiB: 0.0625 })
@@ -158,7 +158,7 @@ suite('a snapshot made of a sandbox', { skip: needsRoot }, () => {
   })
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
 
-  test('a snapshot starts sandboxes with the disk as it was, even after the snapshot’s own sandbox is gone', async () => {
+  test('a sandbox started from a snapshot has the snapshot’s disk, even if the original sandbox is gone', async () => {
     const original = await box.started()
     await said(original, 'echo then > /root/file')
     await box.host.snapshot(original.sandboxId, 'tool')

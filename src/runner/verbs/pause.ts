@@ -1,9 +1,9 @@
 // Freezes all processes of a sandbox and keeps them in memory.
 //
-// Only the kernel knows which sandboxes are frozen, and only until the machine restarts, so nothing here waits for a disk.
-// `run.json` notes that a sandbox was meant to be paused. If a sandbox is frozen without this note, a killed runner had frozen
-// it only for a moment. The note has no effect on a sandbox that is not frozen. Therefore it does not matter whether the sandbox
-// is frozen before or after the note is written.
+// The kernel stores which sandboxes are frozen, and forgets it when the machine restarts. So a pause need not wait for a write
+// to a disk. `run.json` notes that a sandbox was meant to be paused. If a sandbox is frozen without this note, a killed runner
+// had frozen it only for a moment. The note has no effect on a sandbox that is not frozen. Therefore it does not matter whether
+// the sandbox is frozen before or after the note is written.
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import { allSettledOrThrow } from './start.ts'

@@ -10,7 +10,7 @@ import { TestHost } from '#src/runner/testing/test-host.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
-suite('save', { skip: needsRoot }, () => {
+suite('saving the disk of a stopped sandbox', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -23,7 +23,7 @@ suite('save', { skip: needsRoot }, () => {
   const store = ({ sandboxId }: Assignment) => join(box.directory, 'archive/sandboxes', sandboxId)
   const chunksOf = (assignment: Assignment) => readdirSync(join(store(assignment), 'chunks'))
   const archivesOf = (assignment: Assignment) => readdirSync(join(store(assignment), 'archives'))
-  /** Inodes and times of all files in the store. A file that is written again has another line. */
+  /** Returns one line with inode and time for each file in the store. If a file is written again, its line changes. */
   const filesOf = (assignment: Assignment) =>
     execFileSync('find', [store(assignment), '-type', 'f', '-printf', '%i %T@ %p\n'], { encoding: 'utf8' })
       .trim()
@@ -53,7 +53,7 @@ suite('save', { skip: needsRoot }, () => {
       encoding: 'utf8',
     })
 
-  test('a save copies a stopped disk, which stays; it is not made twice, not by the next runner either', async () => {
+  test('a save copies a stopped sandbox’s disk once; a repeated save, also by a new runner, writes nothing', async () => {
     const assignment = await makeStopped()
     const sum = sumOf(assignment)
     const asked = stopped(assignment, 2, 'one')
@@ -72,7 +72,7 @@ suite('save', { skip: needsRoot }, () => {
     assert.equal(existsSync(store(assignment)), false)
   })
 
-  test('after a small change, a save writes few chunks, and removes the older save with what only it needed', async () => {
+  test('after a small change, a save writes few chunks, and removes chunks that only the older save needed', async () => {
     const assignment = await makeStopped()
     const first = await box.host.save(stopped(assignment, 2, 'one'))
     const chunks = new Set(chunksOf(assignment))
@@ -107,7 +107,7 @@ suite('save', { skip: needsRoot }, () => {
     await box.host.destroy(assignment.sandboxId, 'with archives')
   })
 
-  test('each verb ends a running save at once, and leaves the disk as it was; the next save is complete', async () => {
+  test('a start, resize or destroy aborts a running save; the disk is unharmed and the next save complete', async () => {
     const assignment = await makeStopped()
     const sum = sumOf(assignment)
     const { sandboxId } = assignment
@@ -148,7 +148,7 @@ suite('save', { skip: needsRoot }, () => {
       const saved = await box.host.save(order.assignment)
       assert.ok(saved)
       assert.deepEqual(archivesOf(assignment), ['one.json'])
-      // The disk comes back from the save as it was.
+      // A restore from the save returns the same disk.
       const { id, sha256 } = saved
       await box.host.archive({ ...assignment, isNew: false, generation: 3, target: 'archived', archive: { id } })
       await box.host.start({ ...assignment, isNew: false, generation: 4, archive: { id, sha256 } })

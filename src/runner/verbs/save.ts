@@ -1,5 +1,5 @@
-// Copies the disk of a stopped sandbox into the archive store, as an archive beside the disk, which stays
-// (docs/adr/0043-saved-at-stop.md). Killed anywhere, it can be repeated with the same id.
+// Copies the disk of a stopped sandbox into the archive store. The disk stays on the host (docs/adr/0043-saved-at-stop.md). If
+// the runner is killed during a save, the save can be repeated with the same id.
 import { findKept } from '#src/runner/archive/kept-chunks.ts'
 import { type Archive, packDisk } from '#src/runner/archive/pack.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
@@ -7,8 +7,8 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { checkCanReturn, removeOlder } from './archive.ts'
 
 /**
- * Saves a disk. When this resolves, the archive is complete, and older ones of the sandbox are removed. They are removed before
- * anybody hears of the new one: after that, another host may own the sandbox and its archives.
+ * Saves a disk. When this resolves, the archive is complete, and older archives of the sandbox are removed. They are removed
+ * before the new archive is reported: after the report, another host may own the sandbox and its archives.
  */
 export const saveDisk = async (
   machine: Machine,
@@ -22,7 +22,7 @@ export const saveDisk = async (
   signal.throwIfAborted()
   const kept = await findKept({ store, sandboxId, signal })
   const disk = pool.diskOf(sandboxId)
-  // With one chunk at a time, callers' verbs find threads for their own work.
+  // Only one chunk at a time, so that Node's thread pool has free threads for verbs that callers wait for.
   const saved = await packDisk({ store, sandboxId, archiveId, disk, chunksAtOnce: 1, kept, signal })
   signal.throwIfAborted()
   await removeOlder(machine, sandboxId, archiveId, signal)

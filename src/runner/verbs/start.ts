@@ -1,8 +1,8 @@
 // Starts a sandbox as its assignment says, on its existing disk or a new one.
 //
 // The order matters. The name of the sandbox's network is recorded before anything can use the network. No process of a user
-// runs before the network policy is in force. The journal is safe on the disk before this resolves. Steps that do not depend on
-// each other run in parallel, because a caller waits.
+// runs before the network policy is in force. The journal is safe on the disk before the start is reported. Steps that do not
+// depend on each other run in parallel, because a caller waits.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -98,7 +98,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   }
 }
 
-/** Where the disk of a sandbox without a disk comes from, if it does not come from the image. */
+/** Source of a new disk, if the disk is not made from the image. */
 export type DiskFrom = Transfer & {
   /** Makes the disk as a copy of another sandbox's disk. Returns the base image of the copy. */
   copyDisk: (() => Promise<string>) | undefined
@@ -242,8 +242,9 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
   volumes.map(({ mountPath }, at) => ({ from: volumePointOf(places, at), mountPath }))
 
 /**
- * Returns the user ids on the host that the sandbox's own ids are mapped to. A numeric user of the image or the sandbox need not
- * own any file. If the ids of the image's files already fill the map, that user is not mapped.
+ * Returns the user ids on the host that the sandbox's own ids are mapped to. The map contains the owners of the image's files,
+ * and the numeric users that image and sandbox run as. If the map has no space for these users, it contains only the owners of
+ * files.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,

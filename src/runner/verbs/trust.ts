@@ -22,7 +22,10 @@ const lists = [
   '/etc/ssl/ca-bundle.pem',
   '/etc/ssl/cert.pem',
 ]
-/** Directories with additional authorities, from which distributions make that list again: Debian and Alpine, Fedora, SUSE. */
+/**
+ * Directories with additional authorities, from which a distribution's tool generates the list: Debian and Alpine, Fedora,
+ * SUSE.
+ */
 const additions = ['/usr/local/share/ca-certificates', '/etc/pki/ca-trust/source/anchors', '/etc/pki/trust/anchors']
 
 const begin = '# Alcove: for secrets'
