@@ -64,7 +64,7 @@ for (const useBtrfs of [true, false])
       assert.equal(statSync(join(pool.diskOf('a').upper, '../..')).mode & 0o077, 0)
     })
 
-    test('a copied disk has the contents but no identity files; later changes of either disk stay separate', async () => {
+    test('a copied disk has all files except identity files; later changes of one disk do not affect the other', async () => {
       const { upper, etc, work } = pool.diskOf('a')
       mkdirSync(join(upper, 'var/lib/systemd'), { recursive: true })
       writeFileSync(join(upper, 'var/lib/systemd/random-seed'), 'secret')
@@ -119,7 +119,7 @@ for (const useBtrfs of [true, false])
       for (const id of ['sly', 'slyer']) await pool.remove(id)
     })
 
-    test('a template survives a removal of its disk and a reopening of the pool; a half-made template does not', async () => {
+    test('a template still exists after its disk was removed and the pool reopened; a half-made one does not', async () => {
       await pool.makeTemplate('tool', 'b', 'base')
       await pool.remove('b')
       const half = join(pool.diskOf('a').upper, '../../../templates/.coming-half')

@@ -51,7 +51,7 @@ export interface StoragePool {
   stepsToMake(sandboxId: string, base: string): Step[]
   /** A step that records the base image of a disk if it is not recorded (see `baseOf`). */
   stepToSayBase(sandboxId: string, base: string): Step
-  /** Steps that make an empty disk, for a restore. The disk is not in `list` until `upper` and `etc` are moved into it. */
+  /** Steps that make an empty disk, for a restore. `exists` returns false until the restore has moved `etc` into it. */
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
   /**
    * Makes a disk as a copy of another disk or template, without the files that identify the sandbox. On btrfs this takes almost
@@ -75,7 +75,7 @@ export interface StoragePool {
   fillTemplate(template: string, mostGiB: number, fill: (disk: Disk) => Promise<void>): Promise<void>
   diskOfTemplate(template: string): Disk
   removeTemplate(template: string): Promise<void>
-  /** Bytes of a template or disk, without those of its base image. Undefined if unknown. */
+  /** Bytes of a template, without those of its base image. Undefined if unknown. */
   sizeOfTemplate(template: string): Promise<number | undefined>
   sizeOfDisk(sandboxId: string): Promise<number | undefined>
   /** Bytes of every disk without those of its base image, by sandbox. Empty if unknown. */
@@ -107,13 +107,13 @@ export type PoolParts = {
 /** Bytes above its limit that a full disk may have during a start, because a start writes files. */
 export const roomForStart = 8 * 1024 * 1024
 /**
- * Share of its limit by which a disk may exceed the limit during a restore. The file system's metadata of a restored disk
- * differs, and disks were seen to become up to 2.7 % larger.
+ * Share of its limit by which a disk may exceed the limit during a restore. In measurements, restored disks were up to 2.7 %
+ * larger, because their file system metadata differs.
  */
 const roomForRestore = 0.04
 /**
- * Returns the smallest disk limit in bytes with which a sandbox can start from a template of this size. It is below that size,
- * because a start may exceed the limit by `roomForStart` and uses only half of that.
+ * Returns the smallest disk limit in bytes with which a sandbox can start from a template of this size. The limit may be below
+ * the template's size, because a start may exceed the limit by `roomForStart` and uses only half of that.
  */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
 /** The limit of a template. It is so high that it has no effect, because a template never grows. */
@@ -123,7 +123,10 @@ const mountIn = (directory: string) => join(directory, 'pool')
 const disksName = 'disks'
 const templatesName = 'templates'
 const volumesName = 'volumes'
-/** Name of the file that names the base image of a disk. The file is in the disk's `etc`, so it is copied with the disk. */
+/**
+ * Name of the file that contains the name of a disk's base image. The file is in the disk's `etc`, so it is copied with the
+ * disk.
+ */
 const baseName = 'image'
 /**
  * Files with random seeds and ids that no two machines may share. A copied disk does not get them, and they are made again at
@@ -191,7 +194,7 @@ type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory' | 'vol
   launcher: string
   disks: Subvolumes
   templates: Subvolumes
-  /** Present if the pool is a sparse image file: adjusts the file system to the host's free space. */
+  /** Adjusts the pool to the host's free space. Undefined if the pool is not a sparse image file. */
   spaceClaim: SpaceClaim | undefined
 }
 
@@ -230,7 +233,8 @@ class DiskPool implements StoragePool {
   }
 
   async baseOf(original: Original) {
-    // The name of an image may contain characters that no name of a template contains. Then it is not a template.
+    // Callers may give the name of an image as `template`. If it contains characters that are not allowed in names of
+    // templates, it is not a template.
     if ('template' in original && !isName(original.template)) return undefined
     // After a power cut the file may be empty; the base image is then unknown.
     return (await readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))) || undefined
@@ -350,8 +354,8 @@ class DiskPool implements StoragePool {
 const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
 
 /**
- * Returns the limit of a disk in bytes during a restore. On a disk above its own limit, files can be read and removed, but
- * nothing can be added.
+ * Returns the limit in bytes of a disk while it is restored or copied. After that, a disk above its own limit can be read and
+ * files can be removed, but nothing can be added.
  */
 const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomForRestore)) + roomForStart
 

@@ -61,7 +61,7 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     await box.host.destroy(sandboxId)
   })
 
-  test('directories of the image that were renamed stay so after a stop, a fork, a snapshot and an archive', async () => {
+  test('renamed directories of the image keep their new names after a stop, fork, snapshot and archive', async () => {
     const first = await box.started({ user: 'root' })
     const { sandboxId } = first
     await renamed(sandboxId, '/opt/tool', '/moved')

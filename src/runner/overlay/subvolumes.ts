@@ -1,6 +1,6 @@
 // Makes, copies and removes directories of a pool as a whole ("volumes"). They are btrfs subvolumes or, without btrfs, plain
-// directories. A volume with its final name is complete. The name of an unfinished volume begins with a dot, which no sandbox's
-// name does.
+// directories. A volume with its final name is complete. The name of an unfinished volume begins with a dot. No id of a sandbox
+// begins with a dot.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Batches, type Outcomes } from '#src/kit/batches.ts'
@@ -92,8 +92,8 @@ export class Subvolumes {
     try {
       await (this.areSubvolumes ? this.#copies.run(copy) : this.#copyFiles(copy))
     } catch (error) {
-      // On a full disk a copy can be made but not changed, so it is removed. If that fails too, the pool removes it when it is
-      // opened next.
+      // Btrfs can make this copy on a full disk, but nothing can change the copy. So the copy is removed, now or when the pool
+      // is next opened.
       await this.remove(unfinished).catch(() => {})
       throw error
     }
@@ -125,9 +125,9 @@ export class Subvolumes {
   }
 
   /**
-   * Makes, changes and syncs several copies together. Each snapshot and each sync commits the file system, and the kernel then
-   * counts again which data the changed copies share. That is slow. In a batch, the first sync commits the changes of all
-   * copies, so the others are fast.
+   * Makes, changes and syncs several copies together. Each snapshot and each sync commits the file system. A commit is slow,
+   * because the kernel then counts again which data the changed copies share. In a batch, the first sync commits the changes of
+   * all copies, so all other syncs are fast.
    */
   async #snapshotAll(copies: readonly Copy[]): Promise<Outcomes> {
     const failures = new Map<Copy, unknown>()
@@ -164,7 +164,7 @@ export class Subvolumes {
     await runSteps(this.#launcher, [step.sync(this.#directory)])
   }
 
-  /** Returns the bytes of a volume as its size limit counts them. Undefined if the kernel does not count them. */
+  /** Returns how many bytes of its size limit a volume uses. Undefined if the kernel does not measure that. */
   async sizeOf(name: string): Promise<number | undefined> {
     if (!this.areSubvolumes) return undefined
     const path = this.pathOf(name)
@@ -174,8 +174,8 @@ export class Subvolumes {
   }
 
   /**
-   * Returns the bytes of every volume, by name. One process reads them all. Empty if the kernel does not count them or does not
-   * report names.
+   * Returns the bytes of every volume, by name. One process reads them all. Empty if the kernel does not measure them or does
+   * not report names.
    */
   async sizes(): Promise<ReadonlyMap<string, number>> {
     if (!this.areSubvolumes) return new Map()

@@ -1,7 +1,7 @@
 // Templates are images that were made from disks of sandboxes. The base image of a template is never itself a template.
 import type { StoragePool } from './pool.ts'
 
-/** `base`: the base image of the template. `sizeBytes`: what the template adds to it, if known. */
+/** `base`: the base image of the template. `sizeBytes`: size of the template without the base image, if known. */
 export type Template = { base: string; sizeBytes?: number }
 
 /** Reads what is recorded about a template. Undefined if there is no template of this name. */

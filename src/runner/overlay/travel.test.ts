@@ -1,4 +1,4 @@
-// Tests that templates travel between two pools through a store. Needs root.
+// Tests copying templates from one pool to another through a store. Needs root.
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,9 @@ const launcher = builtLauncher()
 const image = 'snapshot-1.0'
 
 for (const useBtrfs of [true, false])
-  suite(`templates between pools ${useBtrfs ? 'on btrfs' : 'of plain directories'}`, { skip: needsRoot }, () => {
+  suite(`copying templates between pools ${useBtrfs ? 'on btrfs' : 'of plain directories'}`, {
+    skip: needsRoot,
+  }, () => {
     const scratch = new Scratch()
     let store: ObjectStore
     let [one, other]: StoragePool[] = []
@@ -53,7 +55,7 @@ for (const useBtrfs of [true, false])
       assert.deepEqual(await packTemplate({ pool: one!, store, image }), packed)
     })
 
-    test('a template of another archive, or one that is damaged, is not brought and leaves nothing', async () => {
+    test('a template whose archive has another hash, or is damaged, is refused and leaves nothing', async () => {
       await assert.rejects(bring('0'.repeat(64)), fails('damaged', /not the one that was written/))
       const [chunk] = await Array.fromAsync(store.list(`images/${image}/chunks/`))
       assert.ok(chunk)
@@ -67,7 +69,7 @@ for (const useBtrfs of [true, false])
       assert.deepEqual(await packTemplate({ pool: one!, store, image }), packed)
     })
 
-    test('a sandbox starts on another pool from a template that was brought there, with its base image', async () => {
+    test('a sandbox starts from a template that was copied to another pool, with the same base image', async () => {
       await bring(packed.sha256)
       await bring(packed.sha256)
       assert.deepEqual(await other!.listTemplates(), [image])

@@ -1,5 +1,6 @@
-// Templates travel through the store: the runner that made one packs it, and other runners bring it. A template never changes,
-// so an interrupted packing can be repeated, and each attempt writes the same archive.
+// Copies templates from one runner to others through the object store. The runner that made a template packs it into an
+// archive; other runners unpack it. A template never changes, so an interrupted packing can be repeated, and each attempt
+// writes the same archive.
 import { type Archive, packDisk } from '../archive/pack.ts'
 import type { ObjectStore } from '../archive/store.ts'
 import { unpackDisk } from '../archive/unpack.ts'
@@ -7,13 +8,13 @@ import type { StoragePool } from './pool.ts'
 
 type Parts = { pool: StoragePool; launcher: string; store: ObjectStore; image: string; signal?: AbortSignal }
 
-/** An image has one archive, because it never changes. */
+/** Id of each template's archive. A template has only one archive, because it never changes. */
 const archiveId = 'template'
 
 export const packTemplate = ({ pool, store, image, signal }: Omit<Parts, 'launcher'>): Promise<Archive> =>
   packDisk({ store, image, archiveId, disk: pool.diskOfTemplate(image), ...(signal ? { signal } : {}) })
 
-/** Brings a template, completely or not at all. The name of its base image is in it. */
+/** Copies a template from the store into the pool, completely or not at all. The archive contains the name of the base image. */
 export const bringTemplate = async (
   { pool, launcher, store, image, signal }: Parts,
   sha256: string,
