@@ -154,7 +154,7 @@ suite('ADD of a git repository', { skip }, () => {
     git('--git-dir', bare, 'update-ref', 'refs/heads/main', commits['second'] as string)
   })
 
-  test('ADD of a git repository that is missing, forbidden or has an unexpected commit fails with advice', async () => {
+  test('the error of an ADD from git says whether repository, commit or directory is missing or not allowed', async () => {
     for (const [line, message] of [
       [`ADD ${at}#none /x`, /^Line 2: There is no none in the repository, .*write a branch, a tag or a whole commit/],
       [`ADD ${at}#main:none /x`, /^Line 2: There is no directory none in the repository/],

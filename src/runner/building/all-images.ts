@@ -49,7 +49,10 @@ export type BroughtImages = {
   withWebFile: Library['withWebFile']
   withRepository: Library['withRepository']
   resolve: Library['resolve']
-  /** Turns a base image into a complete image. The build of its definition has made a template of the same name by then. */
+  /**
+   * Adds a base image to the lists of images, after its definition was built and the resulting disk is a template of the same
+   * name.
+   */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
 }
@@ -147,7 +150,8 @@ export class AllImages {
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
       const config = this.#brought.configOf(image)
-      // The built-in image has a configuration but no record. An unfinished image has neither, so it counts as missing.
+      // The built-in image has a configuration but no record. An image whose build has not finished has neither of them, so the
+      // result is undefined.
       return this.#brought.find(image) ?? (config && { config })
     }
     const { base, sizeBytes } = template
@@ -237,8 +241,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // The cache key of a line contains the large user ids of the definition. A sandbox that continues from a cached line
-    // therefore has the ids that the line needs.
+    // The cache key of a line contains the large user ids of the definition. A cached line is therefore used only for definitions
+    // with the same ids, and a sandbox has all ids that its files need.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),
@@ -284,8 +288,8 @@ export class AllImages {
   }
 
   /**
-   * Reads the template of this image from the disk again. The other templates are not read: a listing of all could overwrite
-   * entries that are newer than the listing.
+   * Reads the template of this image from the disk again. The other templates are not read: a template may change while all are
+   * read, and its entry would then become older than before.
    */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()

@@ -2,7 +2,10 @@
 // output cannot fill the database. A log that is too long keeps its beginning and its end, because the end usually shows why the
 // build failed.
 const everyMs = 300
-/** Maximum number of characters of the log's beginning. Together with the end this is less than the 1 MiB that control stores. */
+/**
+ * Maximum number of characters of the log's beginning. The beginning and the end (`endCharacters`) together are shorter than the
+ * 1 MiB that control stores.
+ */
 const mostCharacters = 900 * 1024
 const endCharacters = 64 * 1024
 /** Maximum number of characters in one piece that is sent. */
@@ -52,7 +55,7 @@ export class BuildLog implements Disposable {
     this.#waiting = ''
   }
 
-  /** Sends the rest of the log: text that waits, and the end of a log that was too long. */
+  /** Sends the rest of the log: text that was not sent yet, and the end of a log that was too long. */
   [Symbol.dispose]() {
     this.#shortenEnd()
     const gap = this.#leftOut === 0 ? '' : `\n[log truncated: ${this.#leftOut} characters were left out here]\n`

@@ -16,7 +16,7 @@ import { type BuildAgent, type BuildHost, Workplace } from './workplace.ts'
 const GiB = 1024 ** 3
 /** Maximum number of lines of one build that run at the same time. */
 const linesAtOnce = 2
-/** Factor: the disks of all stages of a build together may take this many times the size limit of the image. */
+/** Limit for the disks of all stages of a build together, as a multiple of the size limit of the image. */
 const shareOfStages = 3
 
 export type BuildParts = {

@@ -21,7 +21,7 @@ export type BaseSource =
   | { kind: 'image'; image: string }
 
 export type BuildRequest = {
-  /** Name for the image. The base image of the last stage gets this name, too. */
+  /** Name for the image, and for the base image of its last stage. */
   image: string
   plan: Plan
   /** The files that the caller sent with the definition, for its COPY lines. */
@@ -31,14 +31,17 @@ export type BuildRequest = {
   onProgress: (progress: Progress) => void
   /** Called with each piece of the build's log, as text for people. */
   onText?: (text: string) => void
-  /** Images on this runner to which FROM and `--from` may refer, by the names that they use. */
+  /** Images on this runner that FROM and `--from` may use. The keys are the names that the definition uses. */
   snapshots?: Definition['snapshots'] | undefined
   /**
-   * The build uses lines that this organization has cached, and caches its own lines for it. Absent: the build neither uses nor
+   * Organization whose cached lines the build uses, and for which it caches its own lines. Absent: the build neither uses nor
    * caches lines.
    */
   organizationId?: string | undefined
-  /** Fetches the base image of a stage, or an image that is a source of files. `files` names the image's files. */
+  /**
+   * Fetches the base image of a stage, or an image that is a source of files. `files` identifies the image's files: images with
+   * equal `files` have equal files.
+   */
   bringBase: (image: string, source: BaseSource) => Promise<{ container: ContainerConfig; files: string }>
   /** Resolves the name of an image in a registry to the digest that the image has now. */
   resolve: (reference: string) => Promise<string>

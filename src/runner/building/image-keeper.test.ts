@@ -118,7 +118,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.reports, [{ image: 'tool', state: 'present', digest: 'sha256:abc' }])
   })
 
-  test('a copied disk is put into the store once when control asks, and the report says what it is there', async () => {
+  test('when control asks, a snapshot is put into the store once, and its hash in the store is reported', async () => {
     using kept = startKeeper()
     kept.images.here.set('copy', { sizeBytes: 3 })
     const asked = wanted('copy', { source: { kind: 'sandbox', sandboxId: 'box', isMade: true }, toStore: true })
@@ -150,7 +150,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.asked, ['store copy', 'store copy'])
   })
 
-  test('an image that is removed while it is put into the store is removed there after that has ended', async () => {
+  test('removing an image cancels its upload to the store, waits for its end, and removes the stored copy', async () => {
     using kept = startKeeper()
     kept.images.here.set('copy', { sizeBytes: 3 })
     const ended = Promise.withResolvers<void>()
@@ -168,7 +168,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.asked, ['store copy', 'aborted', 'remove stored copy', 'remove copy'])
   })
 
-  test('an image in the store is brought only when its base image is here', async () => {
+  test('an image is fetched from the store only if its base image is on the runner', async () => {
     using kept = startKeeper()
     const asked = wanted('copy', { source: { kind: 'store', sha256: 'a'.repeat(64), base: 'python' } })
     kept.keeper.takeAll([asked])
@@ -180,7 +180,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.asked, ['bring copy'])
   })
 
-  test('an image’s error is reported again after each list from control; only a new request tries again', async () => {
+  test('each list from control repeats the report of an image’s error; only a new request retries the image', async () => {
     using kept = startKeeper()
     kept.images.before = () => {
       throw new Error('There is no such image.')
@@ -213,7 +213,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.passwords, [['old'], ['new'], undefined])
   })
 
-  test('an image that control removes stays while a sandbox uses it; the next list after that removes it', async () => {
+  test('a sandbox’s image is not removed; it is removed at control’s first list after the sandbox is gone', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', {})
     kept.images.inUse.add('tool')
@@ -238,7 +238,7 @@ suite('the keeper of images on a runner', () => {
       await kept.settled()
     }
     assert.deepEqual(kept.said(), ['tool present'])
-    // If control sends the assignment again, now with the image's source, the keeper reports the image again.
+    // When an assignment also names the image's source, the keeper reports the image again.
     kept.keeper.take(wanted('tool'))
     await kept.reported(2)
     kept.keeper.takeAll([known])
@@ -406,7 +406,7 @@ suite('images of all kinds on a runner', () => {
     assert.deepEqual([...templates], [])
   })
 
-  test('a snapshot can be removed even if making it reported an error after its template was made', async () => {
+  test('a snapshot can be removed even if its creation failed after its template was made', async () => {
     const { images: opening, host, templates } = open()
     const images = await opening
     const { snapshot } = host

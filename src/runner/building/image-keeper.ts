@@ -89,7 +89,7 @@ export class ImageKeeper implements Disposable {
     for (const [image, { working }] of this.#entries) if (!working && !names.has(image)) this.#entries.delete(image)
   }
 
-  /** Puts an image into the store, if control asks for it. Control asks again until it has the report. */
+  /** Puts an image into the store, if control asks for it. Control repeats the request until it gets the report. */
   #store({ image, target, toStore, organizationId: owner }: ImageAssignment) {
     const { images, report, log, now } = this.#parts
     if (target === 'absent') this.#stores.get(image)?.aborter.abort()
@@ -150,8 +150,8 @@ export class ImageKeeper implements Disposable {
   }
 
   #ended(entry: Entry, working: AbortController, report: ImageReport | undefined) {
-    // A newer assignment with another target may have replaced this entry. The new entry has been waiting for the end of this
-    // work and is processed now.
+    // A newer assignment with another target may have replaced `entry` in `#entries`. The newer entry had to wait for the end of
+    // this work. It is processed now.
     const latest = this.#entries.get(entry.assignment.image)
     if (latest?.working === working) delete latest.working
     delete entry.working
@@ -166,8 +166,8 @@ export class ImageKeeper implements Disposable {
   }
 
   /**
-   * Fetches, builds or removes an image as assigned, and returns the report. Undefined: the work is not done, and control's next
-   * list requests it again.
+   * Fetches, builds or removes an image as assigned, and returns the report. Returns undefined if the work cannot be done yet.
+   * Control's next list then requests the image again.
    */
   async #perform({ assignment }: Entry, signal: AbortSignal): Promise<ImageReport | undefined> {
     const { image, target, source } = assignment
@@ -177,11 +177,11 @@ export class ImageKeeper implements Disposable {
     try {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
-        // The base image comes by itself. Control's next list asks for this image again.
+        // Control requests the base image separately. Control's next list requests this image again.
         if (images.find(image) === undefined && source && !images.hasBaseOf(source)) return undefined
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
-        // If control sends no source, it believes that the image is on this runner. If the report says `absent`, control sends
-        // the source.
+        // If an assignment has no source, control assumes that the image is on this runner. After the report `absent`, control
+        // sends the source.
         return known === undefined ? { image, state: 'absent' } : { image, state: 'present', ...known }
       }
       await this.#stores.get(image)?.done

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LineAccount } from './line-account.ts'
 
-test('a cached line’s bytes count until its removal; its base image’s bytes, until no cached line uses it', () => {
+test('`LineAccount` counts each cached line and, once, each base image that one of these lines uses', () => {
   const account = new LineAccount(new Map([['base', 100]]))
   const line = { base: 'base' }
   const isOver = () => [account.bytes, account.isOver(2, 1000), account.isOver(1, 1000), account.isOver(0, 1000)]

@@ -203,7 +203,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.notEqual(changed.output, first.output)
   })
 
-  test('a stage whose lines are cached need not run for the stages that are built on it', async () => {
+  test('if another stage is built on a stage whose lines are all cached, these lines do not run', async () => {
     const stages = (...last: string[]) => [
       `FROM ${from} AS one`,
       stamp('/a'),
@@ -248,7 +248,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[2, 6, 7], first.output])
   })
 
-  test('if a URL’s content changes during a build, later builds reuse only lines whose inputs are equal', async () => {
+  test('if a URL’s content changes during a build, later builds reuse no line made from other content', async () => {
     let answers = ['zero']
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -364,7 +364,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([storage().bytes.lines, storage().givenBack.lines], [0, { age: kept, pressure: again }])
   })
 
-  test('a cached line counts with all bytes of its disk, even if a later line replaces its files', async () => {
+  test('the size of the line cache includes files of a cached line that a later line replaces or removes', async () => {
     const MiB = 2 ** 20
     const write = (path: string) => `head -c ${4 * MiB} /dev/urandom > /${path}; sync`
     const replacing = ['1', '2', '3'].map((n) => `RUN ${write('f')}; echo ${n}`)

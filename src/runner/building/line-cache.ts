@@ -1,9 +1,9 @@
 // The cache of lines. A cached line is a copy of a build's disk after a line of a definition has run. A later build continues
 // from the last line that has not changed. A cached line is a template. The template's name contains the organization and the
-// line's key, and is given only when the template is complete and synced. Therefore no other record is needed.
+// line's key, and the template gets it when it is complete and synced. So no other record is needed.
 //
-// Cached lines only save time, and only builds of their organization use them. They are evicted when they are too old, at their
-// limits, and when the disks of sandboxes need the space.
+// Cached lines only save time, and only builds of their organization use them. They are evicted when they are too old, when they
+// are more than the limits allow, and when the disks of sandboxes need the space.
 import { createHash } from 'node:crypto'
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
@@ -28,7 +28,10 @@ type Bases = Pick<ImageStore, 'rootfsOf' | 'remove' | 'listBelowLines' | 'keepBe
 export type LineLimits = {
   most: number
   mostOfOrganization: number
-  /** Shares of the storage pool that cached lines and their base images may take: all together, and those of one organization. */
+  /**
+   * Maximum share of the storage pool that all cached lines and their base images take together. `shareOfOrganization` is the
+   * maximum for the lines of one organization.
+   */
   share: number
   shareOfOrganization: number
   /** Lines are evicted until this share of the pool is free, or `freeBytes` if that is less. */
@@ -68,7 +71,7 @@ type ToKeep = {
   key: string
   before: string | undefined
   sandboxId: string
-  /** The base image of the sandbox's disk (`image`), and the name of that image's files (`files`). */
+  /** The base image of the sandbox's disk (`image`), and text that identifies the image's files (`files`). */
   image: string
   files: string
 }
@@ -110,7 +113,10 @@ export class LineCache {
   readonly #lines = new Map<string, Line>()
   /** Owner and key of each line that is being cached or removed at this moment. */
   readonly #busy = new Set<string>()
-  /** Recording a base image and removing one happen one after the other, so that they do not disturb each other. */
+  /**
+   * Queue for recording and removing base images. One runs at a time, because a base image must not be removed while it is being
+   * recorded.
+   */
   readonly #oneBase = new FairQueue({ atOnce: 1 })
   readonly #comingBases = new Map<string, number>()
   /** Maximum bytes that cached lines take, their base images included. */
@@ -145,10 +151,7 @@ export class LineCache {
     return cache
   }
 
-  /**
-   * Whether lines are cached on this host. They are cached only on btrfs, because elsewhere a copy of a disk takes time and
-   * space.
-   */
+  /** Whether lines are cached on this host. That is so only on btrfs, because elsewhere a copy of a disk takes time and space. */
   get isUseful(): boolean {
     return this.#host.capabilities.hardDiskLimit
   }
@@ -176,8 +179,8 @@ export class LineCache {
   }
 
   /**
-   * Whether there is a cached line that continues the line with this key. If `key` is undefined: a line that continues a base
-   * image.
+   * Whether a cached line exists that comes directly after the line with this key. Without `key`: whether a cached line exists
+   * that comes directly after a base image.
    */
   hasAfter(organizationId: string, key: string | undefined): boolean {
     const owner = ownerOf(organizationId)

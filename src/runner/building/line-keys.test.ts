@@ -5,8 +5,8 @@ import { emptyConfig, planOf } from '../images/definition/plan.ts'
 import { keyAfter, keyOfBase } from './line-keys.ts'
 
 /**
- * Returns the cache key after the last line of a definition. `files`: name of the base image's files. `inputs`: inputs that each
- * line gets.
+ * Returns the cache key after the last line of a definition. `files`: text that identifies the base image's files. `inputs`:
+ * inputs that each line gets.
  */
 const keyOf = (lines: string[], { files = 'files', inputs = ['x'] } = {}) => {
   const { stages } = planOf(['FROM base', ...lines].join('\n'), true)

@@ -15,12 +15,12 @@ const hashOf = (...parts: unknown[]): string =>
     .digest('hex')
     .slice(0, 32)
 
-/** The key of a stage before its first line. `files`: name of the base image's files. */
+/** Returns the key of a stage before its first line. `files`: text that identifies the base image's files. */
 export const keyOfBase = (files: string): string => hashOf('base', files)
 
 /**
- * The key after a line. `before`: the key before the line. `inputs`: contents of the line's inputs (line-inputs.ts), in the
- * order in which the line names them.
+ * Returns the key after a line. `before`: the key before the line. `inputs`: contents of the line's inputs (line-inputs.ts), in
+ * the order in which the line names them.
  */
 export const keyAfter = (before: string, step: BuildStep, inputs: readonly string[]): string =>
   hashOf(before, meaningOf(step), inputs)

@@ -223,7 +223,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a cache mount keeps its files for later lines, but not in the image; a bind or tmpfs lasts one line', async () => {
+  test('a cache mount keeps its files for later lines only; a bind or tmpfs mount keeps them for one line', async () => {
     const output = await said(
       [
         `FROM ${from} AS other`,
@@ -404,7 +404,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('links in a stage never lead out of it; a failed COPY names its line; a failed build leaves nothing', async () => {
+  test('a build error names its line, and nothing is left; links in a stage never lead out of the stage', async () => {
     for (const [lines, message] of [
       [[`FROM ${from} AS a`, 'RUN exit 3', `FROM ${from}`, 'COPY --from=a /x /x'], /^Line 2: exit code 3$/],
       [[`FROM ${from} AS a`, `FROM ${from}`, 'COPY --from=a /none /x'], /^Line 3: there is no \/none in stage 0$/],

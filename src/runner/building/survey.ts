@@ -29,7 +29,7 @@ export type Looked = {
    * Image or template from which the stage's sandbox is made. Undefined: it is made from the disk of the stage that FROM names.
    */
   from: string | undefined
-  /** The base image of the stage's disk, and the name of that image's files. */
+  /** The base image of the stage's disk, and text that identifies the image's files. */
   base: { image: string; files: string }
   /** Cache keys after each of the stage's lines, as far as they can be computed before any line has run. */
   keys: (string | undefined)[]
@@ -126,8 +126,8 @@ export class Survey {
       throw failedAt(`Line ${stage.line}: FROM ${from === 'scratch' ? from : from.image}`, error)
     })
     const { steps, config } = stage.on(container)
-    // The key contains the name of a snapshot of a sandbox. The files of its base image do not identify it, because it also has
-    // files of its own.
+    // The files of a snapshot of a sandbox are not only those of its base image. Therefore the key contains the name of the
+    // snapshot, too.
     const name = source.kind === 'image' ? source.image : image
     const firstKey = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
     return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey, keptKey: undefined }
@@ -138,8 +138,8 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // Download only if another cached line continues the last cached line of this stage. Otherwise this line cannot be in the
-      // cache.
+      // Download only if another cached line continues the last cached line of this stage. If no such line exists, this line is
+      // not in the cache either.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -207,7 +207,7 @@ export class Survey {
       identityOf: (image) => this.#identityOf(image),
       signal: this.#signal,
     }).catch(() => {
-      // The error is ignored here, because it is reported when the line runs.
+      // The error is ignored here, because it occurs again when the line runs.
       this.#signal.throwIfAborted()
       return undefined
     })

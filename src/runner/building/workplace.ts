@@ -1,5 +1,5 @@
-// The sandbox in which one stage of a definition is built. It has limits like any sandbox, so that no program of a definition
-// runs on the host.
+// The sandbox in which one stage of a definition is built. Programs of a definition run only in such sandboxes and never on the
+// host. These sandboxes have limits like all others.
 import { createHash } from 'node:crypto'
 import type { Agent, Files } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
@@ -80,8 +80,8 @@ export class Workplace {
   }
 
   /**
-   * Makes a template of the sandbox's disk. `otherBase`: base image to record for it instead of the disk's own. Both must have
-   * the same files.
+   * Makes a template of the sandbox's disk. `otherBase`: base image to record for the template instead of the disk's base image.
+   * The files of both base images must be equal.
    */
   snapshot(template: string, otherBase?: string): Promise<void> {
     return this.#host.snapshot(this.id, template, otherBase)
