@@ -11,7 +11,7 @@ type Options = { query?: Query | undefined; body?: object | undefined; patience?
 export const path = (strings: TemplateStringsArray, ...names: string[]): string =>
   String.raw({ raw: strings }, ...names.map(segment))
 
-// A URL parser would resolve `.` and `..` even if they are encoded. With `%00` the server finds nothing by such a name.
+// A URL parser resolves `.` and `..` even if they are encoded. The prefix `%00` prevents that, and no object has such a name.
 const segment = (name: string): string => (/^\.{1,2}$/.test(name) ? `%00${name}` : encodeURIComponent(name))
 
 export class Api {
@@ -25,7 +25,7 @@ export class Api {
     this.#signal = parts.signal
   }
 
-  /** Returns this API without the interruption: its calls continue even if the user interrupts the program. */
+  /** Returns an API whose calls continue even if the user interrupts the program. */
   uninterrupted(): Api {
     return new Api(this.#access, { organization: this.#organization })
   }
@@ -62,14 +62,16 @@ export class Api {
     return await callServer<Answer>(this.#url(where, options.query), await this.#options(method, options))
   }
 
-  /** Fetches one page of a list. Throws a Failure if the answer is no list, because it comes from another program than Alcove. */
+  /**
+   * Fetches one page of a list. Throws a Failure if the answer is not a list, because then another program than Alcove answered.
+   */
   async askPage<Page extends { items: unknown[] }>(where: string, query: Query): Promise<Page> {
     const answer = await this.ask<Page>('GET', where, { query })
     if (Array.isArray(answer?.items)) return answer
     throw new Failure('The server answered something else than a list. Is it an Alcove server?', exitCodes.serverError)
   }
 
-  /** Returns an answer as soon as it begins. Its body may take long to arrive, such as a log that is followed. */
+  /** Returns an answer as soon as its headers arrive. The body may take long, for example if a log is followed. */
   async open(where: string, options: Options = {}): Promise<Response> {
     return await openCall(this.#url(where, options.query), await this.#options('GET', options))
   }

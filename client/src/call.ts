@@ -1,4 +1,4 @@
-// Calls the API of a server. If a call fails, the error is a sentence for the user.
+// Calls the API of a server. If a call fails, the error has a message for the user.
 import { cleanLine, cleanLines } from './clean.ts'
 import { exitCodeOf, exitCodes, Failure } from './failure.ts'
 import { Interrupted } from './interruption.ts'
@@ -22,8 +22,8 @@ const readAnswer = (text: string): unknown => {
 }
 
 /**
- * Returns the error for a refused call. It has the server's sentence, and the request id with which the operator finds the
- * call in the log.
+ * Returns the error for a refused call. It has the server's message, and the request id with which the operator finds the call in
+ * the log.
  */
 export const refusalOf = (
   origin: string,
@@ -58,7 +58,10 @@ export const unreachable = (origin: string, error: Error): Error => {
   return new Failure(sentence, exitCodes.unreachable, { cause: error })
 }
 
-/** Returns the error for a redirect to another address. It is not followed: only the user may choose who gets the credential. */
+/**
+ * Returns the error for a redirect to another address. A redirect is not followed, because only the user may choose who gets the
+ * credential.
+ */
 const movedTo = (origin: string, address: string): Failure =>
   new Failure(
     `The server at ${origin} redirects to ${cleanLine(address)}. If you trust that address, use it instead.`,
@@ -95,7 +98,7 @@ export const openCall = async (url: string, { signal, patience, ...init }: CallO
   let reply: Response
   let text: string
   try {
-    // A redirect could take the credential to another server.
+    // The call does not follow redirects, which could send the credential to another server.
     reply = await fetch(url, { ...init, signal: until, redirect: 'manual' })
     if (reply.ok) return reply
     text = await readWhole(reply)

@@ -2,8 +2,8 @@
 // change what the user sees, or that make the terminal act.
 
 /**
- * Matches characters that a terminal interprets or that change the order of the text: control and format characters,
- * separators of lines, and halves of surrogate pairs.
+ * Matches characters that a terminal interprets or that change the order of the text: control and format characters, line and
+ * paragraph separators, and halves of surrogate pairs.
  */
 const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 

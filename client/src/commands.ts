@@ -11,7 +11,7 @@ import type { ListOptions } from './sandboxes/list.ts'
 import { type Access, defaultServer } from './session/access.ts'
 import type { SnapshotOptions } from './snapshots/snapshots.ts'
 
-/** What a command gets when it runs. */
+/** The arguments of every command. */
 export type Work = {
   api: Api
   interruption: Interruption

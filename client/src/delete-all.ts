@@ -4,8 +4,8 @@ import { Failure } from './failure.ts'
 import { note, printJson } from './print/print.ts'
 
 /**
- * Deletes all things that are named. Continues if one cannot be deleted, and throws the first error at the end. With
- * `json`, prints the names of what was deleted.
+ * Deletes all objects that are named. Continues after an error, and throws the first error at the end. With `json`, prints the
+ * names of what was deleted.
  */
 export const deleteAll = async (
   api: Api,

@@ -3,7 +3,7 @@ import { exitCodes, Failure } from './failure.ts'
 import { Interrupted, lostOutputCode } from './interruption.ts'
 import { note } from './print/print.ts'
 
-/** Shows the sentence of a Failure and returns its exit code. Returns undefined for any other error, without showing it. */
+/** Shows the message of a Failure and returns its exit code. Returns undefined for any other error, without showing it. */
 export const showFailure = (error: unknown): number | undefined => {
   if (error instanceof Interrupted) return error.exitCode
   if (!(error instanceof Failure)) return undefined
@@ -18,8 +18,8 @@ const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
   })
 
 /**
- * Watches for output that cannot be written, for example to a full disk. Returns a function for the end of the program. It waits
- * until all output is written. If that fails, it says so and sets the exit code.
+ * Watches for output that cannot be written, for example to a full disk. Returns a function to call at the end of the program.
+ * This function waits until all output is written. If output was lost, it shows an error and sets the exit code.
  */
 export const watchOutput = (): (() => Promise<void>) => {
   let lost: NodeJS.ErrnoException | undefined
@@ -31,7 +31,7 @@ export const watchOutput = (): (() => Promise<void>) => {
     await Promise.all([flushed(process.stdout), flushed(process.stderr)])
     await errorsOfStreams()
     if (lost === undefined) return
-    // EPIPE means that nobody reads the output any more, as with `| head`. That needs no message.
+    // EPIPE means that nobody reads the output any more, as with `| head`. The user needs no message about that.
     if (lost.code !== 'EPIPE') note(`The output could not be written: ${lost.code ?? lost.message}.`)
     process.exitCode ||= lostOutputCode(lost)
   }

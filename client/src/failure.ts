@@ -1,8 +1,8 @@
-// Errors that are shown to the user as a sentence, with the program's exit code for each.
+// Errors with a message for the user and an exit code of the program.
 
 /**
- * Exit codes of this program for its own errors. They follow sysexits.h. client/README.md lists them. A command in a sandbox
- * passes on its own code.
+ * Exit codes of this program for its own errors. They follow sysexits.h. client/README.md lists them. If a command in a sandbox
+ * fails, this program exits with the command's own code.
  */
 export const exitCodes = {
   /** The command line is wrong. */
@@ -21,7 +21,7 @@ export const exitCodes = {
   notAllowed: 77,
 } as const
 
-/** An error that is shown as its sentence, without a stack trace. */
+/** An error of which the user sees only the message, without a stack trace. */
 export class Failure extends Error {
   readonly exitCode: number
   /** The HTTP status with which the server refused the call. Undefined for all other errors. */

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { Command, type CommanderError } from 'commander'
 import { addCommands } from './commands.ts'
 
-/** Returns what is said about a wrong command line. */
+/** Returns the error message for a wrong command line. */
 const said = async (...words: string[]): Promise<string> => {
   const program = new Command('alcove')
   const connect = async () => {
@@ -21,8 +21,8 @@ const said = async (...words: string[]): Promise<string> => {
   )
 }
 
-suite('words after the name of a group', () => {
-  test('a word that is no command is called so, and not an argument too many', async () => {
+suite('words after the name of a group of commands, such as `sandbox`', () => {
+  test('the error for a misspelled command is “unknown command” and not “too many arguments”', async () => {
     for (const words of [
       ['sandbox', 'lsit'],
       ['sandboxes', 'stpo', 'box'],
@@ -32,7 +32,7 @@ suite('words after the name of a group', () => {
       assert.equal(await said(...words), `error: unknown command '${words[1]}'`)
   })
 
-  test('options without a command, and other names of a command, still work', async () => {
+  test('a group works with options but without a command, and with other names of a command', async () => {
     const given = [['sandbox'], ['sandbox', '--label', 'a=b'], ['sandboxes', 'rm', 'box'], ['sandbox', 'resume', 'box']]
     for (const words of given) assert.equal(await said(...words), 'it asks a server', words.join(' '))
   })

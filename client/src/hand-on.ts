@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 
 /**
- * Passes options that stand before the name of a subcommand on to the subcommand. Refuses options that it does not have,
- * and words that are not the name of a subcommand.
+ * Passes options before the name of a subcommand on to the subcommand. Throws a usage error for an option that the subcommand
+ * does not have, and for a word that is not the name of a subcommand.
  */
 export const handOn = (command: Command, subcommand: Command): void => {
-  // A word that is no subcommand would otherwise be an argument too many for the default one.
+  // Without this check, an unknown word would be an argument of the default subcommand, with the error "too many arguments".
   const [word] = command.args
   if (word !== undefined && !word.startsWith('-') && ![subcommand.name(), ...subcommand.aliases()].includes(word))
     command.error(`error: unknown command '${word}'`)

@@ -15,20 +15,20 @@ export class Interrupted extends Error {
 }
 
 const heard = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** `SIGPIPE` means that the output cannot be written any more. Node reports this as an error of the stream. */
+/** `SIGPIPE` stands for output that cannot be written any more. Node reports it as an error of the stream and not as a signal. */
 type Heard = (typeof heard)[number] | 'SIGPIPE'
 
 /** After this number of interruptions the program ends immediately, even if it still has something to undo. */
 const patience = 3
 
 /**
- * Returns the exit code for output that could not be written. If nobody reads the output any more (EPIPE), it is that of
- * SIGPIPE.
+ * Returns the exit code for output that could not be written. If nobody reads the output any more (EPIPE), this is the exit code
+ * for SIGPIPE.
  */
 export const lostOutputCode = (error: NodeJS.ErrnoException): number =>
   error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : exitCodes.localFile
 
-/** Listens for signals. The first one aborts `signal`; the third one ends the program. */
+/** Listens for signals. The first one aborts `signal`, and the third one ends the program. */
 export class Interruption implements Disposable {
   readonly #abort = new AbortController()
   readonly #listeners = new Map<Heard, () => void>()
@@ -38,7 +38,7 @@ export class Interruption implements Disposable {
   onSignal: (name: Heard) => void = () => {}
 
   constructor() {
-    // Each connection of `alcove port` listens to this signal, and Node 20 would warn about more than ten listeners.
+    // Each connection of `alcove port` listens to this abort signal. Node 20 would warn about more than ten listeners.
     setMaxListeners(0, this.signal)
     for (const name of heard) {
       const listener = () => this.#hear(name)
@@ -53,7 +53,7 @@ export class Interruption implements Disposable {
     return this.#abort.signal
   }
 
-  /** Exit code of an interrupted program: 130 after Ctrl-C. Undefined if it was not interrupted. */
+  /** Exit code of an interrupted program: 130 after Ctrl-C. Undefined if the program was not interrupted. */
   get exitCode(): number | undefined {
     return this.#exitCode
   }

@@ -1,15 +1,15 @@
-// Runs a command in a sandbox as if it ran here. It gets this program's input, outputs and signals, and gives it its exit code.
+// Runs a command in a sandbox as if it ran on this machine: with this program's input, outputs and signals.
 import type { Api } from '../api.ts'
 import { Interrupted, type Interruption } from '../interruption.ts'
 import type { Sandbox } from '../sandboxes/sandbox.ts'
 import { type CommandParts, runCommand } from './remote-command.ts'
 
-/** How long this program waits for an interrupted command to end, in ms. A second signal ends the waiting. */
+/** How long this program waits for an interrupted command to end, in ms. A second signal ends the wait. */
 const graceMs = 3000
 
 /**
- * Returns the exit code of the command. After a signal, waits until the command has ended or was hung up, and throws
- * `Interrupted`.
+ * Returns the exit code of the command. After a signal, waits until the command ends, for at most `graceMs`, then closes the
+ * connection, and throws `Interrupted`.
  */
 export const runForwarding = async (
   { api, interruption }: { api: Api; interruption: Interruption },

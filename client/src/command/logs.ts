@@ -10,15 +10,15 @@ import { keepAlive, openSocket } from './open-socket.ts'
 import { lastingHeaders } from './preview-token.ts'
 
 /**
- * A message of a followed log begins with three equal bytes: of this value for standard error, of value 1 for standard
- * output.
+ * The stream number of standard error. Each message of a followed log begins with its stream number, three times. Standard output
+ * is 1.
  */
 const errorMark = 2
 const markLength = 3
 
 type Logs = { stdout: string; stderr: string }
 
-/** Shows the log until the entrypoint ends or the user interrupts. */
+/** Shows the log until the entrypoint ends or the user interrupts the program. */
 const follow = async (work: Work, url: string, headers: Record<string, string>): Promise<void> => {
   const { signal } = work.interruption
   const socket = await openSocket(`${url}?follow=true`, { headers, signal })

@@ -7,7 +7,7 @@ import { suite, test } from 'node:test'
 import { Interrupted } from '../interruption.ts'
 import { openSocket } from './open-socket.ts'
 
-/** The diagnostics channel on which Node tells that a client has received the headers of an answer. */
+/** Node's diagnostics channel that reports when an HTTP client has received the headers of an answer. */
 const headReceived = 'http.client.response.finish'
 
 suite('the opening of a WebSocket', () => {

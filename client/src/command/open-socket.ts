@@ -19,8 +19,8 @@ const readRefusal = async (reply: AsyncIterable<Buffer>): Promise<string> => {
 }
 
 /**
- * Opens a WebSocket and returns it paused. Otherwise a message that comes immediately would be lost before the caller listens.
- * Throws a Failure with the server's sentence if the server refuses.
+ * Opens a WebSocket and returns it paused, so that no message is lost before the caller listens. If the server refuses, throws a
+ * Failure with the server's message.
  */
 export const openSocket = (
   url: string,
@@ -54,11 +54,12 @@ export const openSocket = (
       reject(signal?.aborted ? signal.reason : unreachable(origin, error))
     }
     socket.once('error', onError)
-    // A later error, after the server refused or the connection ended, adds nothing and must not end the program.
+    // An unhandled error event would end the program. After the first error, or after the connection opened, errors can be
+    // ignored.
     socket.on('error', () => {})
     socket.once('unexpected-response', (_request, reply) => {
       settle()
-      // A server may send the body of its error answer slowly, or never end it.
+      // Limits the time for reading an error answer, because a server may never end its body.
       const late = AbortSignal.timeout(openMs)
       const until = signal === undefined ? late : AbortSignal.any([signal, late])
       readRefusal(addAbortSignal(until, reply))
@@ -72,8 +73,8 @@ export const openSocket = (
   })
 
 /**
- * Sends a ping at intervals, and ends the connection if the server does not answer. While this side has paused the socket,
- * it cannot see an answer, so it does not count the missing ones.
+ * Sends a ping at intervals, and ends the connection if the server does not answer. A paused socket receives no answers, so
+ * missing answers are ignored while the socket is paused.
  */
 export const keepAlive = (socket: WebSocket): void => {
   let isAlive = true

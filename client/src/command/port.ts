@@ -1,8 +1,8 @@
-// The command `alcove port`: forwards a port of this machine to a port inside a sandbox. It carries any protocol over TCP,
-// such as HTTP, WebSockets and those of databases.
+// The command `alcove port`: forwards a port of this machine to a port inside a sandbox. It forwards any protocol over TCP,
+// such as HTTP, WebSockets and the protocols of databases.
 //
-// Each connection uses a WebSocket at `{toolbox}/ssh/port`. Binary messages carry its bytes. The text `eof` says that
-// its sender will send no more bytes.
+// Each connection uses a WebSocket at `{toolbox}/ssh/port`. Binary messages contain the bytes of the connection. The text `eof`
+// means that its sender will send no more bytes.
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { WebSocket } from 'ws'
@@ -31,7 +31,7 @@ export const readForward = (text: string): Forward => {
   return { remote, local }
 }
 
-/** Holds an SSH token, and makes a new one when the old token no longer works. */
+/** Stores an SSH token, and makes a new one when the old token does not work any more. */
 class Tokens {
   readonly #work: Work
   readonly #sandbox: Sandbox
@@ -67,7 +67,10 @@ class Tokens {
   }
 }
 
-/** Copies bytes in both directions. One direction may end before the other. A side is not read while the other side is slow. */
+/**
+ * Copies bytes in both directions. One direction may end before the other. Reading from one side pauses while the other side is
+ * slow.
+ */
 const join = (local: Socket, socket: WebSocket): void => {
   local.on('data', (data: Buffer) => {
     local.pause()
@@ -121,7 +124,7 @@ export const port = async (
       lastNote = ''
     } catch (error) {
       local.destroy()
-      // A browser may ask many times for a page whose server does not run yet. The equal error is shown only once.
+      // A browser may try many times while no server listens on the port. An error is shown only once if it repeats.
       if (!signal.aborted && (error as Error).message !== lastNote) note((error as Error).message)
       lastNote = (error as Error).message
     }

@@ -1,8 +1,8 @@
 // Runs a command in a sandbox. Its input and its two outputs are connected to streams of this program.
 //
-// It uses the SSH gateway's protocol, `{toolbox}/ssh/command`. The first message starts the command. Binary messages
-// carry bytes; from the sandbox, each begins with the number of its stream. The client may send `windowBytes` bytes of
-// input. Each message `credit` of the server allows more.
+// The command uses the SSH gateway's protocol at `{toolbox}/ssh/command`. The first message starts the command. Binary
+// messages contain input or output. Each message with output begins with the number of the stream. At first the client may send
+// `windowBytes` bytes of input. Each `credit` message of the server allows more bytes.
 import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
 import type { WebSocket } from 'ws'
@@ -45,7 +45,7 @@ const parsed = (data: Buffer): Told | undefined => {
   }
 }
 
-/** Returns the exit code. For a command that a signal has ended it is 128 plus the signal's number, as in a shell. */
+/** Returns the exit code. If a signal ended the command, the exit code is 128 plus the number of the signal, as in a shell. */
 const codeOf = ({ code, signal }: { code: number; signal?: string }): number => {
   const number = signal === undefined ? undefined : (constants.signals as Record<string, number>)[`SIG${signal}`]
   return number === undefined ? code : 128 + number
@@ -71,7 +71,9 @@ class Conversation {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(message))
   }
 
-  /** Writes output in its order. While the reader of the output is slow, no messages are read from the server. */
+  /**
+   * Writes output in the order in which it arrives. While the reader of the output is slow, no messages are read from the server.
+   */
   #show(data: Buffer): void {
     const stream = this.#outputs[(data[0] ?? 0) - 1]
     if (stream === undefined) return

@@ -87,7 +87,7 @@ const readEnd = (reason: string): End => {
 const show = (socket: WebSocket): Promise<End> =>
   new Promise((resolve) => {
     socket.on('message', (data: Buffer, isBinary) => {
-      // Text messages are about the terminal itself. They are ignored: the reason with which the socket closes says the same.
+      // Text messages are control messages. They are ignored: the reason of the close event has the same content.
       if (!isBinary || process.stdout.write(data)) return
       socket.pause()
       process.stdout.once('drain', () => socket.resume())
@@ -110,7 +110,7 @@ const openTerminal = async (work: Work, idOrName: string, attach: string | undef
   return terminal
 }
 
-/** Opens a terminal, or one that exists already with `attach`, and returns the exit code of its shell. */
+/** Opens a new terminal, or with `attach` an existing one. Returns the exit code of the terminal's shell. */
 export const shell = async (work: Work, idOrName: string, { attach }: { attach?: string }): Promise<number> => {
   if (!process.stdin.isTTY || !process.stdout.isTTY)
     throw new Failure(
@@ -135,7 +135,7 @@ export const shell = async (work: Work, idOrName: string, { attach }: { attach?:
   if ('exitCode' in end) return end.exitCode
   process.stdout.write(restoring)
   if (signal.aborted) {
-    // The window was closed, or a signal told this program to end. The shell is ended too, because nobody will come back to it.
+    // The window was closed, or a signal asked this program to end. The shell is ended too, because nobody would use it any more.
     await ask(terminal, 'DELETE', ptyUrl(terminal, `/${encodeURIComponent(id)}`)).catch(() => {})
     throw signal.reason
   }

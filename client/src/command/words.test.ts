@@ -18,7 +18,7 @@ suite('arguments of the command line', () => {
       assert.throws(() => readForward(text), isUsage, text)
   })
 
-  test('`readPairs` splits NAME=VALUE at the first `=`, and takes NAME alone from the user’s environment', () => {
+  test('`readPairs` splits NAME=VALUE at the first `=`; for NAME alone, the environment has the value', () => {
     assert.deepEqual(readPairs(['A=b=c', 'E=', 'MINE'], { MINE: 'x' }), { A: 'b=c', E: '', MINE: 'x' })
     for (const pair of ['=x', '', 'OTHER']) assert.throws(() => readPairs([pair], {}), isUsage, pair)
   })

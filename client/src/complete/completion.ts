@@ -1,5 +1,5 @@
-// The command `alcove completion`: prints a script with which a shell completes commands and options. The script is made from the
-// definitions of the commands. When the user presses Tab, it starts no program.
+// The command `alcove completion`: prints a script with which a shell completes commands and options. The definitions of the
+// commands are in the script, so it starts no program when the user presses Tab.
 import type { Command } from 'commander'
 import type { shells } from './shells.ts'
 
@@ -26,7 +26,10 @@ const nodesOf = (command: Command, path: string[] = []): Node[] => {
 
 const keyOf = (path: readonly string[]): string => path.join(' ')
 
-/** Returns the branches of a shell's `case`. For each command, they put the words that may follow it into `$choices`. */
+/**
+ * Returns the branches of a shell's `case`. For each command, a branch puts the words that may follow the command into
+ * `$choices`.
+ */
 const branchesOf = (nodes: readonly Node[]): string =>
   nodes.map(({ path, words }) => `    '${keyOf(path)}') choices='${words.join(' ')}' ;;`).join('\n')
 
@@ -38,8 +41,8 @@ const patternsOf = (nodes: readonly Node[]): string =>
     .join('|')
 
 /**
- * Returns shell code, for bash and zsh, that finds the command in the words before the cursor. `words` is the shell's
- * expression for them.
+ * Returns shell code, for bash and zsh, that finds the command that the user has typed. `words` is a shell expression for the
+ * words before the cursor.
  */
 const walk = (nodes: readonly Node[], words: string) => `  local at='' word choices=''
   for word in ${words}; do

@@ -37,8 +37,7 @@ const findLocal = async (path: string) =>
   })
 
 /**
- * Collects the files that could not be copied unchanged. The first ones are listed by name; of the others only the number is
- * shown.
+ * Collects the files that could not be copied unchanged. Only the first ones are listed by name. The rest is shown as a number.
  */
 class Troubles {
   #count = 0
@@ -105,10 +104,7 @@ const copyUp = async (work: Work, sandbox: Sandbox, local: string, remote: strin
   troubles.end()
 }
 
-/**
- * Returns the path to write to. If `local` is an existing directory, it is a file of the source's name in it, otherwise
- * `local` itself.
- */
+/** Returns the path to write to: `local` itself or, if `local` is an existing directory, a path in it with the source's name. */
 const findTarget = async (local: string, remote: string, isDir: boolean) => {
   const found = await findLocal(local)
   const name = nameOf(remote)
@@ -144,8 +140,7 @@ const copyDown = async (work: Work, sandbox: Sandbox, remote: string, local: str
       onBytes: (count) => progress.add(count),
       onTrouble: (path, why) => troubles.add(path, why),
     })
-    // If the archive cannot be unpacked, the tar program is ended too: nobody reads its output any more, so it would wait
-    // forever.
+    // If unpacking fails, nobody reads the output of the tar program, which would wait forever. So the tar program is ended too.
     unpacking.catch((error) => {
       broken.abort(error)
       bytes.destroy()
@@ -154,7 +149,7 @@ const copyDown = async (work: Work, sandbox: Sandbox, remote: string, local: str
       await runTar(work, sandbox, { argv, stdout: bytes, signal: broken.signal })
     } finally {
       bytes.end()
-      // After an interruption too, the unpacking has to remove the file that it has half written.
+      // Even after an interruption, waits for the unpacking, which removes a file that is only half written.
       await unpacking.catch(() => {})
     }
     await unpacking

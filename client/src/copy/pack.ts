@@ -62,7 +62,8 @@ async function* packBelow(path: Buffer, name: Buffer, found: Stats, parts: PackP
       yield* packFile(path, name, found, parts)
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      // Only opening a file may fail without harm. After its header is written, its contents must follow.
+      // Only an error before the header is written can be ignored. After the header, the archive must contain the file's
+      // contents.
       if (code !== 'EACCES' && code !== 'ENOENT' && code !== 'EPERM') throw error
       parts.onTrouble(name, code)
     }
@@ -82,7 +83,7 @@ async function* packBelow(path: Buffer, name: Buffer, found: Stats, parts: PackP
   } else parts.onTrouble(name, 'is no file, directory or link')
 }
 
-/** Packs a file or a directory under a new name. If `path` itself is a symbolic link, its target is packed. */
+/** Packs a file or a directory under a new name. If `path` is a symbolic link, its target is packed. */
 export async function* pack(path: string, name: string, parts: PackParts): AsyncGenerator<Buffer> {
   yield* packBelow(Buffer.from(path), Buffer.from(name), await stat(path), parts)
   yield Buffer.alloc(2 * blockBytes)

@@ -11,7 +11,7 @@ suite('the arguments of `alcove cp`', () => {
       assert.deepEqual(readPlace(path), { sandbox: undefined, path })
   })
 
-  test('on Windows `readPlace` takes `C:` for a drive and not for a sandbox', () => {
+  test('on Windows `readPlace` reads `C:` as a drive and not as a sandbox', () => {
     assert.deepEqual(readPlace('C:\\x', 'win32'), { sandbox: undefined, path: 'C:\\x' })
     assert.deepEqual(readPlace('c:x', 'linux'), { sandbox: 'c', path: 'x' })
   })

@@ -34,7 +34,7 @@ const sumOf = (block: Buffer): number => {
   return sum
 }
 
-/** Reads a number. It consists of octal digits or, if the highest bit is set, of bytes (base 256). */
+/** Reads a number of a header. The field has octal digits or, if its highest bit is set, a binary number (base 256). */
 const readNumber = (field: Buffer): number => {
   if (((field[0] ?? 0) & 0x80) !== 0) {
     let value = BigInt((field[0] ?? 0) & 0x7f)
@@ -106,7 +106,7 @@ const withoutSum = (block: Buffer): Buffer => block.fill(' ', 148, 156)
 /** Returns the zero bytes that fill the last block after contents of `bytes` bytes. */
 export const paddingAfter = (bytes: number): Buffer => Buffer.alloc((blockBytes - (bytes % blockBytes)) % blockBytes)
 
-/** Returns an extra entry with a name that is longer than the 100 bytes that a header has for it. */
+/** Returns an extra entry for a long name. The name field of a header has only 100 bytes. */
 const longName = (flag: 'L' | 'K', name: Buffer): Buffer => {
   const text = Buffer.concat([name, Buffer.alloc(1)])
   const none = Buffer.alloc(0)

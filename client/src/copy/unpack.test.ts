@@ -36,7 +36,7 @@ const entry = ({ name, kind = 'file', text = '', link = '', mode = 0o644 }: Want
 
 const archive = (...entries: Wanted[]): Buffer => Buffer.concat([...entries.map(entry), Buffer.alloc(2 * blockBytes)])
 
-/** Returns the archive in pieces whose length does not divide a block, so that pieces and blocks overlap. */
+/** Returns the archive in pieces of a length that does not divide a block, so that blocks are split over two pieces. */
 const inPieces = (data: Buffer) =>
   Readable.from(
     Array.from({ length: Math.ceil(data.length / 333) }, (_, at) => data.subarray(at * 333, at * 333 + 333)),
@@ -88,7 +88,7 @@ suite('unpacking an archive of a sandbox', () => {
     unharmed()
   })
 
-  test('an entry whose name leaves the target ends the copy, and nothing is written outside of the target', async () => {
+  test('unpacking stops at an entry whose name leads outside of the target, and writes nothing there', async () => {
     for (const name of ['../evil', 'a/../../evil', '/evil', join(outside, 'evil'), '..']) {
       for (const kind of ['file', 'directory', 'symlink'] as const)
         await assert.rejects(unpack(archive({ name, kind, link: 'x' })), /leaves the target/)
@@ -178,7 +178,7 @@ suite('unpacking an archive of a sandbox', () => {
     unharmed()
   })
 
-  test('`staysBelow` allows `..` only at the start of a target, and only as often as the link’s depth', () => {
+  test('`staysBelow` allows `..` only at the start of a link’s target, and not above the directory', () => {
     const below = (name: string, target: string) => staysBelow(partsOf(Buffer.from(name)), Buffer.from(target))
     for (const [name, target] of [
       ['l', 'a'],

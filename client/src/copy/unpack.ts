@@ -29,7 +29,10 @@ const unsafeOnWindows = /[\\:*?"<>|\u0000-\u001f]|[. ]$|^(?:con|prn|aux|nul|com\
 const escapes = (name: Buffer): Failure =>
   new Failure(`The sandbox sent "${cleanLine(name.toString())}", which leaves the target.`, exitCodes.refused)
 
-/** Returns the parts of a name as texts of one byte for each character. Throws a Failure if it may leave the directory. */
+/**
+ * Splits a name into its parts, decoded as latin1 so that each byte is one character. Throws a Failure if the name may lead
+ * outside of the directory.
+ */
 export const partsOf = (name: Buffer): string[] => {
   const text = name.toString('latin1')
   if (text.startsWith('/') || text.includes('\0') || name.length > mostNameBytes) throw escapes(name)
@@ -41,8 +44,8 @@ export const partsOf = (name: Buffer): string[] => {
 }
 
 /**
- * Whether a link with this target stays below the directory, even if it leads through other such links. So `..` may only be
- * at the beginning of the target, where it is applied to the real directory of the link.
+ * Whether a link with this target stays below the directory, even if the target leads through other links of the archive. So `..`
+ * may only be at the beginning of the target, where it is applied to the real directory of the link.
  */
 export const staysBelow = (parts: readonly string[], target: Buffer): boolean => {
   const text = target.toString('latin1')
@@ -59,7 +62,7 @@ const isMissing = (error: unknown): undefined => {
 }
 
 const umask = process.umask()
-/** The latest time that every file system can store, in seconds: in the year 2106. */
+/** The latest time that every file system can store, in seconds since 1970. It is in the year 2106. */
 const latest = 2 ** 32 - 1
 
 const setTime = async (path: Buffer, mtime: number): Promise<void> => {

@@ -5,7 +5,7 @@ import { cleanLine } from '../clean.ts'
 const drawMs = 120
 const frames = ['|', '/', '-', '\\']
 
-/** Shows work whose duration is not known, as one line that says how long it has taken. */
+/** Shows one line with the name of the work and the seconds that have passed. For work whose duration is not known. */
 export class Activity implements Disposable {
   readonly #began = Date.now()
   #text: string

@@ -9,8 +9,7 @@ type Page = { items: Sandbox[]; nextCursor: string | null }
 const pageSize = '200'
 
 /**
- * Maximum number of pages of a list, for 10 million sandboxes. Otherwise a faulty server that always names a next page would
- * never end it.
+ * Maximum number of pages of a list, enough for 10 million sandboxes. Without a limit, a faulty server could send pages forever.
  */
 const mostPages = 50_000
 

@@ -6,11 +6,11 @@ import { exitCodes, Failure } from '../failure.ts'
 import type { Activity } from '../print/progress.ts'
 import { asSandbox, getSandbox, type Sandbox } from './sandbox.ts'
 
-/** How long a sandbox may take, in ms. The longest is the first use of an image, which is downloaded and unpacked. */
+/** How long a sandbox may take, in ms. The slowest case is the first use of an image, which must be downloaded and unpacked. */
 const longestMs = 60 * 60_000
 const [firstLookMs, mostLookMs] = [200, 2000]
 
-/** States in which a sandbox stays until somebody asks for something. */
+/** States in which a sandbox stays until somebody asks for a change. */
 const resting = new Set(['started', 'stopped', 'paused', 'archived', 'error', 'build_failed', 'destroyed'])
 
 const failureOf = ({ name, state, errorReason }: Sandbox, wanted: readonly string[]): Failure => {
@@ -22,8 +22,8 @@ const failureOf = ({ name, state, errorReason }: Sandbox, wanted: readonly strin
 }
 
 /**
- * Fetches the sandbox again and again until it is in one of the wanted states. Throws a Failure if the sandbox has failed,
- * or if it is in a state that does not change by itself.
+ * Fetches the sandbox at intervals until it is in one of the wanted states. Throws a Failure if the sandbox has failed, or if it
+ * is in a state that does not change by itself.
  */
 export const settle = async (
   api: Api,

@@ -1,4 +1,5 @@
-// Tests which sandbox `alcove run` deletes if the server's answer to its request is lost. The test's server loses that answer.
+// Tests which sandbox `alcove run` deletes if the server's answer to its create request is lost. The test's server closes the
+// connection instead of answering.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
@@ -11,7 +12,7 @@ import { withSandbox } from './temporary.ts'
 type Asked = { labels: Record<string, string> }
 
 let asked: string[] = []
-/** Returns the sandbox that the server then has under the requested name. */
+/** Returns the server's answer to a later request for the sandbox by its name. */
 let found: (made: Asked) => object = () => ({})
 let made: Asked = { labels: {} }
 
@@ -49,7 +50,7 @@ const runNamed = async (token: () => Promise<string>) => {
 const failsWith = (exitCode: number) => (error: unknown) => error instanceof Failure && error.exitCode === exitCode
 
 suite('the sandbox of `alcove run`', () => {
-  test('if the answer to its create is lost, `alcove run` finds the sandbox and deletes it by its id', async () => {
+  test('if the answer to its create request is lost, `alcove run` still finds and deletes the sandbox', async () => {
     found = ({ labels }) => ({ id: 'made', labels })
     await assert.rejects(
       runNamed(async () => 'key'),
@@ -58,7 +59,7 @@ suite('the sandbox of `alcove run`', () => {
     assert.deepEqual(asked, ['POST /api/sandbox', 'GET /api/sandbox/box', 'DELETE /api/sandbox/made'])
   })
 
-  test('if the answer to its create is lost, `alcove run` does not delete another sandbox of that name', async () => {
+  test('if the answer to its create request is lost, `alcove run` never deletes another sandbox of that name', async () => {
     for (const labels of [{}, undefined, { 'alcove-run': 'of another run' }]) {
       asked = []
       found = () => ({ id: 'precious', labels })

@@ -17,8 +17,8 @@ const againMs = 300
 const isGone = (error: unknown): boolean => error instanceof Failure && error.status === 404
 
 /**
- * The label that marks the sandbox of one request. With it the sandbox is recognised before its id is known: its name could
- * be another's.
+ * A label with a random value for each request. It identifies the sandbox of the request while its id is not known. The name is
+ * not enough: an older sandbox may have it.
  */
 const markLabel = 'alcove-run'
 
@@ -34,8 +34,8 @@ const findMade = async (api: Api, { name, labels }: Request): Promise<string | u
 }
 
 /**
- * Deletes the sandbox with this id or, without an id, the one that the request has made. Returns false if there was certainly
- * none.
+ * Deletes the sandbox with this id or, without an id, the sandbox that the request has made. Returns false if it certainly does
+ * not exist.
  */
 const remove = async (api: Api, request: Request, id?: string): Promise<boolean> => {
   try {
@@ -73,14 +73,14 @@ const request = async (api: Api, body: Request): Promise<Sandbox> => {
   throw signal?.reason
 }
 
-/** Makes a sandbox, lets `use` work with it, and deletes it. With `keep`, it stays. */
+/** Makes a sandbox, calls `use` with it, and deletes it. With `keep`, the sandbox is not deleted. */
 export const withSandbox = async <Answer>(
   { api, env: variables }: Pick<Work, 'api' | 'env'>,
   { keep, ...options }: CreateOptions & { keep?: boolean | undefined },
   use: (sandbox: Sandbox) => Promise<Answer>,
 ): Promise<Answer> => {
   const name = options.name ?? `run-${randomBytes(6).toString('hex')}`
-  // If this program is killed, the server stops the sandbox when it is idle, and then deletes it.
+  // With `autoDeleteInterval: 0` the server deletes the sandbox when it stops. So it is deleted even if this program is killed.
   const body = {
     ...bodyOf(options, variables),
     name,
@@ -90,14 +90,14 @@ export const withSandbox = async <Answer>(
   let mayExist = false
   let id: string | undefined
   try {
-    // If the session has expired, this fails, before a sandbox is requested.
+    // Throws if the session has expired, so that no sandbox is requested then.
     await api.headers()
     mayExist = true
     const activity = new Activity('creating')
     let sandbox: Sandbox
     try {
       const requested = await request(api, body).catch((error) => {
-        // The server refused the request or never got it, so it made no sandbox. A sandbox of that name is another one.
+        // The server refused the request or never got it, so it made no sandbox. A sandbox of that name is somebody else's.
         if (error instanceof Failure && (error.status === undefined ? wasNotSent(error) : error.status < 500))
           mayExist = false
         throw error

@@ -60,7 +60,7 @@ const verbs = {
   archive: { word: 'archiving', to: ['archived'] },
 } as const
 
-/** Does one action with each sandbox, one after the other. Stops at the first failure. */
+/** Performs one action on each sandbox, one after the other. Stops at the first failure. */
 export const moveSandboxes = async (
   api: Api,
   verb: keyof typeof verbs,

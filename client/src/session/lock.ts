@@ -1,5 +1,5 @@
-// A lock between processes of one user, on any operating system: a file that only one process can create. The file names its
-// process. If that process has ended, or if the lock is too old, the next process removes the lock.
+// A lock between processes of one user, on any operating system: a file that only one process can create. The file contains the
+// id of that process. If the process has ended, or if the lock is too old, the next process removes the lock.
 import { randomUUID } from 'node:crypto'
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -54,7 +54,7 @@ const isRunning = (pid: number): boolean => {
 
 const isAbandoned = (path: string): boolean => {
   const [, pid, host] = /^(\d+) (\S+) /.exec(contentOf(path) ?? '') ?? []
-  // The process may be on another machine or in another container that shares the directory. Then its id says nothing here.
+  // A process id means nothing here if the process is on another host that shares the directory (a machine or a container).
   const hasEnded = pid !== undefined && host === hostname() && !isRunning(Number(pid))
   return hasEnded || ageOf(path) > longestHoldMs
 }

@@ -4,7 +4,7 @@ import { unreachable } from '../call.ts'
 import { cleanLines } from '../clean.ts'
 import { write } from '../print/print.ts'
 
-/** How long the log of a build is followed at most, in ms. */
+/** Maximum time for which the log of a build is followed, in ms. */
 const longestMs = 2 * 60 * 60_000
 
 /** Prints the present log of a build. With `follow`, also prints what is added, until the build ends. */

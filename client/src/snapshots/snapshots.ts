@@ -28,13 +28,13 @@ type Page = { items: Snapshot[]; page: number; totalPages: number }
 
 const pageSize = '200'
 const lookMs = 1000
-/** How long the command waits for a snapshot at most, in ms. */
+/** Maximum time for which the command waits for a snapshot, in ms. */
 const longestMs = 2 * 60 * 60_000
 const makingStates = new Set(['building', 'pending', 'pulling', 'snapshotting'])
 
 const getSnapshot = (api: Api, idOrName: string) => api.ask<Snapshot>('GET', path`/snapshots/${idOrName}`)
 
-/** Waits until the snapshot can be used. Throws a Failure with the server's reason if the snapshot could not be made. */
+/** Waits until the snapshot can be used. If the snapshot could not be made, throws a Failure with the server's reason. */
 const untilActive = async (api: Api, idOrName: string): Promise<Snapshot> => {
   using activity = new Activity('waiting for the snapshot')
   const end = Date.now() + longestMs
