@@ -15,7 +15,7 @@ const instance = 'ab12ce'
 const dns = '203.0.113.53'
 const otherDns = '203.0.113.54'
 const web = { api: '203.0.113.5', cdn: '203.0.113.6', other: '203.0.113.7' }
-/** Address ranges that are reserved for documentation. In these tests they stand for the Internet. */
+/** Address ranges that are reserved for documentation. In these tests they are the addresses of the Internet. */
 const internet = ['203.0.113.0/24', '198.51.100.0/24']
 const metadata = '169.254.169.254'
 const lan = '192.168.77.7'
@@ -140,7 +140,7 @@ if (!isPrivateHost) {
       assert.notDeepEqual(await askOnce(slot.name, dns, 'api.example.com'), [web.api])
     })
 
-    test('a new domain list keeps open connections that it allows, and cuts all others immediately', async () => {
+    test('after a change of a domain list, allowed connections continue, and all others are cut immediately', async () => {
       const slot = await slotWith(named('api.example.com', '*.example.com', 'other.test'))
       await ask(slot.name, dns, 'www.example.com')
       await ask(slot.name, dns, 'other.test')

@@ -1,5 +1,5 @@
 // Runs the proxy that puts secrets into requests of sandboxes (src/egress). It starts with the first sandbox that has secrets.
-// Tells the proxy for each sandbox's address which secrets it may use, and for which organization its connections count.
+// Tells the proxy which secrets the sandbox at each address may use, and to which organization the sandbox belongs.
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
@@ -18,14 +18,14 @@ type EgressParts = {
   log: Logger
 }
 
-/** A sandbox with secrets. `owner` is the organization for which its connections count. */
+/** A sandbox with secrets. Its connections count towards the limit of the organization `owner`. */
 type SandboxWithSecrets = { sandboxId: string; owner: string }
 
 const heapMiB = 512
 /**
- * Limit of the process's writable memory, including its heap. A process that exceeds it ends and is started again, as one
- * that exceeds the limit of its heap. 2 GiB are enough for all connections that the proxy accepts: TLS needs about 100 KB
- * for each side. Node reserves another 512 MiB for machine code, of which it uses a small part.
+ * Limit of the process's writable memory, including its heap. If the process exceeds this limit or the limit of its heap, it
+ * ends and is started again. 2 GiB are enough for all connections that the proxy accepts: TLS needs about 100 KB for each side.
+ * Node reserves another 512 MiB for machine code, of which it uses a small part.
  */
 const dataBytes = 2.5 * 1024 ** 3
 

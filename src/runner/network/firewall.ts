@@ -40,12 +40,12 @@ import {
 export type Firewall = {
   /** Numbers of the slots that have rules in the table. */
   slots: () => number[]
-  /** Lets slots reach all addresses that are not closed to all sandboxes. */
+  /** Lets slots reach every address, except the addresses that are closed to all sandboxes. */
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
-   * Counts a slot's connections for this organization. For a new slot, the count is in force when the promise resolves. If a
-   * running sandbox is claimed by an organization, the count changes shortly after that.
+   * Makes a slot's connections count towards the limit of this organization. For a new slot, this is in force when the promise
+   * resolves. After an organization has claimed a running sandbox, it comes into force a moment later.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
@@ -62,8 +62,8 @@ export type Firewall = {
 }
 
 /**
- * How long an opened address stays open. Its time is the TTL of its name, but at least `leastSeconds`; then `graceSeconds` are
- * added.
+ * How long an address from a DNS answer stays open: the TTL of the answer or `leastSeconds`, whichever is longer, plus
+ * `graceSeconds`.
  */
 export type OpenTime = { leastSeconds: number; graceSeconds: number }
 
@@ -84,8 +84,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
   /**
-   * New slots for which an organization was guessed: that of the slot that was used last. The guess is usually right, and then
-   * `assign` needs no call of nft.
+   * New slots whose organization was guessed: the organization of the slot that was used last. After a right guess, `assign`
+   * needs no call of nft.
    */
   const guessed = new Set<number>()
   let likely: number | undefined
@@ -107,8 +107,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     mark === undefined ? [] : [`${verb} element inet ${table} organizations { ${keyOf(slot)} : ${mark} }`]
 
   /**
-   * Returns commands that close the open addresses of a slot that a new list does not allow. The names of addresses that were
-   * opened before this process started are unknown, so these are closed too.
+   * Returns commands that close each opened address of a slot if the new list `domains` does not allow its name. Addresses that
+   * were opened before this process started are closed too, because their names are unknown.
    */
   const shorten = async (slot: number, domains: readonly string[]): Promise<string[]> => {
     opened.get(slot)?.keepOnly(domains)
@@ -168,7 +168,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     await load(`${removalText(instance)}\n${rulesetText(parts, present)}${everything.join('\n')}`)
   }
 
-  // Several changes of organizations within a short time are written to the kernel in one transaction.
+  // New organizations of slots that are not yet written to the kernel. Those of a short time are written in one transaction.
   const unassigned = new Map<number, number | undefined>()
   let assignSoon: NodeJS.Timeout | undefined
   const assignNow = async () => {

@@ -1,5 +1,4 @@
-// Adds an address to the host, on which one of our programs can listen, and removes it. It belongs to the sandboxes' address
-// range.
+// Adds an address of the sandboxes' range to the host, so that a program of Alcove can listen on it, or removes the address.
 import { runCommand } from '#src/kit/run-command.ts'
 
 export const addHostAddress = (address: string) => runCommand(['ip', 'addr', 'replace', `${address}/32`, 'dev', 'lo'])

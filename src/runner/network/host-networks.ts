@@ -11,8 +11,8 @@ type Route = Hop & { type?: string; dst: string; nexthops?: Hop[] }
 type Address = { ifname: string; addr_info?: { local?: string; address?: string; prefixlen?: number }[] }
 
 /**
- * A route with a shorter prefix than this counts as a route to the Internet. For example, a VPN covers the default route by
- * routes to both halves of all addresses.
+ * A route with a shorter prefix than this counts as a route to the Internet. For example, a VPN overrides the default route by
+ * two routes, each to one half of all addresses.
  */
 const shortestNetwork = 8
 /**
@@ -64,7 +64,7 @@ export const readHostNetworks = async (): Promise<string[]> => {
   return networksOfHost(JSON.parse(routes || '[]'), JSON.parse(addresses || '[]'))
 }
 
-/** Calls `changed` shortly after each change of the host's routes or addresses. Changes of links to sandboxes do not count. */
+/** Calls `changed` shortly after each change of the host's routes or addresses. Ignores changes of links to sandboxes. */
 export class HostNetworksWatch {
   readonly #changed: () => void
   readonly #log: Logger

@@ -40,7 +40,7 @@ const startProgram = async (limitMiB = 1024) => {
   return { program, hear, pid: await first, [Symbol.asyncDispose]: () => program.close() }
 }
 
-suite('a program that serves sandboxes beside the runner', { skip: needsRoot }, () => {
+suite('`LastingProgram` keeps a helper program of the runner running', { skip: needsRoot }, () => {
   test('if a program ends, it is started again, and the new process gets the messages of `begin` again', async () => {
     await using started = await startProgram()
     const { program, hear, pid } = started

@@ -1,6 +1,6 @@
-// Makes and deletes slots. A slot is a network namespace with a link to the host and with settings. Few processes handle many
-// slots. The link is point to point: each end has a fixed hardware address and knows that of the other end. Sandboxes therefore
-// share no broadcast domain and cannot impersonate each other.
+// Makes and deletes slots. A slot is a network namespace with its own settings and a link to the host. Each process that is
+// started here handles many slots. The link is point to point: each end has a fixed hardware address and knows the address of
+// the other end. Sandboxes therefore share no broadcast domain and cannot impersonate each other.
 import { randomUUID } from 'node:crypto'
 import { runCommand } from '#src/kit/run-command.ts'
 import { addressOf, gatewayOf, hardwareAddress, linkName, netnsDir, netnsName, type Range } from './names.ts'
@@ -26,14 +26,15 @@ const outside = ({ instance, range, mtu }: Where, n: number) => {
   ]
 }
 
-// Commands that change settings of a new namespace. Root in a sandbox is not root over the sandbox's network namespace, so low
-// ports and ping are allowed for every user.
+// Commands that change settings of a new namespace. Root in a sandbox has no privileges over the sandbox's network namespace,
+// so low ports and ping are allowed for every user.
 const settings = [
   '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
   'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
   'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
-  // Without this setting, a socket that requests send timestamps could keep packets in its queue after they were sent. No
-  // sandbox's memory limit counts that memory. The setting refuses such requests of unprivileged programs.
+  // Without this setting, a socket that requests send timestamps could keep packets in its queue after they were sent. Their
+  // memory counts towards no sandbox's memory limit. With the setting, the kernel refuses such requests of unprivileged
+  // programs.
   '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
   // Memory for socket options does not count towards any sandbox's memory limit. The default limit of 128 KiB per socket would
   // be 30 times the memory of the socket itself.
@@ -41,8 +42,9 @@ const settings = [
 ].join('; ')
 
 /**
- * Limits incoming ping replies. Unread replies take memory that no sandbox's limit counts, and no table of the kernel shows
- * those of an unconnected socket. A low rate of small replies always passes; all other replies share a quota.
+ * Limits incoming ping replies. Unread replies take memory that counts towards no sandbox's limit, and no table of the kernel
+ * shows the unread replies of an unconnected socket. A low rate of small replies always passes; all other replies share a
+ * quota.
  */
 const echoes = `table ip alcove {
   chain arriving {
@@ -88,9 +90,9 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
     '',
   ]
   try {
-    // The lock is held by these programs and not by the runner, because they may continue for a moment after the runner was
-    // killed. The next runner waits for the lock, and writes its own name into it. Programs that get the lock later find that
-    // name and make nothing.
+    // These programs hold the lock themselves, because they may continue for a moment after the runner was killed. The next
+    // runner waits for the lock, and writes its own name into it. Programs of the killed runner that get the lock later read
+    // that name and make nothing.
     await runCommand(['flock', lockFile(where.instance), 'sh', '-s'], { input: script.join('\n'), background })
   } catch (error) {
     await deleteSlots(where.instance, numbers)
@@ -100,7 +102,7 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
 
 /**
  * Lets this process be the only one that makes slots of the instance. Waits for programs of an earlier runner that are making
- * slots; those that have not begun make none. Returns the name that `makeSlots` needs.
+ * slots. Programs that have not begun will make none. Returns the name that `makeSlots` needs.
  */
 export const becomeMaker = async (instance: string): Promise<string> => {
   const maker = randomUUID()

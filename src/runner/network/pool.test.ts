@@ -66,7 +66,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a slot counts for the organization of its sandbox, even if the pool had guessed another one', async () => {
+    test('a slot’s connections count for its sandbox’s organization, even if the pool had guessed another one', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
@@ -171,7 +171,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('a program of a killed runner that begins only after the next pool was opened makes no slot', async () => {
+    test('a killed runner’s program that begins to make slots after the next pool was opened makes none', async () => {
       const pool = await openPool()
       const { range } = await readNotes(instance)
       assert.ok(range)

@@ -1,7 +1,7 @@
 // A pool of network namespaces (slots). Slots are made ahead, so that a sandbox can start without waiting for one.
 //
-// Promises: a used slot is deleted and never given to another sandbox. Slots survive the end of the runner, and the next runner
-// finds them. No slot reaches the host, another sandbox, link-local or private addresses (see README.md).
+// Guarantees: a used slot is deleted and never given to another sandbox. Slots survive the end of the runner, and the next
+// runner finds them. No slot reaches the host, another sandbox, link-local or private addresses (see README.md).
 import type { Logger } from '#src/kit/log.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import type { SecretsOfRunner } from '#src/wire/secrets.ts'
@@ -28,14 +28,17 @@ import { resolversForSandboxes } from './resolvers.ts'
 export type Slot = { name: string; netnsPath: string; address: string; gateway: string }
 
 export type NetworkPool = {
-  /** Returns a new slot. Until `apply` is called, the slot can reach every address that is not closed to all sandboxes. */
+  /**
+   * Returns a new slot. Until `apply` is called, the slot can reach every address, except the addresses that are closed to all
+   * sandboxes.
+   */
   acquire(): Promise<Slot>
   /** Takes over a slot that an earlier runner made. Undefined if any part of the slot is missing. */
   adopt(name: string): Slot | undefined
   /**
    * Applies a policy. When this resolves, the policy is in force, also for open connections. Throws RangeError for an invalid
-   * list. Connections of the slot count for `organizationId`. `sandboxId`: the sandbox whose secrets these connections may use,
-   * if the policy allows secrets.
+   * list. Connections of the slot count towards the limit of `organizationId`. `sandboxId`: the sandbox whose secrets these
+   * connections may use, if the policy allows secrets.
    */
   apply(slot: Slot, policy: NetworkPolicy, organizationId?: string, sandboxId?: string): Promise<void>
   /**
@@ -59,15 +62,17 @@ export type NetworkPoolOptions = {
   log: Logger
   /** Number of unused slots that are kept ready. */
   spare: number
-  /** Networks that are usually closed and that the operator opens for all sandboxes, such as the network of a package mirror. */
+  /**
+   * Networks that are closed by default but that the operator opens for all sandboxes, such as the network of a package mirror.
+   */
   opened?: readonly string[]
   /** Addresses of DNS resolvers. Default: the host's resolvers. */
   resolvers?: readonly string[]
   /** Size of the kernel's connection table. Default: read from the kernel. */
   connectionTableSize?: number
   /**
-   * How long an address that DNS has opened stays open. Default: the TTL of its name, but at least one minute; then one more
-   * minute.
+   * How long an address from a DNS answer stays open. Default: the TTL of the answer or one minute, whichever is longer, plus
+   * one minute.
    */
   openTime?: OpenTime
   /** Called if the proxy for secrets could not serve a connection of a sandbox. The sentence is for the sandbox's owner. */
@@ -156,7 +161,8 @@ class SlotPool implements NetworkPool {
       work.catch((error) => options.log.error({ err: error }, 'the nft table could not be loaded'))
     this.#watch = setInterval(() => void orSay(firewall.restoreIfGone()), watchEveryMs).unref()
     this.#hostWatch = new HostNetworksWatch(() => void orSay(firewall.followHost()), options.log)
-    // Between the first reading of the host's networks and the start of the watch they may have changed, so they are read again.
+    // The host's networks may have changed after they were first read and before `HostNetworksWatch` started, so they are read
+    // again.
     void orSay(firewall.followHost())
   }
 

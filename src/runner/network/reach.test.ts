@@ -14,7 +14,7 @@ import { isPrivateHost, preparePrivateHost, runOnPrivateHost, wayOut } from './t
 
 const instance = 'ab12cd'
 const web = { listed: '203.0.113.5', other: '203.0.113.6' }
-/** An address range that is reserved for documentation. In these tests it stands for the Internet. */
+/** An address range that is reserved for documentation. In these tests it contains the addresses of the Internet. */
 const internet = '203.0.113.0/24'
 const metadata = '169.254.169.254'
 const azure = '168.63.129.16'

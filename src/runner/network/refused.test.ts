@@ -145,7 +145,7 @@ if (!isPrivateHost) {
         await runCommand(['ip', ...change.split(' ')])
         await soon(to, 'ECONNREFUSED')
       }
-      // Stands for a VPN: a device without a default route, and a network behind a gateway of that device.
+      // Simulates a VPN: a device without a default route, and a network behind a gateway of that device.
       await runCommand(['ip', '-batch', '-'], {
         input:
           'link add vpn0 type veth peer name vpn1\nlink set vpn1 up\naddr add 10.99.0.2/24 dev vpn0\nlink set vpn0 up\nroute add 9.30.0.0/24 via 10.99.0.1 dev vpn0\n',

@@ -14,8 +14,8 @@ export type Rule = (
   | { verdict: 'drop' | 'open' }
   | { verdict: 'listed'; cidrs: readonly string[] }
   /**
-   * `domains`: the names that the sandbox may reach. Undefined if the rule was read from the kernel, which does not store these
-   * names.
+   * `domains`: the names that the sandbox may reach. Undefined if the rule was read from the kernel, because the kernel does
+   * not store these names.
    */
   | { verdict: 'named'; cidrs: readonly string[]; domains: readonly string[] | undefined }
 ) & {

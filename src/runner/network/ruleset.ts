@@ -204,9 +204,9 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'ct state established,related accept',
       'drop',
     ]),
-    // Limits what Alcove's resolver can reach, because it reads input of hostile programs. It may answer sandboxes and ask other
-    // resolvers, and can reach nothing else, not even loopback. Each rule names the resolver's user: packets without a socket
-    // have no user, and no rule may match them.
+    // Limits what Alcove's resolver can reach, because it reads input of hostile programs. It may answer sandboxes and ask
+    // other resolvers, and can reach nothing else, not even loopback. Each rule matches only packets of the resolver's user, so
+    // no rule matches packets without a socket, which have no user.
     ...chainOf('from_resolver', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.resolver} ct direction original meta l4proto != { tcp, udp } drop`,
       `meta skuid ${users.resolver} ct direction original meta l4proto { tcp, udp } th dport != 53 drop`,
@@ -252,7 +252,7 @@ export const egressText = (instance: string, range: Range, port: number): string
   return [`flush chain ${chain}`, ...egressRules(range, port).map((rule) => `add rule ${chain} ${rule}`)].join('\n')
 }
 
-/** Returns the name that both the chain and the set of a slot with a list of domains have. */
+/** Returns the name of the chain of a slot with a list of domains. The slot's set of opened addresses has the same name. */
 export const namedOf = (slot: number) => `named${slot}`
 
 /**
@@ -262,8 +262,8 @@ export const namedOf = (slot: number) => `named${slot}`
 const namedSize = 65_536
 
 /**
- * Seconds for which an address stays open after the last packet of an answered connection to it. If its DNS answer has opened it
- * for longer, that longer time counts.
+ * Seconds for which an address stays open after the last packet of an answered connection to it, unless its DNS answer has
+ * opened it for a longer time.
  */
 const inUseSeconds = 600
 

@@ -8,7 +8,7 @@ const secret = (id: string, version = 1, value = `${id} ${version}`) => ({
 const use = (sandboxId: string, generation: number, ...secretIds: string[]) => ({ sandboxId, generation, secretIds })
 const values = (store: SecretStore, sandboxId: string) => store.of(sandboxId)?.map(({ value }) => value)
 
-suite('the values of secrets on a host', () => {
+suite('`SecretStore` stores the values of secrets on a host', () => {
   test('`SecretStore` replaces the value of a secret, for all sandboxes, only if the new version is higher', () => {
     const store = new SecretStore()
     store.take({ secrets: [secret('a', 2)], sandboxes: [use('one', 1, 'a')] })
@@ -30,7 +30,7 @@ suite('the values of secrets on a host', () => {
     assert.deepEqual(values(store, 'one'), ['b 1'])
   })
 
-  test('control’s complete list removes all sandboxes that it lacks, except those received after its request', () => {
+  test('a sandbox missing in control’s complete list is removed, unless received after the list’s request', () => {
     const store = new SecretStore()
     store.take({ secrets: [secret('a')], sandboxes: [use('old', 1, 'a')] }, undefined, 10)
     store.take({ secrets: [secret('b')], sandboxes: [use('new', 1, 'b')] }, undefined, 30)

@@ -12,7 +12,7 @@ export class SecretStore {
   /**
    * Stores secrets that control has sent. Ignores a secret with an older version than the stored one, and a sandbox with an
    * older generation. `askedAt`: the message is control's complete list, which was requested at this time. Sandboxes that are
-   * missing in it then lose their secrets.
+   * missing in that list lose their secrets.
    */
   take({ secrets, sandboxes }: SecretsOfRunner, askedAt?: number, now = Date.now()): void {
     for (const secret of secrets) {
@@ -24,7 +24,7 @@ export class SecretStore {
       const known = this.#uses.get(use.sandboxId)
       if (known !== undefined && known.generation > use.generation) continue
       this.#uses.set(use.sandboxId, { ...use, toldAt: now })
-      // A secret that the sandbox uses, but that control has not sent, was deleted or may not be sent to any host now.
+      // If control omits a secret that the sandbox uses, the secret was deleted, or control may send it to no host at present.
       for (const id of use.secretIds) if (!told.has(id)) this.#secrets.delete(id)
     }
     if (askedAt !== undefined) this.#keepOnly(new Set(sandboxes.map(({ sandboxId }) => sandboxId)), askedAt)

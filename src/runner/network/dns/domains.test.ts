@@ -14,12 +14,12 @@ suite('a sandbox’s list of allowed domains', () => {
     ['api.example.com.evil.test', false],
     ['', false],
   ] as const) {
-    test(`a list of api.example.com and *.b.test ${isThere ? 'contains' : 'does not contain'} "${name}"`, () => {
+    test(`the list [api.example.com, *.b.test] ${isThere ? 'allows' : 'does not allow'} the name "${name}"`, () => {
       assert.equal(isListed(['api.example.com', '*.b.test'], name), isThere)
     })
   }
 
-  test('an allowed domain has at least two labels, and a star only in place of its first label', () => {
+  test('an entry of the list has at least two labels, and a star only in place of the first label', () => {
     for (const good of ['a.b', '*.a.b', 'xn--bcher-kva.example', '_dmarc.example.com', '1.test']) {
       assert.ok(isDomain(good), good)
     }

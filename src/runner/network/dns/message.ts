@@ -1,5 +1,5 @@
 // Reads DNS questions and writes answers with addresses (RFC 1035 §4), for Alcove's own resolver. The questions come from
-// sandboxes, so they are untrusted. Answers of other resolvers are not read here: Node's library c-ares does that.
+// sandboxes, so they are untrusted. Answers of other resolvers are not read here: Node's library c-ares reads them.
 
 export const types = { A: 1 } as const
 export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, notImplemented: 4, refused: 5 } as const
@@ -36,8 +36,8 @@ const readName = (message: Buffer): Name | undefined => {
     const end = at + 1 + length
     if (end > message.length || end - headerBytes > mostNameBytes) return undefined
     if (length === 0) {
-      // A dot inside a label would look like a separator between labels. Such a name is undefined, because no list can contain
-      // it.
+      // A name with other characters is undefined, because no list can contain it. A dot inside a label would look like a
+      // separator between labels.
       const isPlain = labels.length > 0 && labels.every((label) => /^[a-z0-9_-]+$/.test(label))
       return { end, name: isPlain ? labels.join('.') : undefined }
     }
@@ -50,8 +50,8 @@ const isQuery = (message: Buffer) =>
   message.length >= headerBytes && message.length <= mostQuestionBytes && (message.readUInt8(2) & 0x80) === 0
 
 /**
- * Reads the question of a message. Returns a code if the answer has to consist of that code only. Returns undefined if no answer
- * may be sent, because the message is itself an answer or is too short.
+ * Reads the question of a message. Returns an error code if the answer must contain only that code. Returns undefined if no
+ * answer may be sent, because the message is itself an answer or is too short.
  */
 export const readQuestion = (message: Buffer): Question | Code | undefined => {
   if (!isQuery(message)) return undefined
@@ -65,8 +65,8 @@ export const readQuestion = (message: Buffer): Question | Code | undefined => {
 }
 
 /**
- * Makes the header of an answer. It repeats the message's id and its flag "recursion desired", and contains the numbers of
- * records.
+ * Makes the header of an answer. The header repeats the id and the flag "recursion desired" of the message, and contains the
+ * numbers of questions and answers.
  */
 const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1, answers: number) => {
   const header = Buffer.alloc(headerBytes)
@@ -78,10 +78,10 @@ const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1,
   return header
 }
 
-/** Makes the answer to a message whose question could not be read. It contains only the code. */
+/** Makes the answer to a message whose question could not be read. The answer contains only the code. */
 export const writeCode = (message: Buffer, code: Code): Buffer => headerOf(message, code, false, 0, 0)
 
-// The name of this record is a pointer to the name in the question.
+// Makes a record with an address. Its name is a compression pointer to the name in the question.
 const addressRecord = (address: string, seconds: number) => {
   const record = Buffer.from([
     0xc0,

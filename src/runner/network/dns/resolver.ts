@@ -1,5 +1,5 @@
-// Runs Alcove's DNS resolver for the runner. It starts with the first sandbox that has a list of domains. Opens addresses
-// in the firewall when the process requests that.
+// Runs Alcove's DNS resolver as a process of its own, from the first sandbox with a list of domains on. Opens addresses in the
+// firewall when that process requests it.
 import { isIPv4 } from 'node:net'
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'

@@ -47,7 +47,10 @@ const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer
 /** Resolves when the socket is closed, also if the other side has broken the connection. */
 const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
 
-/** Sends `chunks` over one TCP connection. Returns all answers that arrive before either side closes the connection. */
+/**
+ * Sends `chunks` over one TCP connection, and closes it after `answers` answers. Returns the answers that arrived, also if the
+ * server closed the connection earlier.
+ */
 const askTcp = async ({ tcp }: DnsServer, chunks: readonly Buffer[], answers: number): Promise<Buffer[]> => {
   const socket = connect(tcp, address)
   socket.on('error', () => {})
@@ -153,7 +156,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
       socket.bind(0, `127.1.0.${n + 1}`)
       return socket
     })
-    // Each burst of datagrams may lose some, so they are sent repeatedly.
+    // The kernel may drop some datagrams of each burst, so the questions are sent repeatedly.
     const again = setInterval(() => {
       for (const socket of others) {
         for (let n = 0; n < 8; n += 1) socket.send(question('api.example.com'), server.udp, address)

@@ -1,6 +1,6 @@
 // The DNS server for sandboxes with a list of domains. It answers only for listed names, and only with addresses that were
-// opened in the firewall for the sandbox first. It identifies a sandbox by its source address, which the firewall rules
-// guarantee.
+// opened in the firewall for the sandbox first. It identifies a sandbox by its source address; the firewall rules drop forged
+// addresses.
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -14,7 +14,7 @@ export type DnsServerParts = {
   /** The host's address on which the server listens. The kernel chooses the ports. */
   address: string
   domainsOf: (sandbox: string) => readonly string[] | undefined
-  /** Asks other resolvers for the addresses of a name. Errors have a `code` of `node:dns`. */
+  /** Asks other resolvers for the addresses of a name. Rejects with an error that has a `code` of `node:dns`. */
   lookup: (name: string) => Promise<readonly ResolvedAddress[]>
   /**
    * Opens addresses in the firewall for a sandbox. Returns the opened addresses, which are the only ones that the answer may

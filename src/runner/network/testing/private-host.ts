@@ -19,8 +19,8 @@ export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
     )
   })
 
-// Unmounts the copies of the host's loop mounts in this mount namespace. While a copy exists, a server that ends on the host
-// cannot release its pool.
+// Unmounts the copies of the host's loop mounts in this mount namespace. While a copy exists, a server on the host cannot
+// release the disk image of its pool when it ends.
 const letGoOfLoopDevices = async () => {
   const findMounts = async () =>
     (await readFile('/proc/self/mountinfo', 'utf8'))
@@ -29,13 +29,17 @@ const letGoOfLoopDevices = async () => {
       .map((line) => line.split(' ')[4] ?? '')
   for (const place of (await findMounts()).reverse()) {
     await runCommand(['umount', '--lazy', place]).catch(async (error) => {
-      // The kernel removes a copy itself when the directory below it is removed on the host.
+      // An unmount may fail because the mount is already gone: the kernel removes a copy when its directory is removed on the
+      // host.
       if ((await findMounts()).includes(place)) throw error
     })
   }
 }
 
-/** The network namespace at the other end of the only link of these namespaces. Listeners in it stand for the Internet. */
+/**
+ * The network namespace at the other end of the only link of these namespaces. Listeners in it simulate servers on the
+ * Internet.
+ */
 type Outside = { netns: string }
 
 export const wayOut = '198.51.100.1'
