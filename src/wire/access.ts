@@ -31,17 +31,14 @@ export type AccessQuestion = {
   /** True if the call counts as activity of the sandbox. */
   countsAsActivity: boolean
   /**
-   * True if control allowed the call before, the call is still open, and the gate asks again. Such a call goes on after
-   * its signed URL expires, but ends if the URL is revoked. It also ends when the caller's key or token expires,
-   * because some issuers give no other sign that a person has left.
+   * True if control allowed the call before and the gate asks again, because the call is still open. Such a call
+   * continues after its signed URL expires, but ends if the URL is revoked. It also ends when the caller's key or token
+   * expires. With some issuers, this is the only sign that a person has lost access.
    */
   wasLetIn?: boolean
 }
 
-/**
- * What granted access: the kind of the credential that did, a signed preview URL, or the fact that the preview is
- * public.
- */
+/** Why control allowed the call: the kind of the valid credential, a signed preview URL, or a public preview. */
 export type OpenedBy = Credential['kind'] | 'signed-preview' | 'public'
 
 /**
@@ -60,13 +57,15 @@ export type Access = {
    * the machine of the gate that asks.
    */
   gate?: Pick<GateOfHost, 'id' | 'address'>
-  /** When control last heard the sandbox's host, if it is silent now. The host may still answer gates. */
+  /**
+   * Time of the last heartbeat of the sandbox's host, if the host is silent now. A silent host may still answer gates.
+   */
   silentSince?: string
   isStarted: boolean
   state: string
   /**
-   * The lowest generation of the sandbox that the call may be served with: the gate waits until the runner reports this
-   * generation or a later one. Absent: the gate does not wait.
+   * Minimum generation of the sandbox for this call: the gate waits until the runner reports this generation or a later
+   * one. Absent: the gate does not wait.
    */
   leastGeneration?: number
   openedBy: OpenedBy
@@ -81,10 +80,7 @@ export type Access = {
   hostInside?: 'localhost'
 }
 
-/**
- * Returns the toolbox call, as path and query below the sandbox, that a signed file URL with this method and file path
- * allows.
- */
+/** Returns the only toolbox call that a signed URL of a file allows: its path and query below the sandbox. */
 export const pathOfSignedFile = (method: string, path: string): string =>
   `${method === 'POST' ? '/files/upload-v2' : '/files/download'}?path=${encodeURIComponent(path.toWellFormed())}`
 

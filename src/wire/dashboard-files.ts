@@ -1,4 +1,4 @@
-// What `up`, which builds the dashboard, and control, which serves it, must both know about its files.
+// The files of the dashboard: facts that `up`, which builds the dashboard, and control, which serves it, both need.
 import { extname } from 'node:path'
 
 /** The content type for each file extension that a build may contain. Files with other extensions are not served. */

@@ -16,7 +16,7 @@ export type HostProgram = (typeof hostPrograms)[number]
 /** The name in the certificate of a program of a host. `runnerId`: the id of the host's runner. */
 export const hostNameOf = (program: HostProgram, runnerId: string): string => `${runnerId}.${program}.${domain}`
 
-/** Reads a name that `hostNameOf` made. Undefined: another name. */
+/** Returns the program and the runner id in a name that `hostNameOf` made. Undefined for any other name. */
 export const readHostName = (name: string): { program: HostProgram; runnerId: string } | undefined => {
   const [, runnerId, program] =
     /^([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)\.(runner|gate)\.hosts\.alcove\.internal$/.exec(name) ?? []
@@ -36,7 +36,7 @@ export type JoinQuestion = { token: string; version: string; keys: Record<HostPr
 /** Body of `POST /runners/certificates`, by which a host renews its certificates over its link's TLS. */
 export type RenewQuestion = { version: string; keys: Record<HostProgram, string> }
 
-/** Answer to both. Every certificate is PEM. */
+/** Answer to a `JoinQuestion` or a `RenewQuestion`. Every certificate is PEM. */
 export type HostCertificates = {
   runnerId: string
   regionId: string
@@ -47,15 +47,15 @@ export type HostCertificates = {
   renewAfterSeconds: number
 }
 
-/** The id of the gates on the machine of the server. No runner of another machine may have it. */
+/** Id of the gates on the machine of the server. No runner of another machine may have this id. */
 export const localGateId = 'local'
 
-/** The gate through which a sandbox of a runner is reached. A runner tells this in its `hello`. */
+/** The gate through which clients reach the sandboxes of a runner. The runner sends it to control in `hello`. */
 export type GateOfHost = {
   /** Id of the runner of the gate's machine. The gate's certificate has this id in its name. */
   id: string
-  /** `host:port` at which the gate listens for other gates. Absent: it does not listen for them. */
+  /** `host:port` at which the gate listens for other gates. Absent: the gate does not listen for other gates. */
   address?: string
-  /** The URL at which clients reach this gate directly. Absent: they use the server's `proxyUrl`. */
+  /** The URL at which clients reach this gate directly. Absent: clients use the server's `proxyUrl`. */
   publicUrl?: string
 }

@@ -17,5 +17,5 @@ export type MeterReading = {
 
 export type MeterSample = MeterReading & { sandboxId: string }
 
-/** Most samples of resource use in one message. */
+/** Maximum number of samples of resource use in one message. */
 export const mostSamples = 500

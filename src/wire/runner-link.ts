@@ -33,7 +33,7 @@ export type VolumeDriver = (typeof volumeDrivers)[number]
 /** A mount of a volume in a sandbox. `subpath`: only this directory of the volume is mounted. */
 export type VolumeMount = { volumeId: string; mountPath: string; subpath?: string }
 
-/** Most volumes of one sandbox. */
+/** Maximum number of volumes of one sandbox. */
 export const mostVolumes = 16
 
 export type AssignedVolume = VolumeMount & {
@@ -151,7 +151,7 @@ export type Report = {
   archive?: WrittenArchive
 }
 
-/** A complete archive in the store. `bytes`: its content. `storedBytes`: its compressed chunks. */
+/** A complete archive in the store, with its size before compression (`bytes`) and after it (`storedBytes`). */
 export type WrittenArchive = Required<ArchiveRef> & { bytes: number; storedBytes: number }
 
 /** A stopped sandbox's disk is in the store, as `save` of its assignment asked. */
@@ -192,8 +192,8 @@ export type ImageSource =
    */
   | { kind: 'sandbox'; sandboxId: string; isMade?: boolean }
   /**
-   * Bring a copied disk from the store, into which the runner that made it has put it. `sha256`: hash of its manifest.
-   * `base`: its base image, which must be on the runner first.
+   * Download a copy of a sandbox's disk from the store. `sha256`: hash of the copy's manifest. `base`: the copy's base
+   * image, which must be on the runner first.
    */
   | { kind: 'store'; sha256: string; base: string }
 
@@ -252,7 +252,7 @@ export const imageConfigBounds = {
   nameCharacters: 1024,
   /** Maximum length of the path of a directory: PATH_MAX (linux/limits.h). */
   pathCharacters: 4096,
-  /** Most characters of the command and its environment together. */
+  /** Maximum number of characters of the command and its environment together. */
   characters: 256 * 1024,
 } as const
 
@@ -291,7 +291,7 @@ export type RunnerCapabilities = {
   fork?: 'disk'
   /** The driver that new volumes get on this runner. Absent: the runner cannot mount volumes. */
   volumes?: VolumeDriver
-  /** True if the operator has named the archive store, so that other runners can have the same one. */
+  /** True if the archive store is in a setting of the operator, so that other runners can use the same store. */
   sharesStore?: true
 }
 
@@ -312,7 +312,10 @@ export type FromRunner =
       images: readonly string[]
       capabilities: RunnerCapabilities
       version: string
-      /** The gate through which the runner's sandboxes are reached. Absent: the gates of its machine know its address. */
+      /**
+       * The gate through which the runner's sandboxes are reached. Absent: the gates on the runner's machine use
+       * `address`.
+       */
       gate?: GateOfHost
     }
   | ({ type: 'report'; report: Report } & Traced)
@@ -339,8 +342,8 @@ export type FromRunner =
   | { type: 'alive'; imageStorage?: ImageStorage }
 
 /**
- * The code with which control closes the link of a runner whose version is too far apart. The reason is a sentence
- * about both versions. The runner then ends and is not started again.
+ * The code with which control closes the link of a runner, if the version of the runner does not work with the version
+ * of control. The close reason is a sentence with both versions. The runner then ends and is not started again.
  */
 export const closedForVersion = 4002
 

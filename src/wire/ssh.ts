@@ -1,4 +1,4 @@
-// What the SSH gateway says to control and to the gate.
+// Messages that the SSH gateway sends to control and to the gate.
 //
 // The gateway asks control about an SSH token with `GET /sandbox/ssh-access/validate`. To the gate, the gateway opens a
 // WebSocket for each command and for each forwarded port. The token is the bearer token of the WebSocket.
