@@ -70,7 +70,7 @@ suite('an answer before the whole body was read', () => {
     })
   }
 
-  test('thirty clients that post small forms to a server that refuses them all get the refusal', async () => {
+  test('if a server refuses thirty clients that post small forms, all thirty get the refusal', async () => {
     await using server = await serving()
     const statuses = await Promise.all(
       Array.from({ length: 30 }, async () => {
@@ -175,7 +175,7 @@ suite('the unread rest of a body', () => {
       try {
         for await (const _ of request.iterator({ destroyOnReturn: false })) request.emit('error', new Error('too slow'))
       } catch {
-        // Node takes the socket away from a request if reading it with `for await` fails.
+        // If `for await` over a request fails, Node sets `request.socket` to null.
         assert.equal(request.socket, null)
         response.writeHead(408, { connection: 'close' }).end('too slow')
       }
@@ -197,7 +197,7 @@ suite('the unread rest of a body', () => {
     }
   })
 
-  test('a refused client that waits for 100 Continue loses its connection, because its body may never come', async () => {
+  test('a refused client that waits for 100 Continue is disconnected, because its body may never come', async () => {
     const server = createHttpServer({ ServerResponse: answersWithin(bounds) })
     server.on('checkContinue', (_request, response) => response.writeHead(403).end('no'))
     server.listen(0, '127.0.0.1')

@@ -61,11 +61,14 @@ type Connection = {
   owner: string
   unknown: Unknown
   network: string
-  /** Both ends of the connection, while its TLS handshake lasts. */
+  /** Addresses of both ends of the connection. Only present during its TLS handshake. */
   ends?: string
 }
 
-/** Names both ends of a connection, which a TCP socket and the TLS socket above it have in common. */
+/**
+ * Returns the addresses and ports of both ends of a connection. They are equal for a TCP socket and the TLS socket on
+ * it.
+ */
 const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket) =>
   [remoteAddress, remotePort, localAddress, localPort].join(' ')
 
@@ -87,7 +90,7 @@ export class Connections {
   readonly #visiting = new Set<Connection>()
   /** Connections with admitted calls, by the owner of the calls. */
   readonly #shares = new Map<string, Share>()
-  /** Connections of a TLS server whose handshake lasts. */
+  /** Connections whose TLS handshake has not ended yet, by the addresses of their ends. */
   readonly #handshakes = new Map<string, Connection>()
   #held = 0
 
@@ -146,7 +149,7 @@ export class Connections {
     this.#put(it)
   }
 
-  /** Continues a connection with the TLS socket on which its calls come. */
+  /** Replaces the TCP socket of a connection by its TLS socket, on which the calls arrive. */
   #secure(socket: Socket): void {
     const ends = endsOf(socket)
     const it = this.#handshakes.get(ends)
@@ -191,9 +194,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to evict for an admitted newcomer: one of the owner with the most connections. If the
-   * newcomer's owner would then have as many as that owner, no other owner loses a connection. In this case, a newcomer
-   * with a credential replaces a visitor of its own owner.
+   * Returns the connection to evict for an admitted newcomer: one of the owner with the most connections. That owner
+   * must have at least two connections more than the newcomer's owner. Otherwise, only a visitor of the newcomer's own
+   * owner can be evicted, by a newcomer with a credential.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }

@@ -1,18 +1,18 @@
-// Records each call of a server for telemetry. If another server passes its calls to this one, as the gate does with
-// its toolbox, it may already record them. This server then only adds the route and the outcome, so that each call is
-// recorded once.
+// Records each call of a server for telemetry. An outer server, such as the gate, may have begun the record before it
+// passed the call to this server. This server then only adds the route and the outcome, so that each call is recorded
+// once.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Attributes, isFollowed } from '#src/kit/telemetry/telemetry.ts'
 import type { Problem } from '#src/problems.ts'
 import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
-/** Calls whose record this server has begun, because no other server did. This server must end these records. */
+/** Calls whose record this server has begun, because no outer server did. This server must end these records. */
 const followedHere = new WeakSet<FastifyRequest>()
 
 /**
- * Runs `work` in the trace of the call. Node forgets the current trace when the body of a call is read. Each later part
- * of a call must therefore run by this function.
+ * Runs `work` in the trace of the call. Node forgets the current trace when the body of a call is read. So the code
+ * after the body must be run by this function.
  */
 export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
   const call = calls.get(request)

@@ -25,10 +25,7 @@ type Outcome = {
 export type FollowedCall = {
   /** Runs work. Spans that begin in this work become children of the call's span. */
   during: <T>(work: () => T) => T
-  /**
-   * Adds what the server that serves the call knows of its outcome. A route or problem given here replaces the one
-   * given to `end`.
-   */
+  /** Adds the outcome that an inner server knows. Its route and problem have priority over those that `end` gets. */
   say: (known: Outcome) => void
   end: (outcome: Outcome) => void
 }
@@ -45,8 +42,8 @@ const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace =
 })
 
 /**
- * Begins the record of a call. Returns `undefined` if telemetry is off; the call then costs nothing more. `isCounted`:
- * false if another program counts the call.
+ * Begins the record of a call. Returns `undefined` if telemetry is off. `isCounted`: false if another program counts
+ * the call.
  */
 export const followCall = (
   request: IncomingMessage,

@@ -137,7 +137,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(socket, 1)) ?? '', /^HTTP\/1.1 408 /)
   })
 
-  test('if unfinished bodies together exceed the limit, the oldest one of the largest owner answers 503', async () => {
+  test('if unfinished bodies exceed the limit, the owner with the most bytes gets 503 for its oldest body', async () => {
     await using server = await serving({ mostBytes: 9 * MiB })
     const frugal = await server.body('a', 3 * MiB)
     frugal.write(Buffer.alloc(2 * MiB))

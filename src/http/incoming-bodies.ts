@@ -96,7 +96,7 @@ export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slo
 
   server.addHook('preParsing', (request, reply, payload, done) => {
     const { raw, routeOptions } = request
-    // Most bodies have arrived completely when the guard has accepted the caller. These need no limit.
+    // Most bodies are complete before the guard has accepted the caller. Complete bodies need no limit.
     const isRead = request.method !== 'GET' && request.method !== 'HEAD' && !routeOptions.config.streamsBody
     if (request.ws) owners.set(raw, ownerOf(request))
     else if (isRead && !raw.complete) {

@@ -16,8 +16,8 @@ export type Call<Context, Params, Query, Body> = Context & {
 }
 
 /**
- * A route whose `run` has the types that the route's schemas describe. `route()` makes a {@link Route} of it, which has
- * no such types and which the server reads.
+ * A route whose `run` has the types that the route's schemas describe. `route()` turns it into a {@link Route} without
+ * these types, for the server.
  */
 export type RouteRow<Context, Needs extends string, P, Q, B> = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { SlowBodies } from './slow-bodies.ts'
 
 suite('slow bodies', () => {
-  test('a request is no longer checked for slowness after reading it has failed', async () => {
+  test('a request is no longer checked for slowness after its body could not be read', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')

@@ -1,4 +1,4 @@
-// A server with TLS: connections on which no TLS begins.
+// Tests connections to a server with TLS on which the client does not complete the TLS handshake.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
@@ -43,7 +43,7 @@ const answerTo = async (port: number, sent: string | Buffer): Promise<string> =>
 }
 
 suite('a server with TLS', () => {
-  test('a handshake that does not end in time ends with its connection', async () => {
+  test('a connection whose TLS handshake takes too long is closed', async () => {
     await using server = await start(100)
     const beginning = Buffer.from('1603010200010001fc0303', 'hex')
     for (const sent of ['', beginning]) assert.equal(await answerTo(server.port, sent), '')
@@ -54,7 +54,7 @@ suite('a server with TLS', () => {
     assert.doesNotMatch(await answerTo(server.port, 'GET / HTTP/1.1\r\nHost: a.test\r\n\r\n'), /HTTP/)
   })
 
-  test('a client that has reset its connection in the handshake does no harm to others', async () => {
+  test('if a client resets its connection during the TLS handshake, other clients are not affected', async () => {
     await using server = await start(60_000)
     for (let count = 0; count < 20; count++) {
       const socket = connect(server.port, '127.0.0.1')

@@ -8,14 +8,13 @@ import { Shares } from './shares.ts'
 const largeBytes = 64 * 1024
 
 /**
- * Maximum time, in milliseconds, in which the client reads nothing. It is long, because the server sees only every
- * megabyte or so that a slow client has read something.
+ * Maximum time, in milliseconds, in which the client reads nothing. It is long, because the server notices only once
+ * per megabyte or so that a slow client reads.
  */
 const longestIdleMs = 300_000
 
 /**
- * Cuts an answer off if bytes of it wait and the client reads none for `idleMs`. This may happen up to `idleMs` later
- * than that.
+ * Cuts an answer off if its client reads none of the waiting bytes for `idleMs`. The cut comes up to `idleMs` later.
  */
 export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void => {
   answer.setTimeout(idleMs, () => {

@@ -169,7 +169,7 @@ type Complaint = ReturnType<Check['Errors']>[number]
 const mostNamed = 30
 
 /**
- * Returns the end of an error sentence, which says what is allowed. If the schema has a pattern, this is the schema's
+ * Returns the end of an error sentence: what the schema allows. For a schema with a pattern, the end is the schema's
  * `description`.
  */
 const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Complaint): string => {
@@ -188,9 +188,9 @@ const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Co
 }
 
 /**
- * Leaves out errors that do not help the caller. For a union, there is one error for each branch and one for the union.
- * "must be null" does not help a caller who has sent a value. A wrong key of a map is reported twice, as a key and as a
- * value.
+ * Leaves out errors that do not help the caller. The error of a union is left out, because each branch has its own
+ * error. "must be null" is left out if the caller has sent a value. Of the two errors for a wrong key of a map, only
+ * one stays.
  */
 const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
   const isOfName = ({ keyword, schemaPath }: Complaint) =>
