@@ -2,9 +2,9 @@
 // refused.
 
 type Limits = {
-  /** The most that one owner may hold at a time. Default: no limit. */
+  /** Maximum amount that one owner may hold at a time. Default: no limit. */
   each?: number
-  /** The most that all owners together may hold at a time. Default: no limit. */
+  /** Maximum amount that all owners together may hold at a time. Default: no limit. */
   all?: number
   /** The amount that each owner gets even if other owners have used the whole budget. Default: 0. */
   sure?: number

@@ -1,4 +1,5 @@
-// Limits the log lines of each cause, so that a caller who can make a program log a line cannot fill the log with it.
+// Limits how many log lines of one cause a program writes in a minute. A caller who repeats a call that is logged can
+// therefore not fill the log.
 
 const linesPerMinute = 30
 const minute = 60_000

@@ -1,4 +1,4 @@
-// The files with which a program proves who it is to programs on other machines: `authority.pem`, `certificate.pem` and
+// The files with which a program authenticates to programs on other machines: `authority.pem`, `certificate.pem` and
 // `key.pem` in one directory. Another program renews the certificate by renaming a new file over it.
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,10 @@ export class CertificateFiles {
     this.#directory = directory
   }
 
-  /** Returns the current files. Reads them again only if the certificate is another file. Throws if one is missing. */
+  /**
+   * Returns the contents of the files. Reads them again only if the certificate file has changed. Throws if a file is
+   * missing.
+   */
   get options(): CertificateOptions {
     const { mtimeMs } = statSync(join(this.#directory, 'certificate.pem'))
     if (this.#read?.mtimeMs !== mtimeMs) this.#read = { mtimeMs, options: this.#readAll() }

@@ -18,8 +18,8 @@ export type Span = { notBefore: Date; notAfter: Date }
 const dayMs = 86_400_000
 
 /**
- * Returns the span of a certificate that is made now. The kernel's clock counts, because clients check certificates by
- * it. The span begins a day earlier, because a client's clock may be slow.
+ * Returns the validity of a certificate that is made now. It uses the kernel's clock and no clock of a test, because
+ * clients check certificates by their kernel's clock. It begins a day earlier, because a client's clock may be slow.
  */
 export const spanOf = (days: number): Span => ({
   notBefore: new Date(Date.now() - dayMs),
@@ -50,7 +50,7 @@ const ecdsaWithSha256 = sequence(objectId('1.2.840.10045.4.3.2'))
 const nameOf = (commonName: string) =>
   sequence(node(0x31, sequence(objectId('2.5.4.3'), node(0x0c, Buffer.from(commonName)))))
 
-/** GeneralizedTime without fractions. The standard wants UTCTime before 2050, with two digits for the year. */
+/** GeneralizedTime without fractions. RFC 5280 requires UTCTime before 2050, with two digits for the year. */
 const timeOf = (date: Date) => {
   const digits = `${date.toISOString().replaceAll(/\.\d+|[-:T]/g, '')}`
   return date.getUTCFullYear() < 2050 ? node(0x17, Buffer.from(digits.slice(2))) : node(0x18, Buffer.from(digits))
@@ -123,7 +123,7 @@ export const makeAuthority = (name: string, span: Span): Certified => {
 /** What an authority needs to sign certificates. `privateKey`: PEM. */
 type Issuer = { name: string; privateKey: string }
 
-/** What a program may do in TLS with a certificate. */
+/** Extended key usages: whether a TLS server or a TLS client may use the certificate. */
 const purposes = { server: '1.3.6.1.5.5.7.3.1', client: '1.3.6.1.5.5.7.3.2' } as const
 
 export type Purpose = keyof typeof purposes

@@ -67,8 +67,8 @@ export class CommandServer {
   }
 
   /**
-   * Tells the small process that a command with `movesProcess` will come soon, so that it can prepare. It does not
-   * answer. Without this call, the command works too but takes longer.
+   * Tells the small process that a command with `movesProcess` will come soon, so that it can prepare. The small
+   * process does not reply. Without this call, the command works too but takes longer.
    */
   expectMove() {
     const child = this.#child ?? this.#start()

@@ -67,7 +67,7 @@ const show = ({ from, at = from, isWritable = false }: Shown): string[] => [isWr
 /**
  * Returns the command that starts a program without root's rights. The program has its own uid, no groups, no
  * capabilities and no way to get any. It has a system call filter, and a root directory that contains only what `shown`
- * names. No file system that the host wants to unmount is kept busy by it. Only root can run the command.
+ * names. The program does not prevent the host from unmounting a file system. Only root can run the command.
  */
 export const confined = (program: Confined): string[] => [
   ...[confine, 'view'],
@@ -83,8 +83,8 @@ export const confined = (program: Confined): string[] => [
 ]
 
 /**
- * Returns the command that starts a program with only the system call filter, for programs that something else
- * confines. `at`: path of `filterProgram`, as seen in the root directory of that program.
+ * Returns the command that starts a program with the system call filter only, for programs that are confined in another
+ * way. `at`: path of `filterProgram`, as seen in the root directory of that program.
  */
 export const filtered = (at: string, sockets: Confined['sockets'], command: readonly string[]): string[] => [
   ...[at, 'filter', sockets, 'many'],

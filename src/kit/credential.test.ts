@@ -44,7 +44,7 @@ const startControl = async (authority: TestAuthority, name = controlName) => {
   return { url, callers, [Symbol.asyncDispose]: close }
 }
 
-suite('how a program proves to control who it is', () => {
+suite('the credential that a program shows to control', () => {
   const scratch = (context: { after: (step: () => void) => void }) => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-credential-'))
     context.after(() => rmSync(directory, { recursive: true, force: true }))
@@ -59,7 +59,7 @@ suite('how a program proves to control who it is', () => {
     assert.deepEqual(credentialFor(new URL('http://127.0.0.1:4600'), plain), bearer)
   })
 
-  test('each new connection shows the current certificate; no key is sent', async (context) => {
+  test('each new connection to control shows the current certificate and sends no key', async (context) => {
     const authority = new TestAuthority()
     await using control = await startControl(authority)
     const certificatesDirectory = scratch(context)
@@ -83,7 +83,7 @@ suite('how a program proves to control who it is', () => {
     assert.deepEqual(control.callers, ['DNS:first.runner', 'DNS:renewed.runner', 'DNS:renewed.runner'])
   })
 
-  test('a server of another name or of another authority hears nothing', async (context) => {
+  test('a program sends nothing to a server whose certificate has another name or another authority', async (context) => {
     const authority = new TestAuthority()
     const other = new TestAuthority()
     const certificatesDirectory = scratch(context)
@@ -104,7 +104,7 @@ suite('how a program proves to control who it is', () => {
     assert.deepEqual([...impostor.callers, ...stranger.callers], [])
   })
 
-  test('a link whose certificate is missing connects as soon as it is there', async (context) => {
+  test('a link without certificate files connects as soon as the files exist', async (context) => {
     const authority = new TestAuthority()
     await using control = await startControl(authority)
     const certificatesDirectory = scratch(context)

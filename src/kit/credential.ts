@@ -1,4 +1,4 @@
-// How a program proves to control who it is: with a certificate of its own, or with a key in each request.
+// The credential with which a program authenticates to control: its own certificate, or a key in each request.
 import { buildConnector } from 'undici'
 import { CertificateFiles } from './certificate-files.ts'
 
@@ -35,7 +35,7 @@ export const credentialFor = (
   return { headers: {}, tls: () => ({ ...files.options, servername: controlName }) }
 }
 
-/** Returns how a Pool of undici connects. */
+/** Returns the function with which a Pool of undici opens its connections. */
 export const connectorFor = ({ tls }: Credential, timeout: number): buildConnector.connector => {
   if (tls === undefined) return buildConnector({ timeout })
   return (options, callback) => {

@@ -1,5 +1,5 @@
-// A WebSocket to one of our servers. It notices when the connection is lost, and then opens a new one. It may only make
-// things faster: programs must work correctly without it.
+// A WebSocket to one of our servers. If the connection is lost, it opens a new one. The WebSocket only makes messages
+// arrive sooner: programs must also work correctly without it.
 import { WebSocket } from 'ws'
 import type { Credential } from './credential.ts'
 import type { Logger } from './log.ts'
@@ -17,7 +17,7 @@ export type LastingSocketParts = {
   onLost?: () => void
   /** Called when a connection has ended. If it returns false, no new connection is opened. */
   onClosed?: (code: number, reason: string) => boolean
-  /** Called with every ping of the socket. */
+  /** Called each time that this program sends a ping. */
   onBeat?: () => void
   reconnectMs?: { first: number; longest: number }
 }

@@ -57,7 +57,7 @@ suite('public addresses', () => {
   })
 })
 
-suite('the setting of networks that may be called', () => {
+suite('settings that list networks (`readNetworks`)', () => {
   test('`readNetworks` reads addresses and CIDRs of IPv4 and IPv6, also with spaces around them', () => {
     const networks = readNetworks('10.0.0.0/8, 127.0.0.1,fd00::/8')
     assert.ok(networks)

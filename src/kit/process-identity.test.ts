@@ -15,7 +15,7 @@ suite('a process identity', () => {
     assert.equal(await waitUntilGone(identity, 5000), true)
   })
 
-  test('if the start time of a process identity is wrong, it is never alive and never gets a signal', () => {
+  test('a process identity with a wrong start time is never alive, and its pid never gets a signal', () => {
     const impostor = { pid: process.pid, startTime: '1' }
     assert.equal(isAlive(impostor), false)
     // If the signal were sent, it would kill the process of this test.

@@ -1,5 +1,5 @@
-// Identifies a process by its pid and its start time. The kernel gives the pid of an ended process to another one. Pid
-// and start time together mean one process, until the next reboot.
+// Identifies a process by its pid and its start time. When a process has ended, the kernel can give its pid to another
+// process. Pid and start time together identify one process, until the next reboot.
 import { readFileSync } from 'node:fs'
 
 export type ProcessIdentity = { pid: number; startTime: string }

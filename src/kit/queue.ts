@@ -3,10 +3,11 @@
 import type { Budget } from './budget.ts'
 
 type Limits<Owner> = {
-  /** Most pieces of work that run at the same time. Default: no limit. */
+  /** Maximum number of pieces of work that run at the same time. Default: no limit. */
   atOnce?: number
   /**
-   * Most pieces of work of one owner that run at the same time, so that other owners find a place. Default: no limit.
+   * Maximum number of pieces of work of one owner that run at the same time, so that other owners can run work too.
+   * Default: no limit.
    */
   ofOne?: number
   /**

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { readRate } from './rate.ts'
 
 suite('a rate limit', () => {
-  test('`readRate` accepts a number of calls and of seconds, both at least 1, for at most a day', () => {
+  test('`readRate` accepts 1 or more calls in 1 or more seconds, up to a day', () => {
     assert.deepEqual(readRate('1000/60'), { limit: 1000, ttlSeconds: 60 })
     assert.deepEqual(readRate('1/86400'), { limit: 1, ttlSeconds: 86_400 })
     for (const wrong of [

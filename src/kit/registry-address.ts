@@ -53,9 +53,9 @@ type Named = { registry: string; repository: string }
 const isBelow = (repository: string, project: string) => repository === project || repository.startsWith(`${project}/`)
 
 /**
- * Returns the account that is used for an image, from those for the image's registry. The account whose project is the
- * longest beginning of the repository's name is preferred. Otherwise the result is an account without a project, or
- * else the first account.
+ * Returns the account that is used for an image, out of the accounts for the image's registry: the account whose
+ * project is the longest beginning of the repository's name. If no project fits, returns an account without a project,
+ * or else the first account.
  */
 export const accountFor = <Account extends RegistryAccount>(
   { registry, repository }: Named,

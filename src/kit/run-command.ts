@@ -69,7 +69,9 @@ export const expectMove = (): void => server?.expectMove()
 /** Maximum size of a question to the small process, in bytes. */
 const questionLimitBytes = 1024 * 1024
 
-/** Lets the small process run a command. Returns undefined if there is none, or if the input is too long for it. */
+/**
+ * Runs a command in the small process. Returns undefined if no small process runs, or if the input is too long for it.
+ */
 export const runByServer = async (question: Question): Promise<string | undefined> => {
   const { argv, input = '', timeoutMs } = question
   if (server === undefined || input.length > questionLimitBytes) return undefined

@@ -7,7 +7,7 @@ const read = (address: string, accessKey: string | undefined = 'key', secret: st
   readStoreAddress({ address, accessKey, secret })
 
 suite('the address of an object store', () => {
-  test('a store address with file: is read as an absolute path without escapes and `..`', () => {
+  test('a store address with file: becomes an absolute path, with `%20` and `..` resolved', () => {
     assert.deepEqual(read('file:///srv/a%20b/../c'), { kind: 'directory', path: '/srv/c' })
     assert.deepEqual(read('file:///srv/a%20b', undefined, undefined), { kind: 'directory', path: '/srv/a b' })
   })

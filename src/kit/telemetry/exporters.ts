@@ -12,6 +12,10 @@ export type Exporters = { traces?: SpanExporter; metrics?: PushMetricExporter; l
 
 type Sender = { export: (items: never, tell: (result: ExportResult) => void) => void }
 
+/**
+ * Logs when the receiver begins to refuse telemetry, and when it accepts telemetry again. Only the name of an error is
+ * logged. Its message comes from the receiver and may repeat data that was sent to it.
+ */
 const watched = <S extends Sender>(sender: S, signal: Signal, log: Logger): S => {
   const send = sender.export.bind(sender)
   let isTaken = true
@@ -19,8 +23,6 @@ const watched = <S extends Sender>(sender: S, signal: Signal, log: Logger): S =>
     const isTakenNow = code === ExportResultCode.SUCCESS
     if (isTaken === isTakenNow) return
     isTaken = isTakenNow
-    // Only the name of the error is logged. Its message comes from the receiver and may repeat data that was sent to
-    // it.
     if (isTaken) log.info({ signal }, 'telemetry is sent again')
     else log.warn({ signal, why: reasonOf(error) }, 'telemetry cannot be sent; it is dropped until it can')
   }

@@ -28,13 +28,15 @@ export class TestAuthority {
     return certify({ name, privateKey: this.#own.privateKey }, holder, spanOf(days))
   }
 
-  /** Returns TLS options of a server or client with this name. A server shows the authority too. */
+  /**
+   * Returns TLS options for a server or client with this name. `cert` also contains the certificate of the authority.
+   */
   newCertificate(host: string, days?: number): { ca: string; cert: string; key: string } {
     const { publicKey, privateKey } = newKeyPair()
     return { ca: this.certificate, cert: this.certify(publicKey, host, days) + this.certificate, key: privateKey }
   }
 
-  /** Writes the files of a program's certificate, as a program that renews it does. `age`: makes their times differ. */
+  /** Writes the certificate files of a program. `age`: the time stamp of certificate.pem is this many seconds ago. */
   writeCertificate(directory: string, host: string, age = 0, days?: number): void {
     const { ca, cert, key } = this.newCertificate(host, days)
     mkdirSync(directory, { recursive: true })
