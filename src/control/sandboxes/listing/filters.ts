@@ -1,5 +1,5 @@
-// The filters of listings, as SQL conditions that indexes can answer. A number outside the database's range is replaced by
-// the nearest number in the range. A time outside the database's range is refused.
+// The filters of listings, as SQL conditions that can use indexes. A number outside the database's range is replaced
+// by the nearest number in the range. A time outside the database's range is refused.
 
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -25,9 +25,9 @@ const time = (text: string): Date => {
 const likeText = (text: string) => text.toLowerCase().replace(/[\\%_]/g, '\\$&')
 
 /**
- * A filter that the caller leaves out is null but stays in the query text. The number of different queries, which the
- * database and the driver cache, is therefore bounded. In a plan for given values, PostgreSQL drops filters that are
- * null.
+ * Returns null for a filter that the caller left out. The SQL text still contains the condition for that filter, so
+ * the database and the driver cache only a few different queries. PostgreSQL removes a condition on null when it plans
+ * for given values.
  */
 const texts = (list: readonly string[] | undefined): string[] | null => (list?.length ? [...list] : null)
 const at = (text: string | undefined): Date | null => (text === undefined ? null : time(text))
@@ -54,13 +54,15 @@ const times = (sql: Sql, column: string, after: string | undefined, before: stri
 const oneOf = (sql: Sql, column: string, values: string[] | null): Piece =>
   sql`and (${values}::text[] is null or ${sql(column)} = any(${values}::text[]))`
 
-/** The condition that selects which kinds of sandboxes a listing contains, for example no destroyed ones. */
+/** SQL condition that selects which kinds of sandboxes a listing contains, for example no destroyed sandboxes. */
 type Among = (sql: Sql) => Piece
 
-/** Condition for the sandboxes that the sort indexes contain. */
+/** SQL condition for all sandboxes except destroyed ones. The indexes for sorting contain exactly these sandboxes. */
 export const present: Among = (sql) => sql`state <> 'destroyed'`
 
-/** Condition for sandboxes evicted after `since`: they are destroyed, but listed on request. */
+/**
+ * SQL condition for sandboxes that were evicted after `since`. They are destroyed, but listings show them on request.
+ */
 export const evicted =
   (since: Date): Among =>
   (sql) =>
@@ -79,8 +81,8 @@ type Where = {
 }
 
 /**
- * The conditions that both listings have. A filter for exactly one state becomes a condition with `=`, because an
- * index on the state can then be read in order.
+ * The SQL conditions of both listings. A filter for exactly one state becomes a condition with `=`, so that PostgreSQL
+ * can read an index on the state in order.
  */
 const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where): Piece => {
   const id = like(query.id, match)
@@ -128,8 +130,8 @@ const between = (column: string, from: number | Date | null, to: number | Date |
 const fewStates = 4
 
 /**
- * The ranges of the sort's index that can match the filters, without overlap. Filters that the caller left out make no
- * range. PostgreSQL therefore reads only these ranges, even with a plan for unknown values.
+ * Returns the ranges of the sort's index that can contain matches. The ranges do not overlap. A filter that the caller
+ * left out adds no condition, so PostgreSQL reads only these ranges, even with a plan for unknown values.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   const size = (column: string, least: number | undefined, most: number | undefined) =>
@@ -155,8 +157,8 @@ export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
 }
 
 /**
- * The conditions of a page. `since`: sandboxes evicted after this time are included, if destroyed sandboxes are
- * requested.
+ * The SQL conditions of a page with a number. If the caller requests destroyed sandboxes, sandboxes that were evicted
+ * after `since` are included.
  */
 export const pageConditions = (sql: Sql, organizationId: string, query: PageQuery, since: Date): Piece => {
   const among = query.states?.includes('destroyed') ? presentAndEvicted(since) : present

@@ -114,7 +114,7 @@ const fill = async (app: TestControl) => {
   await insert(app, { id: 't1', name: 'theirs', organization_id: organizations.theirs })
 }
 
-/** Inserts evicted sandboxes, of which the runner has nothing any more. `hours`: how many hours ago they were evicted. */
+/** Inserts sandboxes that were evicted `hours` hours ago and removed from their runner. */
 const insertEvicted = (app: TestControl, hours: number, fields: Fields) =>
   insert(app, {
     ...fields,
@@ -169,7 +169,7 @@ suite('GET /sandbox', () => {
     [{ name: 'a', minCpu: '2', labels: '{"team":"red"}' }, ['a1']],
   ]
 
-  test('GET /sandbox filters by each field; a sandbox must match all filters, and be the organization’s own', async () => {
+  test('GET /sandbox returns only the organization’s sandboxes that match all given filters', async () => {
     await using app = await startControl()
     await fill(app)
     for (const [fields, ids] of filters) {
@@ -182,7 +182,7 @@ suite('GET /sandbox', () => {
     assert.equal((await app.as('nobody').get('/sandbox')).status, 401)
   })
 
-  test('GET /sandbox leaves out the fields `env`, `volumes` and `buildInfo`, which single records have', async () => {
+  test('GET /sandbox leaves out the fields `env`, `volumes` and `buildInfo`, which only GET /sandbox/{id} returns', async () => {
     await using app = await startControl()
     await fill(app)
     const { items } = (await app.as('viewer').get('/sandbox')).body
@@ -257,7 +257,7 @@ suite('GET /sandbox', () => {
     'includeWarm=2',
   ]
 
-  test('GET /sandbox lists sandboxes that were evicted within a day if destroyed ones are asked for', async () => {
+  test('GET /sandbox with the state `destroyed` includes sandboxes that were evicted less than a day ago', async () => {
     await using app = await startControl()
     await fill(app)
     await insertEvicted(app, 1, { id: 'v1', name: 'be', cpu: 4, labels: { team: 'red' }, last_activity_at: day(8) })

@@ -1,9 +1,9 @@
 // The two listings: one uses cursors, the deprecated one uses page numbers.
 //
-// The ids of a page are found in an index that covers the filtered columns, and only rows of these ids are read.
-// First the beginning of the sort's index is searched. If that does not fill the page, the most selective filter finds the
-// matches, which are then sorted. So a listing costs as much as its page, or at worst as much as the matches of one filter
-// within the caller's organization (bench/listing.ts).
+// A query first finds the ids of a page in an index that contains the filtered columns, and then reads only the rows
+// of these ids. It searches the beginning of the index that has the order of the sort. If that does not fill the page,
+// the most selective filter finds all matches, which are then sorted. A listing therefore costs at worst as much as
+// reading the matches of one filter within the caller's organization (bench/listing.ts).
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
@@ -40,9 +40,9 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
 }
 
 /**
- * Runs queries with plans made for their values, because a generic plan reads far too much for rare values. Sequential scans
- * are disabled: they take ten times as long as the worst index. `tablePage` is the planner's cost of a random table page;
- * an index page costs 1.1.
+ * Runs queries with plans for their actual values, because a generic plan reads far too much if a value is rare.
+ * Sequential scans are disabled: they take ten times as long as the worst index. `tablePage`: the planner's cost of a
+ * random table page. The cost of an index page is 1.1.
  */
 const asking = <T>(
   { transaction }: Database,
@@ -74,9 +74,9 @@ const rowsOf = (sql: Sql, columns: Piece, order: Piece) => sql`
 
 type Question = {
   organizationId: string
-  /** Condition for the sandboxes that come after the cursor in the order of the listing. */
+  /** SQL condition for the sandboxes after the cursor. */
   beginning: (sql: Sql) => Piece
-  /** Ranges of the sort's index that can match the conditions. */
+  /** SQL conditions, one for each range of the sort's index that can contain matches. */
   stretches: readonly ((sql: Sql) => Piece)[]
   conditions: (sql: Sql) => Piece
   labels: Labels | undefined
@@ -85,7 +85,7 @@ type Question = {
   limit: number
 }
 
-/** The columns of the sort's index that conditions use. */
+/** The columns that filters use. Each index for sorting contains all of them. */
 const indexed = [
   ...['id', 'name', 'state', 'desired_state', 'snapshot', 'region_id', 'sandbox_class', 'organization_id', 'public'],
   ...['recoverable', 'warm_pool_id', 'cpu', 'memory_gib', 'disk_gib', 'created_at', 'last_activity_at'],
@@ -98,8 +98,9 @@ const firstLook = 2000
 type Look = { rows: ListedRow[]; isEnough: boolean }
 
 /**
- * Finds matches among the first `depth` sandboxes of the sort. The result is enough if it fills the page, or if there are no
- * more sandboxes. The query reads an index in order and stops, so every plan of it is fast.
+ * Finds matches among the first `depth` sandboxes in the order of the sort. `isEnough`: the matches fill the page, or
+ * there are no more sandboxes. The query reads at most `depth` entries of an index in order, so each of its plans is
+ * fast.
  */
 const look = async (sql: Sql, question: Question, depth: number): Promise<Look> => {
   const { organizationId, beginning, stretches, conditions, labels, limit } = question
@@ -132,8 +133,8 @@ const look = async (sql: Sql, question: Question, depth: number): Promise<Look> 
 }
 
 /**
- * The condition for the signature of the labels. It has a subquery, so that the signature of the wanted labels is
- * computed only once.
+ * SQL condition: the signature of a sandbox's labels contains the signature of the wanted labels. A signature is a
+ * short bit pattern, so it fits into an index. The subquery computes the signature of the wanted labels only once.
  */
 const isSigned = (sql: Sql, labels: Labels): Piece => {
   const asked = sql.json(labels)
@@ -141,19 +142,20 @@ const isSigned = (sql: Sql, labels: Labels): Piece => {
 }
 
 /**
- * The condition for the labels themselves. It is a subquery instead of a join. PostgreSQL then reads labels one sandbox
- * at a time, and only until the page is full.
+ * SQL condition for the labels themselves. It is a subquery instead of a join, so that PostgreSQL reads labels one
+ * sandbox at a time, and stops when the page is full.
  */
 const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Alternative queries for the ids of a page. Each finds all matches by its most selective filter and then sorts them.
- * PostgreSQL by itself would walk the sort's index, assuming that matches are spread evenly; the first look has shown that
- * they are not.
+ * Returns alternative queries for the ids of a page. Each query finds all matches by its most selective filter and
+ * then sorts them. Without `offset 0`, PostgreSQL would read the sort's index from its beginning, because it assumes
+ * that matches are spread evenly. The first read has shown that they are not.
  *
- * Labels can be larger than an index entry, so the sort indexes contain only a signature of them. One way finds the labels in
- * their own index and reads each match from the table. The other way finds the signature and reads only the page's rows.
+ * Labels can be larger than an index entry, so the indexes for sorting contain only a signature of them. The first
+ * query finds labels in an index of labels, and reads each match from the table. The second query finds signatures,
+ * and reads only the rows of the page.
  */
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
@@ -188,15 +190,12 @@ const costOfLook = 0.07
  */
 const hopefulLook = 6000
 
-/**
- * Maximum number of rows that are read in the hope that they contain a full page of matches. If they do not, reading
- * them was wasted.
- */
+/** Maximum number of rows that are read because they probably contain a full page of matches. */
 const longestLook = 40_000
 
 /**
- * Planner cost of a random table page. A table page has few of the sandboxes that an index finds, and is read again for each.
- * By measurement it costs as much as three pages of an index that is read in full.
+ * Planner cost of a random table page. The sandboxes that an index finds are spread over many table pages, so each of
+ * them needs another page. By measurement, a table page costs as much as three pages of an index that is read in full.
  */
 const tablePage = 3
 
@@ -224,7 +223,7 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   })
 }
 
-/** Finds the ids of evicted sandboxes. They are few and have their own index, which serves every sort. */
+/** Finds the ids of evicted sandboxes. They are few and have an index of their own, which is used for all sorts. */
 const pickEvicted = (sql: Sql, question: Question) => {
   const { labels, limit } = question
   return sql<ListedRow[]>`
@@ -282,8 +281,8 @@ export const listSandboxes = async (
 }
 
 /**
- * Returns one page and the exact total, so all matches are read. If destroyed sandboxes are requested, those evicted
- * within a day before `now` are included.
+ * Returns one page, and the exact total of matches. To count them, the query reads all matches. If destroyed sandboxes
+ * are requested, those evicted within a day before `now` are included.
  */
 export const pageSandboxes = (
   database: Database,

@@ -20,7 +20,7 @@ export type Change = {
   row?: SandboxRow
 }
 
-/** A sandbox whose state is unchanged, but whose runner needs its new assignment. */
+/** A sandbox whose state is unchanged, but whose runner needs a new assignment. */
 type Renewal = Pick<Change, 'sandboxId' | 'row'> & { runnerId: string }
 
 /** Something that happened to a sandbox and left its state as it was; `eventId` is its event in the timeline. */
@@ -29,7 +29,7 @@ export type Mishap = { sandboxId: string; organizationId: string; eventId: numbe
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
 
 /**
- * Maximum number of rows of changing sandboxes that are kept in memory. Other rows are read from the database when
+ * Maximum number of rows of sandboxes under way that are cached in memory. Other rows are read from the database when
  * their runner reports.
  */
 const mostUnderWay = 10_000
@@ -37,7 +37,7 @@ const mostUnderWay = 10_000
 export class ChangeFeed {
   readonly #emitter = new EventEmitter().setMaxListeners(0)
   readonly #underWay = new Map<string, SandboxRow>()
-  /** Sandboxes claimed in this process whose runner has not confirmed the claim yet. */
+  /** Sandboxes that this process claimed, and whose runner has not confirmed the claim yet. */
   readonly #claimed = new Map<string, string>()
   readonly #log: Logger
   #peers: Peers<Change | Renewal | Mishap> | undefined
@@ -85,10 +85,7 @@ export class ChangeFeed {
     return () => this.#emitter.off('mishap', listener)
   }
 
-  /**
-   * Requests that the sandbox's assignment is sent to its runner again, by the control process to which the runner is
-   * linked.
-   */
+  /** Asks the control process that has the runner's link to send the sandbox's assignment again. */
   renew(row: SandboxRow): void {
     const { id: sandboxId, runner_id: runnerId } = row
     this.#forget(sandboxId)
@@ -98,8 +95,8 @@ export class ChangeFeed {
   }
 
   /**
-   * The row of a sandbox that is under way, as this process last wrote the row. Another process may have written a
-   * newer version. A write that is based on this row must therefore check the version.
+   * Returns the row of a sandbox that is under way, as this process last wrote the row. Another process may have
+   * written a newer version. A write that is based on this row must therefore check the version.
    */
   findUnderWay(sandboxId: string): SandboxRow | undefined {
     return this.#underWay.get(sandboxId)
@@ -117,8 +114,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Resolves at the next change of a sandbox, or after `timeoutMs`. The result is the sandbox's row, if this process
-   * made the change.
+   * Resolves at the next change of a sandbox, or after `timeoutMs`. Returns the sandbox's row, if this process made
+   * the change.
    */
   next(sandboxId: string, timeoutMs: number): Promise<SandboxRow | undefined> {
     return new Promise((resolve) => {

@@ -33,7 +33,7 @@ const samples: Record<string, string> = {
   'timestamp with time zone': `'2030-01-01'`,
 }
 
-/** Sample values of columns that are lists of objects, which verbs read. */
+/** Sample values of JSON columns that must be lists of objects, because verbs read these columns. */
 const lists: Partial<Record<ColumnName, string>> = {
   volumes: `'[{"volumeId": "sample", "mountPath": "/sample"}]'`,
   secrets: `'[{"variable": "SAMPLE", "secretId": "sample", "placeholder": "sample"}]'`,
@@ -68,7 +68,7 @@ suite('the columns of a sandbox', () => {
     )
   })
 
-  test('a column is emptied when its sandbox is gone, exactly if `columns.ts` says `shed`', async () => {
+  test('a column is emptied when its sandbox is gone, exactly if `columns.ts` marks it as `shed`', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { sql } = app.database
@@ -76,8 +76,9 @@ suite('the columns of a sandbox', () => {
     const stored = await storedColumns(app)
     const shed = stored.filter(isShed)
     assert.ok(shed.length > 0)
-    // Besides the columns that must be emptied, the test fills columns that must stay: those that a fork copies,
-    // because users choose their values. `runner_id` is left out, because it refers to a runner.
+    // The test fills the columns that must be emptied. It also fills nullable columns that must stay. For these it
+    // takes the columns that a fork copies, because users choose their values. `runner_id` is left out, because it
+    // refers to a runner.
     const chosen = stored.filter(
       ({ name, isNullable }) => isNullable && columns[name].fork === 'copied' && name !== 'runner_id',
     )
@@ -105,7 +106,7 @@ suite('the columns of a sandbox', () => {
     assert.deepEqual(written, [])
   })
 
-  test('a fork copies a column exactly if `columns.ts` says `copied`', async () => {
+  test('a fork copies a column exactly if `columns.ts` marks it as `copied`', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { labels: { a: 'b' } })
@@ -117,7 +118,7 @@ suite('the columns of a sandbox', () => {
     assert.equal(reply.status, 200, reply.text)
     const [before, after] = [await read(app, id), await read(app, reply.body.id)]
     for (const name of copied) {
-      // An interval of 0 minutes means never. It is a value and not an empty column.
+      // The number 0 is a value (an interval of 0 minutes means never), so such a column is not empty.
       assert.ok(!isEmpty(before[name]), `the parent has nothing in ${name}`)
       assert.deepEqual(after[name], before[name], name)
     }

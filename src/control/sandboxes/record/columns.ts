@@ -9,7 +9,7 @@ import { DateTime, textMap } from '#src/http/shapes.ts'
 import type { AssignedVolume, Progress, VolumeMount } from '#src/wire/runner-link.ts'
 import { type DesiredState, desiredStates, type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
 
-/** Sizes that a sandbox uses of its host. */
+/** Resources of a host that a sandbox uses. */
 export type Size = { cpu: number; memoryGiB: number; diskGiB: number }
 
 export const oneOf = <const T extends string>(values: readonly T[]) => Type.Enum([...values] as T[])
@@ -27,10 +27,13 @@ export const SandboxVolume = Type.Object({
 /** A mount, and what the sandbox's runner needs for it. `placed` is absent until the sandbox has a runner. */
 export type PlacedMount = VolumeMount & { placed?: Pick<AssignedVolume, 'driver' | 'sizeGiB' | 'isNew'> }
 
-/** A sandbox's secret in answers of the API: the variable and the secret's id. The list of secrets has the name for the id. */
+/**
+ * A sandbox's secret in API replies: the variable and the secret's id. The endpoint `GET /secret` returns the secret's
+ * name.
+ */
 export const SandboxSecret = Type.Object({ variable: Type.String(), secretId: Type.String() })
 
-/** A secret of the organization whose placeholder a variable of the sandbox holds. */
+/** A secret of the organization. The sandbox's `variable` contains the secret's placeholder. */
 export type MountedSecret = { variable: string; secretId: string; placeholder: string }
 
 type Described = {
@@ -38,7 +41,10 @@ type Described = {
   begins: 'given' | 'may be given' | 'default'
   /** Whether a fork copies its parent's value or gets a new one. */
   fork: 'copied' | 'own'
-  /** Whether the value stays when the sandbox is gone, or is emptied: null, `{}` or `[]` (trigger `shed_when_gone`). */
+  /**
+   * Whether the value stays when the sandbox is gone. `shed`: the trigger `shed_when_gone` sets it to null, `{}` or
+   * `[]`.
+   */
   gone: 'stays' | 'shed'
   /**
    * `kept`: at a claim, the column of the warm sandbox is unchanged. Without `claim`, a claim writes the caller's
@@ -124,7 +130,8 @@ export const columns = {
   auto_pause_interval: column<number>()({ ...copied, shown: inLists('autoPauseInterval', Whole) }),
   auto_archive_interval: column<number>()({ ...copied, shown: inLists('autoArchiveInterval', Whole) }),
   auto_delete_interval: column<number>()({ ...copied, shown: inLists('autoDeleteInterval', Whole) }),
-  // `verbs/fork.ts` gives a fork the end of its parent, or the end by the region's limit if that is earlier.
+  // End of the time to live. `verbs/fork.ts` gives a fork the end of its parent, or an earlier end if the region's
+  // limit requires it.
   auto_destroy_at: column<Date | null>()({ ...own, shown: inLists('autoDestroyAt', Type.Optional(DateTime)) }),
   created_at: column<Date>()({ ...own, shown: inLists('createdAt', DateTime) }),
   updated_at: column<Date>()({ ...later, shown: inLists('updatedAt', DateTime) }),
@@ -140,8 +147,8 @@ export const columns = {
   }),
   spot_evicted_at: column<Date | null>()({ ...later, shown: inLists('spotEvictedAt', Type.Optional(DateTime)) }),
   saved_at: column<Date | null>()({ ...later, shown: inLists('savedAt', Type.Optional(DateTime)) }),
-  // The next columns are set by no request directly: the kind of a pause, the kind of a fork, and the progress of slow
-  // work.
+  // No request sets the next columns directly: the kind of a pause, the kind of a fork, and the progress of a slow
+  // verb.
   pause_kind: column<'memory' | null>()({ ...later, shown: inLists('pauseKind', Type.Optional(oneOf(['memory']))) }),
   fork_kind: column<'disk' | null>()({
     ...own,
@@ -160,7 +167,7 @@ export const columns = {
    * both `env` and `unset_env`.
    */
   unset_env: column<string[]>()({ ...copied, begins: 'may be given', gone: 'shed' }),
-  /** The definition that the sandbox's image is built from, and the user that the creator named. */
+  /** The definition from which the sandbox's image is built. `user`: the user that the create requested. */
   build: column<{ dockerfile: string; contextHashes?: string[]; user: string | null } | null>()({
     ...copied,
     begins: 'may be given',
@@ -168,7 +175,7 @@ export const columns = {
     isJson: true,
     shown: inRecords('buildInfo', Type.Optional(BuildInfo)),
   }),
-  /** The mounted volumes. A fork mounts those of its parent. */
+  /** The mounted volumes. A fork mounts the volumes of its parent. */
   volumes: column<PlacedMount[]>()({
     ...copied,
     begins: 'may be given',
@@ -176,7 +183,7 @@ export const columns = {
     isJson: true,
     shown: inRecords('volumes', Type.Array(SandboxVolume)),
   }),
-  /** The mounted secrets. A fork has those of its parent. */
+  /** The mounted secrets. A fork has the secrets of its parent. */
   secrets: column<MountedSecret[]>()({
     ...copied,
     begins: 'may be given',
@@ -202,8 +209,8 @@ export const columns = {
   version: column<number>()({ ...own, claim: 'kept' }),
   generation: column<number>()({ ...own, claim: 'kept' }),
   /**
-   * Calls into the sandbox wait until its runner has applied this generation, for example the generation of a claim.
-   * Before the claim the sandbox had no owner.
+   * Calls into the sandbox wait until its runner has applied this generation. For example, a claim sets it, because
+   * the warm sandbox had no owner before.
    */
   least_generation: column<number | null>()(later),
   stop_signal: column<'SIGTERM' | 'SIGKILL'>()(later),
@@ -220,10 +227,13 @@ export const columns = {
   archive_bytes: column<number | null>()(later),
   archive_stored_bytes: column<number | null>()(later),
   archived_at: column<Date | null>()(later),
-  /** `wanted`: the runner should save the stopped disk. `saved`: the store has a save as new as the disk (record/saves.ts). */
+  /**
+   * `wanted`: the runner should save the stopped disk. `saved`: the store has a save of the present disk
+   * (record/saves.ts).
+   */
   save_state: column<'wanted' | 'saved' | null>()(later),
   archive_not_before: column<Date | null>()(later),
-  /** How far the sandbox's move away from an emptied runner is (upkeep/emptying.ts). */
+  /** Progress of the sandbox's move to another runner, if its runner is being emptied (upkeep/emptying.ts). */
   emptying: column<'restart' | 'restarting' | 'refused' | null>()(later),
   parent_id: column<string | null>()({ ...own, begins: 'may be given' }),
   ancestor_ids: column<string[]>()({ ...own, begins: 'may be given' }),
@@ -235,7 +245,7 @@ export const columns = {
 type Columns = typeof columns
 export type ColumnName = keyof Columns
 
-/** The names of the columns whose rows in the table have these properties. */
+/** The names of the columns whose description in `columns` has these properties. */
 type Where<Said> = { [N in ColumnName]: Columns[N] extends Said ? N : never }[ColumnName]
 
 /** The values of a sandbox's row in the database. */
@@ -257,7 +267,7 @@ const entries = Object.entries(columns) as [ColumnName, Described][]
 const namesWhere = <N extends ColumnName>(holds: (described: Described) => boolean) =>
   entries.filter(([, described]) => holds(described)).map(([name]) => name) as N[]
 
-/** The columns that an item of a listing needs: a page has up to 200 items, and most of a row is not shown. */
+/** The columns of an item in a listing. A page has up to 200 items, so columns that it does not show are not read. */
 export const listedColumns = namesWhere<ListedColumn>(({ shown }) => shown?.in === 'lists')
 export const recordedColumns = namesWhere<RecordedColumn>(({ shown }) => shown?.in === 'records')
 const copiedColumns = namesWhere<Where<{ fork: 'copied' }>>(({ fork }) => fork === 'copied')
@@ -277,7 +287,7 @@ const shapesOf = <N extends ColumnName>(names: readonly N[]): ShapesOf<N> =>
     names.map((name) => [(columns[name] as Described).shown!.name, (columns[name] as Described).shown!.shape]),
   ) as ShapesOf<N>
 
-/** The fields of lists, and the additional fields of single records. */
+/** `listedShapes`: the fields of an item in a listing. `recordedShapes`: the additional fields of a single record. */
 export const listedShapes = shapesOf(listedColumns)
 export const recordedShapes = shapesOf(recordedColumns)
 
@@ -301,6 +311,6 @@ export const askedOf = (body: Partial<Record<string, unknown>>): Pick<ColumnValu
     askedColumns.map((name) => [name, body[columns[name].shown.name] ?? columns[name].asked.otherwise]),
   ) as Pick<ColumnValues, AskedColumn>
 
-/** The columns that a fork copies from its parent. */
+/** Returns the values of the columns that a fork copies from its parent. */
 export const copiedOf = (parent: ColumnValues): Pick<ColumnValues, Where<{ fork: 'copied' }>> =>
   Object.fromEntries(copiedColumns.map((name) => [name, parent[name]])) as never

@@ -1,24 +1,27 @@
-// Reads which sandboxes of an emptied runner move, which are moving, and which cannot.
+// Reads which sandboxes of an emptied runner can move, which are moving, and which cannot move.
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { statesHoldingDisk } from './lifecycle.ts'
 import type { SandboxRow } from './sandbox.ts'
 
-/** Maximum number of staying sandboxes in the operator's list. */
+/** Maximum number of sandboxes that cannot move and that the operator sees listed with the reason. */
 const mostShown = 100
-/** Maximum number of sandboxes that one sweep tries to move. They are drawn at random, so that none waits for others. */
+/**
+ * Maximum number of sandboxes that one sweep tries to move. They are chosen at random. So a sandbox that cannot move
+ * does not block the others.
+ */
 const mostTried = 20
-/** Seconds until a start that a runner refused is tried again. */
+/** Seconds after a runner refused a start, until control tries that start again. */
 const againAfterSeconds = 60
 
-/** Condition: a volume of the sandbox is on the disk of its runner, so that the sandbox cannot leave it. */
+/** SQL condition: the sandbox must stay on its runner, because one of its volumes is on the runner's own disk. */
 const isBound = (sql: Sql): Piece => sql`volumes @> '[{"placed": {"driver": "disk"}}]'::jsonb`
 
-/** Condition: the sandbox is in a state from which it can be archived, and does not move yet. */
+/** SQL condition: the sandbox can be archived in its present state, and is not moving yet. */
 const canMove = (sql: Sql, now: Date): Piece => sql`
   state in ('started', 'stopped', 'paused') and desired_state = state and emptying is null and not ${isBound(sql)}
     and (archive_not_before is null or archive_not_before <= ${now})`
 
-/** Lists some sandboxes that can move. Those that do not run come first. */
+/** Lists at most `mostTried` sandboxes that can move. Sandboxes that do not run come first. */
 export const listToMove = (sql: Sql, runnerId: string, now: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select * from sandboxes where runner_id = ${runnerId} and ${canMove(sql, now)}
@@ -30,7 +33,9 @@ export const countArchiving = async (sql: Sql, runnerId: string): Promise<number
   return row.count
 }
 
-/** Lists some sandboxes that ran before their move and should start again: archived ones, and stopped ones. */
+/**
+ * Lists some sandboxes that ran before their move and are archived or stopped at present, so they should start again.
+ */
 export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
   const before = new Date(now.getTime() - againAfterSeconds * 1000)
   return sql<SandboxRow[]>`
@@ -53,7 +58,7 @@ export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<San
   return row
 }
 
-/** Makes control try again the sandboxes of the runner that could not be moved. */
+/** Allows control to try again to move the runner's sandboxes, after an earlier move of them was refused. */
 export const forgetRefusals = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`
     update sandboxes set emptying = null, archive_not_before = null
@@ -65,7 +70,9 @@ export type Staying = { sandboxId: string; reason: string }
 
 export type Progress = { running: number; left: number; moving: number; staying: Staying[] }
 
-/** How far a runner is from being empty. `running`: its sandboxes whose processes end with a move. */
+/**
+ * Returns how far a runner is from being empty. `running`: number of sandboxes that must be stopped in order to move.
+ */
 export const readProgress = async (sql: Sql, runnerId: string): Promise<Progress> => {
   const [[counts], staying] = await Promise.all([
     sql<[Omit<Progress, 'staying'>]>`

@@ -22,18 +22,18 @@ export const removeLeftover = async (sql: Sql, { sandboxId, runnerId, generation
   return count > 0
 }
 
-/** Forgets the leftovers on a runner that was removed for good. */
+/** Deletes the rows of all leftovers on a runner that was removed for good. */
 export const forgetLeftoversOn = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`delete from leftovers where runner_id = ${runnerId}`
 }
 
-/** Condition: the runner `runnerId` has no leftover of the sandbox. */
+/** SQL condition: the runner `runnerId` has no leftover of the sandbox. */
 export const hasNoLeftover = (sql: Sql, sandboxId: string, runnerId: Piece): Piece => sql`
   not exists (select from leftovers where sandbox_id = ${sandboxId} and leftovers.runner_id = ${runnerId})`
 
 /**
- * The row of a sandbox for a runner that has a leftover of it: the target is `destroyed`, and there is no archive,
- * because the archive belongs to another runner now.
+ * Returns the row of a sandbox as a runner with a leftover of it should see the row: the runner must destroy it. The
+ * row has no archive, because the runner would delete it, although the sandbox still needs it.
  */
 export const asLeftover = (row: SandboxRow, generation: number): SandboxRow => ({
   ...row,

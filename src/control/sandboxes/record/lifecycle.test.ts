@@ -147,12 +147,13 @@ suite('the states of a sandbox', () => {
     assert.deepEqual(led, ['claim', 'claim-resizing'])
   })
 
-  test('a runner’s report can complete each move of a sandbox, and a report can fail each move', () => {
+  test('a runner’s report can complete each move of a sandbox, and a report of `error` ends each move', () => {
     for (const [, , through, to] of moves) {
-      // A sandbox in this state has no runner yet; its image decides how it continues.
+      // In these two states a sandbox has no runner, so no runner reports about it. Reports about its image end these
+      // states.
       if (through === 'pending_build' || through === 'building_snapshot') continue
-      // A report about the sandbox does not end a snapshot: a report about the image does. It does not end a claim, because
-      // a claim changes no state.
+      // No report about the sandbox ends a snapshot, because a report about the image ends it. No report ends a claim,
+      // because a claim changes no state.
       const isOver = through === 'snapshotting' || through === to
       if (!isOver) assert.equal(afterReport(through, to, to), to)
       assert.equal(afterReport(through, to, 'error'), 'error')
@@ -220,7 +221,7 @@ suite('reports of a runner', () => {
     }
   })
 
-  test('no report makes a sandbox `started` whose desired state is another one', () => {
+  test('no report makes a sandbox `started` if its desired state is not `started`', () => {
     for (const state of sandboxStates) {
       for (const desired of ['stopped', 'paused', 'archived', 'destroyed'] as const) {
         assert.notEqual(afterReport(state, desired, 'started'), 'started', `${state}, wanted ${desired}`)
@@ -235,7 +236,7 @@ suite('reports of a runner', () => {
     }
   })
 
-  test('while a sandbox is `snapshotting`, a report of its end counts; one of its earlier state does not', () => {
+  test('control applies a report that a `snapshotting` sandbox ended, and ignores its state before', () => {
     for (const was of ['started', 'stopped', 'paused'] as const) {
       assert.equal(afterReport('snapshotting', was, was), undefined)
     }

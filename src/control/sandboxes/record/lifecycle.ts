@@ -1,7 +1,7 @@
-// The whole life of a sandbox. Moves that are not in these tables cannot happen.
+// All states of a sandbox, and all moves between them. Moves that are not in these tables cannot happen.
 //
-// `moves`: what a verb may do. `stateRows`: the meaning of each state. `settlements`: what a runner's report changes. Everything
-// that needs to know about states (the API, quota, timers, placement, the reference page) reads them here.
+// `moves`: what a verb may do. `stateRows`: the meaning of each state. `settlements`: what a runner's report changes.
+// All code that depends on states (the API, quota, timers, placement, the reference page) reads these tables.
 import { noSandbox, Problem } from '#src/problems.ts'
 import type { Report, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'
@@ -56,7 +56,7 @@ export const moves = [
   ['start', 'paused', 'resuming', 'started'],
   ['start', 'archived', 'restoring', 'started'],
   // A start during an archive: the runner cancels the archive and starts the sandbox from its disk. If the disk is
-  // removed already, the runner restores the archive.
+  // already removed, the runner restores the archive instead.
   ['start', 'archiving', 'starting', 'started'],
   ['stop', 'started', 'stopping', 'stopped'],
   ['stop', 'paused', 'stopping', 'stopped'],
@@ -101,7 +101,7 @@ export type Move = {
   to: Target & SandboxState & DesiredState
 }
 
-/** Verbs on sandboxes that already are in the wanted state: they return the record and change nothing. */
+/** Verbs on sandboxes that are in the wanted state already. Such a call returns the record and changes nothing. */
 export const alreadyDone = [
   ['start', 'started'],
   ['stop', 'stopped'],
@@ -109,21 +109,21 @@ export const alreadyDone = [
   ['archive', 'archived'],
 ] as const satisfies readonly (readonly [Verb, SandboxState])[]
 
-/** The states of a parent that can be forked. A fork does not change its parent. */
+/** The states in which a sandbox can be forked. A fork does not change its parent. */
 export const forkableStates = ['started', 'stopped', 'paused'] as const satisfies readonly SandboxState[]
 
 type StateRow = {
   /** True if the sandbox can stay in this state: no move is under way. */
   settled: boolean
-  /** True if the sandbox counts against the cpu and memory of its runner. */
+  /** True if the sandbox uses cpu and memory of its runner in this state. */
   holdsCompute: boolean
-  /** True if the sandbox counts against the disk of its runner. */
+  /** True if the sandbox uses disk of its runner in this state. */
   holdsDisk: boolean
-  /** Seconds in this state before the sandbox counts as stuck; `null`: never. */
+  /** Seconds in this state after which the sandbox is treated as stuck. `null`: never. */
   stuckAfterSeconds: number | null
   /**
-   * What happens to a stuck sandbox. `error`: its state becomes `error`, and it can be recovered. `build_failed`: its
-   * state becomes `build_failed`. `retry`: the runner is asked again, without end.
+   * What control does with a stuck sandbox. `error`: sets the state to `error`, from which the sandbox can be
+   * recovered. `build_failed`: sets the state to `build_failed`. `retry`: asks the runner again, without end.
    */
   whenStuck: 'error' | 'build_failed' | 'retry' | null
 }
@@ -146,7 +146,7 @@ const passing = (stuckAfterSeconds: number, whenStuck: 'error' | 'retry' = 'erro
 
 const awaiting: StateRow = { ...passing(3600), holdsCompute: false, holdsDisk: false, whenStuck: 'build_failed' }
 
-/** States without a runner: the sandbox waits for its image, and fails if the image fails. */
+/** States in which the sandbox has no runner and waits for its image. If the image fails, the sandbox fails. */
 export const statesAwaitingImage = ['pending_build', 'building_snapshot'] as const satisfies SandboxState[]
 
 export const stateRows: Record<SandboxState, StateRow> = {
@@ -158,7 +158,7 @@ export const stateRows: Record<SandboxState, StateRow> = {
   stopped: settled(false, true),
   starting: passing(120),
   stopping: passing(90),
-  // In `error`, processes may still run on the host. This is unknown until the sandbox is recovered or deleted.
+  // In `error`, it is unknown whether processes still run on the host, until the sandbox is recovered or deleted.
   error: settled(true, true),
   build_failed: settled(false, false),
   // The sandbox waits for its image, and for a runner with room.
@@ -186,13 +186,13 @@ export const statesUnderWay = statesWhere((row) => !row.settled)
 
 /**
  * The moves that keep a stopped sandbox stopped: resize and snapshot. No processes run in the sandbox meanwhile, so
- * it uses no compute of the organization's quota. Its runner reserves the compute all the same.
+ * its compute is not counted in the organization's quota. The runner still reserves the compute.
  */
 const restingMoves: (readonly [through: SandboxState, desired: DesiredState])[] = moves
   .filter(([, from, , to]) => from === to && !stateRows[to].holdsCompute)
   .map(([, , through, to]) => [through, to])
 
-/** The resources (compute, disk) that a sandbox in this state uses of its organization's quota. */
+/** Returns whether a sandbox in this state uses compute and disk of its organization's quota. */
 export const holdsOf = (state: SandboxState, desired: DesiredState): Pick<StateRow, 'holdsCompute' | 'holdsDisk'> => {
   const { holdsCompute, holdsDisk } = stateRows[state]
   const isResting = restingMoves.some(([through, to]) => through === state && to === desired)
@@ -218,7 +218,7 @@ export const moveFrom = (on: Verb, from: SandboxState | null): Move => {
 
 type SandboxInState = { id: string; state: SandboxState }
 
-/** The move of a verb from a state. Throws the problem for the caller if there is none. */
+/** Returns the move of a verb from a state. Throws the problem for the caller if there is none. */
 export const moveFor = (on: Verb, { id, state }: SandboxInState): Move => {
   const move = findMove(on, state)
   if (move) return move
@@ -258,7 +258,10 @@ const said: Record<Verb, string> = {
   'recover-stopped': 'be recovered: only one in the state error can',
 }
 
-/** Whether processes run in the sandbox and its toolbox answers. True also during a resize or snapshot of a started sandbox. */
+/**
+ * Returns whether processes run in the sandbox and its toolbox answers. True also during a resize or snapshot of a
+ * started sandbox.
+ */
 export const isRunning = (state: SandboxState, desired: DesiredState): boolean =>
   state === 'started' || ((state === 'resizing' || state === 'snapshotting') && desired === 'started')
 
@@ -267,8 +270,8 @@ type Settlement = Partial<Record<Report['state'], SandboxState>>
 const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlement
 
 /**
- * For each state: the states that a runner may report in it, with the state that then follows. Only reports about the
- * current generation count. Any other report changes nothing, except in `error`.
+ * For each state: the states that a runner may report in it, and the state that follows. All other reports, and
+ * reports about an older generation, change nothing. For `error`, see `afterReport`.
  */
 export const settlements: Record<SandboxState, Settlement> = {
   // `stopped`: the sandbox may have started and ended by itself before a report arrived.
@@ -291,7 +294,7 @@ export const settlements: Record<SandboxState, Settlement> = {
   paused: { stopped: 'stopped', ...lost },
   stopped: lost,
   unknown: { started: 'started', stopped: 'stopped', paused: 'paused', archived: 'archived', ...lost },
-  // The runner has no part of the sandbox yet, so it cannot report on it. Reports about images end this state
+  // The sandbox has no runner yet, so no runner reports about it. Reports about images end this state
   // (`runner-link/image-reports.ts`).
   pending_build: {},
   building_snapshot: {},
@@ -303,12 +306,12 @@ export const settlements: Record<SandboxState, Settlement> = {
 }
 
 /**
- * States in which the runner can still refuse a resize. They are the resize itself, `error` after it took too long, and
- * a recover from that error.
+ * States in which the runner can still refuse a resize: the resize itself, `error` if the resize took too long, and
+ * the two states of a recover from that error.
  */
 export const statesOfResize: SandboxState[] = ['resizing', 'error', 'starting', 'stopping']
 
-/** States to which a sandbox can return when its runner refuses a move and leaves the sandbox intact. */
+/** For each move, by its `through` state: the states to which the sandbox returns if its runner refuses the move. */
 export const refusals: Partial<Record<SandboxState, readonly Report['state'][]>> = {
   starting: ['stopped', 'archived'],
   restoring: ['archived'],
@@ -320,8 +323,8 @@ export const refusals: Partial<Record<SandboxState, readonly Report['state'][]>>
 }
 
 /**
- * The state after a report, or `undefined` if nothing changes. In `error`, only a report of the desired state counts: a
- * runner that was disconnected may have completed the move in the meantime.
+ * Returns the state after a report, or `undefined` if nothing changes. In `error`, control accepts only a report of
+ * the desired state, because a runner that was disconnected may have completed the move in the meantime.
  */
 export const afterReport = (
   state: SandboxState,
@@ -334,17 +337,17 @@ export const afterReport = (
   return (to === 'started' || to === 'paused') && to !== desired ? undefined : to
 }
 
-/** The state after a refusal, or `undefined` if a move through this state cannot be refused. */
+/** Returns the state after a refusal, or `undefined` if the runner cannot refuse a move through this state. */
 export const afterRefusal = (state: SandboxState, reported: Report['state']): SandboxState | undefined =>
   refusals[state]?.includes(reported) ? reported : undefined
 
-/** Whether a change of state is a claim of a warm sandbox. No other move has the same states. */
+/** Returns whether a change of state is a claim of a warm sandbox. No other move has the same two states. */
 export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
   moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)
 
 /**
- * Whether a move through this state is meant to end in `state`. If not, the runner must get an assignment with the new
- * desired state.
+ * Returns whether some move through the state `through` is meant to end in `state`. If none is, the desired state has
+ * changed, and the runner must get an assignment with it.
  */
 export const isMeant = (through: SandboxState, state: SandboxState): boolean =>
   moves.some((move) => move[2] === through && move[3] === state)

@@ -88,7 +88,7 @@ suite('the network of a new sandbox', () => {
   const blocked = (given: Parameters<typeof networkOfNew>[0], isLimited: boolean) =>
     networkOfNew(given, isLimited).network_block_all
 
-  test('traffic is open by default; if the organization limits it, only a sandbox’s lists open it', () => {
+  test('traffic is open by default; in an organization that limits it, only a list or `false` opens it', () => {
     assert.equal(blocked({}, false), false)
     assert.equal(blocked({}, true), true)
     assert.equal(blocked({ networkAllowList: '', domainAllowList: '' }, true), true)
@@ -100,7 +100,7 @@ suite('the network of a new sandbox', () => {
 })
 
 suite('a change of the network rules of a sandbox', () => {
-  test('a change of the network replaces only the given lists; `networkBlockAll: false` alone removes both', () => {
+  test('a network change replaces only the given lists; `networkBlockAll: false` alone removes both lists', () => {
     assert.deepEqual(networkChange({ networkBlockAll: true }), { network_block_all: true })
     assert.deepEqual(networkChange({ domainAllowList: 'a.test' }), { domain_allow_list: ['a.test'] })
     assert.deepEqual(networkChange({ networkAllowList: '' }), { network_allow_list: null })

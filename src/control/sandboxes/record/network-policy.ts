@@ -1,8 +1,8 @@
 // The network policy of a sandbox, as callers write it: a list of IPv4 CIDRs and a list of domains, separated by
 // commas.
 //
-// A block of all traffic wins over both lists. The lists together allow what either one allows. Without lists the
-// public Internet is open.
+// If all traffic is blocked, the lists have no effect. If both lists are given, traffic to an item of either list is
+// allowed. Without lists, the public Internet is allowed.
 import { isIPv4 } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { Problem } from '#src/problems.ts'
@@ -89,8 +89,8 @@ export const checkDomainList = (given: string | null | undefined): string[] | nu
   )
 
 /**
- * The network columns of a new sandbox. If `isLimited`, the organization blocks outgoing traffic by default, and only
- * lists in the body of the create open some of it.
+ * Returns the network columns of a new sandbox. `isLimited`: the organization blocks outgoing traffic by default. Then
+ * the sandbox has traffic only if the body of the create has a list, or `networkBlockAll: false`.
  */
 export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): NetworkColumns => {
   const lists = {
@@ -102,7 +102,7 @@ export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): Netwo
 }
 
 /**
- * The columns that change. A field that the call does not give leaves its column unchanged. Exception:
+ * Returns the columns that change. A field that is absent in the call leaves its column unchanged. Exception:
  * `networkBlockAll: false` without a list also removes both lists, because the SDK promises that this restores the
  * Internet.
  */

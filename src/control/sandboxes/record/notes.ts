@@ -1,5 +1,5 @@
-// Functions that write to a sandbox's row without a change of its state: progress, reports of its runner, and settings for
-// its runner.
+// Functions that write to a sandbox's row and leave its state as it is: progress, reports of its runner, and settings
+// for its runner.
 import { noSandbox } from '#src/problems.ts'
 import type { Piece, Sql, Transaction } from '../../storage/database.ts'
 import { statesAwaitingImage } from './lifecycle.ts'
@@ -33,7 +33,7 @@ export const writeStuckAt = async (sql: Sql, { id, version }: VersionedId, stuck
   await sql`update sandboxes set stuck_at = ${stuckAt} where id = ${id} and version = ${version}`
 }
 
-/** Stores that nothing of the sandbox is left on its runner. */
+/** Stores that the runner has removed all of the sandbox. */
 export const writeGone = async (sql: Sql, id: string, now: Date): Promise<void> => {
   await sql`update sandboxes set gone_at = ${now} where id = ${id} and gone_at is null`
 }
@@ -43,7 +43,7 @@ export const forgetDestroyed = async (sql: Sql, id: string): Promise<void> => {
   await sql`delete from sandboxes where id = ${id} and state = 'destroyed'`
 }
 
-/** Removes a runner from the rows of sandboxes that need no runner, or can move to another runner. */
+/** Removes a runner from the rows of sandboxes that need no runner, or that another runner can have. */
 export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
   // A sandbox that is to be destroyed and has an archive moves to another runner, if there is one. That runner deletes
   // the archive.
@@ -59,8 +59,9 @@ export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promis
 }
 
 /**
- * A statement to run at the first message of a runner that was silent since `silentBefore`. The silent time is not
- * counted as idle time of its sandboxes: callers could not reach them, or their activity could not be stored.
+ * Returns a statement to run at the first message of a runner after its silence. The statement moves the last activity
+ * of the runner's sandboxes forward by the silent time, so that the silence is not idle time. Nobody could use the
+ * sandboxes meanwhile.
  */
 export const forgiveSilence = (
   sql: Sql,
@@ -110,7 +111,7 @@ export const writeNetwork = async (
   return row
 }
 
-/** Condition for sandboxes that have a secret. */
+/** SQL condition for sandboxes that have the secret. */
 const hasSecret = (sql: Sql, organizationId: string, secretId: string): Piece => sql`
   organization_id = ${organizationId} and secrets <> '[]' and gone_at is null
     and secrets @> ${sql.json([{ secretId }])}::jsonb`
@@ -132,7 +133,7 @@ export const listWithSecretsOn = (sql: Sql, runnerId: string): Promise<SandboxRo
 const anewFor = (sql: Sql): Piece => sql`case when state <> 'error' and desired_state <> 'destroyed' then 1 else 0 end`
 
 /**
- * Takes a deleted secret from all sandboxes that have it. Rows are locked in the order of ids, so that two
+ * Removes a deleted secret from all sandboxes that have it. Rows are locked in the order of ids, so that two
  * transactions cannot deadlock.
  */
 export const dropSecret = async (
@@ -153,8 +154,8 @@ export const dropSecret = async (
 
 /**
  * Writes the mounted secrets of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the
- * secrets. The generation grows, except in `error` and before a destroy. If the owner had removed the variable of a
- * secret, the sandbox has that variable again.
+ * secrets. The generation grows, except in `error` and before a destroy. If the owner had removed a variable that now
+ * gets a secret, the sandbox has that variable again.
  */
 export const writeSecrets = async (
   transaction: Transaction,

@@ -23,10 +23,10 @@ export const sizeOf = ({ cpu, memory_gib, disk_gib }: SandboxRow): Size => ({
 
 /** A row of `sandboxes`, and columns of other tables that some queries add. */
 export type SandboxRow = ColumnValues & {
-  /** Columns of the sandbox's runner. */
+  /** Columns of the row of the sandbox's runner. */
   runner_is_silent?: boolean | null
   runner_heartbeat_at?: Date | null
-  /** When the sandbox's runner was given up. */
+  /** The time at which the sandbox's runner was marked as lost. */
   runner_lost_at?: Date | null
   /** Address of the runner's toolboxes; `null` until the runner has connected for the first time. */
   runner_address?: string | null
@@ -35,20 +35,20 @@ export type SandboxRow = ColumnValues & {
   runner_gate_address?: string | null
   runner_gate_url?: string | null
   /**
-   * What the runner can preserve at a pause (`runner_pause`) or copy at a fork (`runner_fork`): disk only, or memory
-   * too. `null` if the runner cannot pause or fork.
+   * `runner_pause`: what the runner preserves at a pause. `runner_fork`: what it copies at a fork. `memory` includes
+   * the disk. `null`: the runner cannot pause or fork.
    */
   runner_pause?: SandboxRecord['pauseKind'] | null
   runner_fork?: SandboxRecord['forkKind'] | null
-  /** When the state before this one was written. Only the row that `writeState` returns has this value. */
+  /** The time at which the previous state was written. Only the row that `writeState` returns has this value. */
   previous_state_changed_at?: Date
 }
 
 export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at' | 'runner_gate_url'>
 
 /**
- * The reason that callers see. The state of a sandbox on a silent runner is only the last reported one, and the reason
- * says so.
+ * Returns the reason that callers see. If the runner is silent, the state is only the last reported one. The reason
+ * then contains a sentence about it.
  */
 const reasonOf = (row: ListedRow): string | null => {
   if (!row.runner_is_silent || row.state === 'destroyed' || row.state === 'error') return row.error_reason
@@ -78,7 +78,7 @@ const buildInfoOf = ({ build, image, created_at, updated_at }: SandboxRow): Sand
 
 /** Converts columns whose shown value differs from the stored one. Null and undefined leave the field out. */
 const listedAs = {
-  // The user of an image may name a group too (`user:group`), which is not shown.
+  // The user of an image may include a group (`user:group`). Only the user is shown.
   os_user: (row) => row.os_user.replace(/:.*$/s, ''),
   snapshot: (row) => row.snapshot || null,
   network_allow_list: (row) => row.network_allow_list?.join(','),
@@ -131,7 +131,7 @@ const show = <Row>(fields: readonly Field<Row>[], row: Row): Record<string, unkn
 /** Clients call the gate of the sandbox's host if the operator gave it a public address, and otherwise any gate. */
 const toolboxUrlOf = ({ runner_gate_url }: ListedRow, proxyUrl: string) => `${runner_gate_url ?? proxyUrl}/toolbox`
 
-/** An item of a listing, without the fields that only single records have. */
+/** Returns an item of a listing, without the fields that only single records have. */
 export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem =>
   ({
     ...show(listFields, row),
@@ -140,7 +140,7 @@ export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem =>
     toolboxProxyUrl: toolboxUrlOf(row, proxyUrl),
   }) as SandboxListItem
 
-/** The sandbox as a full record of the API. */
+/** Returns the sandbox as a full record of the API. */
 export const asRecord = (row: SandboxRow, proxyUrl: string): SandboxRecord => ({
   ...asListItem(row, proxyUrl),
   ...(show(recordFields, row) as Pick<
@@ -155,9 +155,9 @@ const targetOf = (desired: DesiredState): Target => {
 }
 
 /**
- * The archive that the runner needs: an archive to write or to delete, or the archive that has the sandbox's disk. An
- * archive from before the last start is left out. Otherwise its old disk could come back after a loss of the current
- * one.
+ * Returns the archive that the runner needs: an archive to write or to delete, or the archive that contains the
+ * sandbox's disk. An archive from before the last start is left out. Otherwise the runner could restore that old disk
+ * after it lost the present disk.
  */
 const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   if (row.archive_id === null) return undefined
@@ -167,13 +167,16 @@ const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   return row.desired_state === 'archived' || row.desired_state === 'destroyed' ? { id: row.archive_id } : undefined
 }
 
-/** The save of the stopped disk that the runner has to make. */
+/** Returns the save that the runner has to make of the stopped disk. */
 const saveOf = ({ save_state, archive_id, state, desired_state }: SandboxRow): Assignment['save'] =>
   save_state === 'wanted' && state === 'stopped' && desired_state === 'stopped' && archive_id !== null
     ? { id: archive_id }
     : undefined
 
-/** The volumes for the assignment. Once the sandbox has started, its volumes exist, so the runner must not create them. */
+/**
+ * Returns the volumes for the assignment. Once the sandbox has started, its volumes exist, so the runner must not
+ * create them.
+ */
 const volumesOf = ({ volumes, first_started_at }: SandboxRow): AssignedVolume[] | undefined => {
   const assigned = volumes.flatMap(({ placed, ...mount }) => {
     if (placed === undefined) return []
@@ -186,14 +189,14 @@ const volumesOf = ({ volumes, first_started_at }: SandboxRow): AssignedVolume[] 
 export const languageLabel = 'code-toolbox-language'
 
 /**
- * The name of a label of sandboxes. If the label's value is `localhost`, previews send `Host: localhost` to servers in
- * the sandbox.
+ * Name of a sandbox's label that selects the `Host` header of preview requests. With the value `localhost`, servers in
+ * the sandbox get `Host: localhost`.
  */
 export const previewHostLabel = 'preview-host'
 
 /**
- * The default language of `code-run`, which is the value of a label. A value that is not a word becomes Python, because
- * the runner would refuse it.
+ * Returns the default language of `code-run`, which a label contains. If the label is not a single word, returns
+ * `python`, because the runner would refuse the value.
  */
 const languageOf = ({ labels }: SandboxRow): string => {
   const language = labels[languageLabel] ?? ''
@@ -201,8 +204,8 @@ const languageOf = ({ labels }: SandboxRow): string => {
 }
 
 /**
- * The sandbox's variables, including the variables for its secrets. A variable that the sandbox's owner has set or
- * removed stays as the owner wants it.
+ * Returns the sandbox's variables, including those for its secrets. If the sandbox's owner has set or removed such a
+ * variable, the owner's choice stays.
  */
 const envOf = ({ env, unset_env, secrets, secret_authority }: SandboxRow): Record<string, string> => {
   if (secrets.length === 0) return env
@@ -211,7 +214,7 @@ const envOf = ({ env, unset_env, secrets, secret_authority }: SandboxRow): Recor
   return Object.fromEntries(Object.entries(added).filter(([name]) => !unset_env.includes(name)))
 }
 
-/** The sandbox as an assignment for its runner. */
+/** Returns the sandbox as an assignment for its runner. */
 export const asAssignment = (row: SandboxRow): Assignment => ({
   sandboxId: row.id,
   organizationId: row.organization_id,

@@ -1,16 +1,17 @@
-// Saves: copies of stopped disks in the archive store, in regions with `savesStopped` (docs/adr/0043-saved-at-stop.md). A save
-// is an archive whose disk is still on its host, so it has the columns of an archive. `save_state` says whether the save
-// is as new as the disk; the trigger `forget_save` clears it when the sandbox is to run.
+// Saves: copies of stopped disks in the archive store, in regions with `savesStopped`
+// (docs/adr/0043-saved-at-stop.md). A save is an archive whose disk is still on its host, so it has the columns of an
+// archive. `save_state` shows whether the save has the present content of the disk. The trigger `forget_save` clears
+// it when the sandbox should run.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { SavedDisk } from '#src/wire/runner-link.ts'
 import type { SandboxRow } from './sandbox.ts'
 
-/** Maximum number of sandboxes that one sweep asks for. */
+/** Maximum number of saves that one sweep requests. */
 const mostAtOnce = 200
 
 /**
- * The columns with which the copy in the store becomes the sandbox's disk, or undefined if the store has no copy that is
- * as new as the disk.
+ * Returns the columns to write if the disk is lost, so that the copy in the store becomes the sandbox's disk. Returns
+ * undefined if the store has no copy of the present disk.
  */
 export const copyInStore = (row: SandboxRow): Partial<SandboxRow> | undefined => {
   if (row.archive_sha256 === null) return undefined
@@ -19,9 +20,9 @@ export const copyInStore = (row: SandboxRow): Partial<SandboxRow> | undefined =>
 }
 
 /**
- * Asks for a save of some stopped sandboxes that have none. Control chooses the name of the archive, so that a repeated
- * attempt writes the same one. A sandbox that is deleted when it stops is not saved, and neither is one whose runner has
- * its store on its own host only: the save would be lost with the host.
+ * Requests saves of at most `mostAtOnce` stopped sandboxes. Control chooses the name of the archive, so that a
+ * repeated attempt writes the same archive. A sandbox that is deleted when it stops is not saved. A runner whose store
+ * is only on its own host gets no request, because the save would be lost with the host.
  */
 export const wantSaves = (sql: Sql): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
@@ -36,7 +37,7 @@ export const wantSaves = (sql: Sql): Promise<SandboxRow[]> =>
       limit ${mostAtOnce} for no key update of sandboxes skip locked) unsaved
     where sandboxes.id = unsaved.id returning sandboxes.*`
 
-/** Cancels wanted saves in regions that do not save any more. */
+/** Cancels requested saves in regions that have stopped saving. */
 export const dropSaves = async (sql: Sql): Promise<void> => {
   await sql`
     update sandboxes set save_state = null
@@ -44,8 +45,8 @@ export const dropSaves = async (sql: Sql): Promise<void> => {
 }
 
 /**
- * Writes that a save is complete, with its event. Changes nothing if the save is not wanted any more, for example because
- * the sandbox is to run.
+ * Stores that a save is complete, with its event. Changes nothing if the save is not requested any more, for example
+ * because the sandbox should run.
  */
 export const writeSaved = async (
   sql: Sql,
@@ -62,7 +63,7 @@ export const writeSaved = async (
     select id, organization_id, state, state, ${now}, 'runner', ${runnerId}, ${reason} from saved`
 }
 
-/** Writes into the timeline that a save has failed and is tried again. */
+/** Writes into the timeline that a save has failed and will be tried again. */
 export const noteUnsaved = async (
   sql: Sql,
   {

@@ -11,7 +11,7 @@ const SandboxClass = oneOf(sandboxClasses)
 
 export const largestInterval = 525_600_000
 
-/** Longest interval of automatic archiving, in minutes. */
+/** Longest interval of automatic archiving, in minutes (30 days). */
 export const maxAutoArchiveInterval = 43_200
 
 const Minutes = Type.Integer({ minimum: 0, maximum: largestInterval })
@@ -48,8 +48,8 @@ export const SandboxSecrets = Type.Object({ secrets: AskedSecrets })
 export type SandboxSecrets = Static<typeof SandboxSecrets>
 
 /**
- * The body of a create. It lists every field of the interface, also those that are not implemented: `verbs/create.ts`
- * refuses these with a sentence, while an unlisted field would be dropped silently.
+ * The body of a create. It contains every field of the interface, including fields that Alcove does not support.
+ * `verbs/create-body.ts` refuses those with a message. The validator would silently drop a field that is not here.
  */
 export const CreateSandbox = Type.Object({
   ...askedShapes,
@@ -206,18 +206,18 @@ export const PaginatedSandboxes = Type.Object({
 export const ForRunnerQuery = Type.Object({
   states: Type.Optional(Type.Array(SandboxState, { maxItems: 100 })),
   skipReconcilingSandboxes: Type.Boolean({ default: false }),
-  // `after` is our addition to the interface. It makes pages in the order of ids, so that no reply lists all sandboxes
-  // of a runner.
+  // `after` is our addition to the interface. It returns pages in the order of ids, so that no reply must contain all
+  // sandboxes of a runner.
   after: Type.Optional(Type.String({ maxLength: 255 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
-  // `envOnce` is our addition to the interface. With it, the assignment leaves out `env`, which may be large; only the
-  // record has `env`.
+  // `envOnce` is our addition to the interface. With it, `env` is only in the record and not also in the assignment,
+  // because it may be large.
   envOnce: Type.Boolean({ default: false }),
 })
 
 export type ForRunnerQuery = Static<typeof ForRunnerQuery>
 
-/** The error reason that a runner reports. It may quote the end of an output. */
+/** The error reason that a runner reports. It may contain the end of a command's output, so it can be long. */
 export const Reason = Type.String({ maxLength: 1024 * 1024 })
 
 export const Cause = Type.Object({
@@ -237,11 +237,11 @@ export const TimelineQuery = Type.Object({
 export type TimelineQuery = Static<typeof TimelineQuery>
 
 export const SandboxEvent = Type.Object({
-  /** Grows with time, so events sort by it. */
+  /** Events are sorted by this number, which grows with time. */
   id: Type.Integer(),
   at: DateTime,
   /**
-   * The state before the event. `null`: the sandbox was created. Equal to `to`: an event that did not change the state.
+   * The state before the event. `null`: the event is the creation. Equal to `to`: the event did not change the state.
    */
   from: orNull(SandboxState),
   to: SandboxState,

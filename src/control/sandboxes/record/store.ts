@@ -22,7 +22,7 @@ export type StateChange = {
   /** Further columns that change in the same statement. */
   set?: Partial<SandboxRow>
   /**
-   * Commits without waiting until the disk has the change. If the change is lost, the runner reports again
+   * Commits without waiting until the change is on disk. If the change is lost, the runner repeats its report
    * (docs/adr/0017-what-waits-for-the-disk.md).
    */
   isToldAgain?: boolean
@@ -37,7 +37,7 @@ export const withRunner = (sql: Sql): Piece => sql`
     runners.gate_public_url as runner_gate_url, runners.pause as runner_pause, runners.fork as runner_fork
   from sandboxes left join runners on runners.id = sandboxes.runner_id`
 
-/** The columns of a row that was just written, with the one column of its runner that records show. */
+/** The columns of a row that was just written, and the gate address of the sandbox's runner, which records show. */
 const written = (sql: Sql): Piece => sql`
   sandboxes.*, (select gate_public_url from runners where runners.id = sandboxes.runner_id) as runner_gate_url`
 
@@ -73,14 +73,14 @@ export const getSandbox = async (sql: Sql, organizationId: string, idOrName: str
   return row
 }
 
-/** Finds a sandbox of any organization: for the reconciler, timers and runners, which act for no caller. */
+/** Finds a sandbox of any organization. Only for the reconciler, timers and runners, which do not act for a caller. */
 export const findSandboxById = async (sql: Sql, id: string): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`
     ${withRunner(sql)} where sandboxes.id = ${id}`
   return row
 }
 
-/** Reads and locks a sandbox, so that no other transaction writes it until this one ends. */
+/** Reads and locks a sandbox. No other transaction can write it before `transaction` ends. */
 export const lockSandbox = async (transaction: Transaction, id: string): Promise<SandboxRow> => {
   const [row] = await transaction<SandboxRow[]>`
     select * from sandboxes where id = ${id} and state <> 'destroyed' for no key update`
@@ -144,7 +144,7 @@ export const writeState = async (
   return row
 }
 
-/** Writes a new sandbox with its first event. Throws 409 for a name that is in use; the unique index decides that. */
+/** Writes a new sandbox with its first event. Throws 409 if the unique index shows that the name is in use. */
 export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Promise<SandboxRow> => {
   const now = sandbox.created_at
   const columns = {
@@ -166,8 +166,8 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Prom
 }
 
 /**
- * Lists, in the order of ids, the sandboxes that a runner should have, those whose end the runner has not reported yet,
- * and its leftovers. Without `states`, lists sandboxes in every state.
+ * Lists, in the order of ids, the sandboxes that a runner should have and its leftovers. Destroyed sandboxes are
+ * included until the runner has reported that it removed them. Without `states`, lists sandboxes in every state.
  */
 export const listForRunner = async (sql: Sql, runnerId: string, asked: ForRunnerQuery): Promise<SandboxRow[]> => {
   const { states, skipReconcilingSandboxes, after = null, limit = null } = asked
@@ -190,7 +190,7 @@ export const listForRunner = async (sql: Sql, runnerId: string, asked: ForRunner
   )
 }
 
-/** Lists sandboxes of a runner that is still lost, and that are not given up yet. */
+/** Lists sandboxes that must be given up because their runner is lost. */
 export const listToGiveUp = (sql: Sql, runnerId: string, most: number): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select sandboxes.* from sandboxes join runners on runners.id = runner_id and lost_at is not null
@@ -200,8 +200,8 @@ export const listToGiveUp = (sql: Sql, runnerId: string, most: number): Promise<
     order by sandboxes.id limit ${most}`
 
 /**
- * Lists sandboxes of these runners that have been under way since before `before`. The condition matches the index
- * sandboxes_owed.
+ * Lists sandboxes of these runners that have been under way since before `before`. The condition must match the index
+ * sandboxes_owed, so that PostgreSQL uses it.
  */
 export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
@@ -249,7 +249,8 @@ export const writeLabels = async (
 /** Records activity. `atMostEverySeconds` limits how often the row is written. */
 export const touch = async (sql: Sql, sandbox: SandboxRow, now: Date, atMostEverySeconds: number): Promise<void> => {
   const before = new Date(now.getTime() - atMostEverySeconds * 1000)
-  // A time in the future is always overwritten: the clock of the process that wrote it was ahead.
+  // If the stored time is in the future, it is always overwritten, because the clock of the process that wrote it was
+  // wrong.
   if (sandbox.last_activity_at > before && sandbox.last_activity_at <= now) return
   await sql`
     update sandboxes set last_activity_at = ${now}
@@ -269,7 +270,10 @@ export const forgetSandboxesOf = async (transaction: Transaction, organizationId
   await transaction`delete from sandbox_events where organization_id = ${organizationId}`
 }
 
-/** Whether a region has sandboxes, also those that a runner has not reported as gone. */
+/**
+ * Returns whether a region has sandboxes. Includes destroyed sandboxes until their runner reports that it removed
+ * them.
+ */
 export const hasLiveSandboxesIn = async (sql: Sql, regionId: string): Promise<boolean> => {
   const [row] = await sql`select 1 from sandboxes where region_id = ${regionId} and gone_at is null limit 1`
   return row !== undefined

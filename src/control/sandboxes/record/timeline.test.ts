@@ -57,7 +57,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     )
   })
 
-  test('GET /sandbox/{sandboxIdOrName}/events lists a process killed for lack of memory in a sandbox that runs on', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/events lists a process that was killed for lack of memory while its sandbox kept running', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -139,7 +139,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.equal((await app.as('nobody').get('/sandbox/box/events')).status, 401)
   })
 
-  test('GET /sandbox/{sandboxIdOrName}/events returns an empty list if all events were too old and deleted', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/events returns an empty list if all events were deleted because of their age', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 0 })

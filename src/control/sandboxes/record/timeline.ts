@@ -1,5 +1,5 @@
-// The timeline of a sandbox: each change of its state, with time, actor and reason. Events stay for a while after the
-// sandbox is gone. During that time its organization can read the timeline by the sandbox's id.
+// The timeline of a sandbox: each change of its state, with time, actor and reason. Control keeps the events for some
+// days after the sandbox is destroyed. In these days, its organization can read the timeline by the sandbox's id.
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Parts } from '#src/control/parts.ts'
@@ -54,7 +54,7 @@ export const listEvents = async (
     where sandbox_id = ${id} and organization_id = ${organizationId}
       ${from === undefined ? sql`` : sql`and id ${beyond} ${from.value}::bigint`}
     order by id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`
-  // A page can be empty although the sandbox exists: its events may be deleted by age, or the cursor is at the end.
+  // A page can be empty although the sandbox exists: old events are deleted, or the cursor is at the end.
   if (rows.length === 0 && from === undefined && !sandbox) throw noSandbox(idOrName)
   const items = rows.slice(0, limit)
   const last = rows.length > limit ? items.at(-1) : undefined
@@ -87,7 +87,7 @@ export const findEvent = async (
   return row && asEvent(row)
 }
 
-/** Stores and announces a mishap. Ignores sandboxes that are gone or that belong to another runner. */
+/** Stores and announces a mishap. Ignores destroyed sandboxes and sandboxes of another runner. */
 export const addMishap = async (
   { database, clock, changes }: Pick<Parts, 'database' | 'clock'> & { changes: ChangeFeed },
   runnerId: string,
@@ -105,7 +105,7 @@ export const addMishap = async (
   if (written) changes.tellMishap({ sandboxId, ...written })
 }
 
-/** Writes into the timeline of each sandbox of these runners that its host does not answer. */
+/** Writes an event into the timeline of each sandbox of these runners: its host does not answer. */
 export const noteSilence = async (sql: Sql, runnerIds: readonly string[], now: Date): Promise<void> => {
   await sql`
     insert into sandbox_events (sandbox_id, organization_id, from_state, to_state, at, by_kind, by_id, reason)

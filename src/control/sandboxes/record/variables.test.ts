@@ -17,7 +17,7 @@ suite('a change of the variables of a sandbox', () => {
     })
   })
 
-  test('a change of variables removes before it sets, so a variable named in both is set', () => {
+  test('a variable that a change both removes and sets is set afterwards', () => {
     const before = { env: { A: '1', B: '2' } }
     assert.deepEqual(change(before, { unset: ['A', 'B'], set: { B: '3' } }), { env: { B: '3' }, unset_env: [] })
   })

@@ -7,8 +7,8 @@ import type { ColumnValues } from './columns.ts'
 export type Variables = Pick<ColumnValues, 'env' | 'unset_env'>
 
 /**
- * Maximum bytes of all names and values of a sandbox's variables. A runner's list contains the variables of all its
- * sandboxes.
+ * Maximum bytes of all names and values of a sandbox's variables. One reply to a runner contains the variables of many
+ * sandboxes, so the limit bounds its size.
  */
 const mapBytes = 64 * 1024
 const mostNames = 1000

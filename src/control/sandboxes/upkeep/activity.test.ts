@@ -1,5 +1,5 @@
-// Tests which calls of the API count as activity (docs/reference/activity.md). Calls of toolboxes and previews, and open
-// connections, are tested in test/sandboxes/activity.test.ts, because the gate reports them.
+// Tests which API calls are activity of a sandbox (docs/reference/activity.md). test/sandboxes/activity.test.ts tests
+// toolboxes, previews and open connections, because the gate reports them.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -70,7 +70,7 @@ suite('the activity of a sandbox', () => {
     await run({ app, runner, id }, last)
   }
 
-  test('each use of a sandbox, and each of its starts, restarts its idle time', () =>
+  test('each use and each start of a sandbox restarts its idle time', () =>
     withBox(async (life, lastActivity) => {
       for (const [title, use] of Object.entries(counts)) {
         life.app.clock.advance({ minutes: 1 })
@@ -79,7 +79,7 @@ suite('the activity of a sandbox', () => {
       }
     }))
 
-  test('reads, lists, changes of labels, and processes inside do not count as activity of a sandbox', () =>
+  test('reads, lists, changes of labels, and processes inside do not restart a sandbox’s idle time', () =>
     withBox(async (life, lastActivity) => {
       const before = await lastActivity()
       for (const [title, use] of Object.entries(countsNot)) {

@@ -1,5 +1,6 @@
-// Empties drained runners: moves their sandboxes to other runners through the object store. The rows hold the whole
-// progress, so any control process can continue where another ended. A caller's verb ends the move of a sandbox.
+// Empties drained runners: moves their sandboxes to other runners through the object store. The whole progress is in
+// the rows of the sandboxes, so any control process can continue after another process has ended. A caller's verb ends
+// the move of a sandbox.
 
 import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -14,10 +15,16 @@ import { findRoom, findRunnerForArchived } from '../verbs/start.ts'
 const by = { kind: 'timer', id: 'emptied-runner' } as const
 const reason = 'Its host is emptied.'
 
-/** Maximum number of sandboxes of one runner that are archived at the same time: as many as a runner archives. */
+/**
+ * Maximum number of sandboxes of one runner that are archived at the same time. A runner makes as many archives at
+ * once.
+ */
 const mostAtOnce = 4
 
-/** Runs an attempt that may be refused, for example because no runner has room. The next sweep tries again. */
+/**
+ * Runs an attempt that may be refused, for example because no runner has room. Returns false if it was refused. The
+ * next sweep tries again.
+ */
 const attempt = async (parts: RunningParts, row: SandboxRow, act: () => Promise<unknown>): Promise<boolean> => {
   try {
     await act()
@@ -29,10 +36,13 @@ const attempt = async (parts: RunningParts, row: SandboxRow, act: () => Promise<
   }
 }
 
-/** Starts sandboxes again that ran: archived ones elsewhere, and those that could not be archived on their own runner. */
+/**
+ * Starts sandboxes that ran before their move. Archived ones start on another runner. Sandboxes that could not be
+ * archived start on their own runner.
+ */
 const restart = async (parts: RunningParts): Promise<void> => {
   for (const row of await listEmptying(parts.database.sql, parts.clock.now())) {
-    // The preview token stays, because nobody asked for the restart.
+    // The preview token stays valid, because no caller asked for the restart.
     const how = { by, reason, set: () => ({ emptying: 'restarting' }) as const, check: findRoom(parts) }
     await attempt(parts, row, () => moveSandbox(parts, row, 'start', how))
   }
@@ -41,8 +51,8 @@ const restart = async (parts: RunningParts): Promise<void> => {
 const move = async (parts: RunningParts, row: SandboxRow): Promise<boolean> => {
   if (row.warm_pool_id !== null) return await attempt(parts, row, () => destroy(parts, row, { by, reason }))
   return await attempt(parts, row, async () => {
-    // A running sandbox is stopped only if it has a place to go. The place is not reserved: if it is taken meanwhile,
-    // the sandbox waits in the store for another one.
+    // A running sandbox is stopped only if another runner has room for it. The room is not reserved. If other
+    // sandboxes take it meanwhile, this sandbox stays archived until another runner has room.
     if (row.state === 'started')
       await parts.database.transaction((transaction) => findRunnerForArchived(transaction, row, parts.options))
     const emptying = row.state === 'started' ? 'restart' : null
@@ -56,7 +66,7 @@ export const sweepEmptying = async (parts: RunningParts): Promise<void> => {
   for (const runnerId of await listEmptied(sql)) {
     let places = mostAtOnce - (await countArchiving(sql, runnerId))
     for (const row of places > 0 ? await listToMove(sql, runnerId, parts.clock.now()) : []) {
-      // The operator may have taken the runner back meanwhile.
+      // Stops if the operator has cancelled the emptying of this runner meanwhile.
       if (places === 0 || !(await findEmptied(sql, runnerId))) break
       if (await move(parts, row)) places -= 1
     }

@@ -1,5 +1,6 @@
-// Gives up the sandboxes of a lost runner. A sandbox with a copy in the store can be started elsewhere. Every other sandbox
-// becomes `error`, and still belongs to the runner: if the runner comes back with it, its report ends the error.
+// Gives up the sandboxes of a lost runner. A sandbox with a copy in the store becomes archived, and can start on
+// another runner. Every other sandbox becomes `error` and keeps its runner. If the runner reconnects and has the
+// sandbox, its report ends the error.
 import type { RunningParts } from '#src/control/running.ts'
 import { addLeftover } from '../record/leftovers.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
@@ -34,13 +35,13 @@ const changeOf = (row: SandboxRow, runner: LostRunner, now: Date): StateChange =
 }
 
 /**
- * Gives up the sandboxes of a lost runner, at most `mostAtOnce`. The next sweep gives up the rest, and sandboxes whose
+ * Gives up at most `mostAtOnce` sandboxes of a lost runner. The next sweep continues. It also gives up sandboxes whose
  * rows another process writes at the same moment.
  */
 export const giveUpOn = async ({ database, clock, changes }: RunningParts, runner: LostRunner): Promise<void> => {
   const now = clock.now()
   for (const row of await listToGiveUp(database.sql, runner.id, mostAtOnce)) {
-    // A sandbox that was in error already keeps its reason, unless the store has a copy.
+    // A sandbox without a copy in the store that is in `error` already keeps its reason.
     if (row.state === 'error' && copyInStore(row) === undefined) continue
     const written = await database.transaction(async (transaction) => {
       const moved = await writeState(transaction, row, changeOf(row, runner, now), now)

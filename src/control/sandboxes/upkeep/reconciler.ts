@@ -1,5 +1,5 @@
 // Sends assignments to the runners at every change of a sandbox. A sweep repeats an assignment until the runner has
-// completed it. The reconciler reads only rows of the database; a runner may get an assignment twice.
+// completed it, so a runner may get an assignment twice. The reconciler reads only rows of the database.
 import { pushImage } from '#src/control/images/images.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import { pushSecrets } from '#src/control/secrets/of-runner.ts'
@@ -12,9 +12,9 @@ import { findSandboxById, listUnderWay } from '../record/store.ts'
 const askAgainSeconds = 5
 
 /**
- * Whether the runner needs an assignment. It does if a move is under way, if the sandbox was claimed, or if a move has
- * not ended in its intended state. In `error` it does not, because a caller or the sweep decides. Otherwise a runner
- * that cannot do the work would get the assignment again and again.
+ * Returns whether the runner needs an assignment: a move is under way, the sandbox was claimed, or a move has ended in
+ * another state than intended. Not in `error`: a runner that cannot do the work would get the assignment again and
+ * again. There, only a caller or the sweep continues.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
   row.state !== 'error' &&
@@ -22,7 +22,10 @@ const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
     isClaim(from, row.state) ||
     (from !== null && (from === 'resizing' || !isMeant(from, row.state))))
 
-/** Sends the assignment to the runner, and the assignment of the image while a snapshot is made. */
+/**
+ * Sends the runner the assignment of the sandbox. While a snapshot is made, also sends the assignment of the
+ * snapshot's image.
+ */
 const tell = (parts: RunningParts, runnerId: string, row: SandboxRow): void => {
   const push = () => parts.links.push(runnerId, asAssignment(row))
   // The secrets are sent before the assignment, so that the sandbox can use them in its first request.

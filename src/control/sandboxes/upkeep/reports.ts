@@ -19,24 +19,31 @@ type GivenReport = Omit<Report, 'generation'> & { generation?: number }
 
 const wellAgain = { error_reason: null, recoverable: null, resize_from: null } as const
 
-/** The columns for a sandbox whose disk is on a runner. An archive may still exist, but it is not the sandbox's disk. */
+/**
+ * The columns of a sandbox whose disk is on a runner. There may still be an archive, but it is not the sandbox's disk.
+ */
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
-/** Whether a sandbox that ran is moving to another runner, or returns because it could not be archived. */
+/**
+ * Returns whether a sandbox that ran is moving to another runner, or restarts on its own runner because its archive
+ * failed.
+ */
 const isMoving = ({ emptying }: SandboxRow): boolean => emptying === 'restart' || emptying === 'restarting'
 
 /** Returns `emptying` for a started sandbox: null after a restore, `refused` if its host could not archive it. */
 const emptyingWhenStarted = ({ emptying, archived_at }: SandboxRow): SandboxRow['emptying'] =>
   emptying === null || (emptying === 'restarting' && archived_at !== null) ? null : 'refused'
 
-/** The time from which timers count. They wait while a sandbox that ran moves to another runner. */
+/**
+ * Returns the time from which timers of a stopped or archived sandbox run. Null while a sandbox that ran moves to
+ * another runner, so that no timer ends the move.
+ */
 const movedAt = (row: SandboxRow, at: Date): Date | null => (isMoving(row) ? null : at)
 
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
   save_state: null,
-  // The time from which the timers of an archived sandbox count. It does not matter whether a caller or a timer archived
-  // the sandbox.
+  // The timers of an archived sandbox run from its stop, or from now if it ran until the archive.
   stopped_at: movedAt(row, row.stopped_at ?? now),
   ...(archive === undefined
     ? {}
@@ -48,7 +55,7 @@ const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Parti
       }),
 })
 
-/** The columns that change together with a settled state. */
+/** Returns the columns that change when a sandbox enters the settled state `to`. */
 const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): Partial<SandboxRow> => {
   switch (to) {
     case 'started':
@@ -63,7 +70,8 @@ const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
       return {
         ...onRunner,
         stopped_at: movedAt(row, row.state === 'archiving' ? (row.stopped_at ?? now) : now),
-        // If the runner reports the cause of an end, the sandbox must have started before, and has a disk.
+        // A report with a cause shows that the sandbox has run. So its first start is stored, and a missing disk is
+        // then a lost disk.
         first_started_at: row.first_started_at ?? (report.cause === undefined ? null : now),
       }
     case 'archived':
@@ -86,7 +94,8 @@ const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
     return { to, by, reason, cause: cause ?? null, set: { error_reason: reason, recoverable, resize_from: null } }
   }
   const set = { ...wellAgain, ...columnsOf(row, to, report, now) }
-  // If this stop was not requested, stopped becomes the desired state: the sandbox must not start again by itself.
+  // If nobody requested this stop, the desired state becomes `stopped`, so that the sandbox does not start again by
+  // itself.
   if (to === 'stopped' && row.desired_state !== 'stopped') {
     Object.assign(set, {
       error_reason: said ?? 'It ended by itself.',
@@ -103,7 +112,8 @@ const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
 const archiveAgainMinutes = 60
 
 /**
- * The change after a refusal: the sandbox's present state becomes the desired state, with the reason of the refusal.
+ * Returns the change after a refusal. The state that the runner reports becomes the desired state, and the reason of
+ * the refusal is stored.
  */
 const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): StateChange => {
   const reason = asText(report.refused ?? '') || 'Its runner would not, and gave no reason.'
@@ -120,8 +130,8 @@ const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenRepor
       desired_state: to as DesiredState,
       generation: row.generation + 1,
       ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
-      // The runner refused to restore the sandbox from its archive. The caller's request counts as use of the sandbox,
-      // so the timers that count from `stopped_at` begin again.
+      // The runner refused to restore an archive. The caller's request was a use of the sandbox, so its timers begin
+      // again.
       ...(to === 'archived' ? { stopped_at: movedAt(row, now) } : {}),
       ...(row.state === 'archiving'
         ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
@@ -138,8 +148,8 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.refused !== undefined && row.state === 'creating') {
     return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
   }
-  // A runner may refuse a resize after control has given it up because it took too long. This refusal still counts,
-  // even while the sandbox is being recovered.
+  // A runner may refuse a resize after control's time limit for the resize. Control still accepts the refusal, even
+  // while the sandbox is being recovered.
   const isOfResize = row.resize_from !== null && report.state === row.desired_state
   const state = isOfResize ? 'resizing' : row.state
   const refusedTo = report.refused === undefined ? undefined : afterRefusal(state, report.state)
@@ -149,8 +159,9 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
 }
 
 /**
- * The sandbox's row as this process last wrote it, if the report is about the generation in that row. This saves a
- * query. If another process has changed the row since, the write that follows fails.
+ * Returns the sandbox's row as this process last wrote it, if the report is about the generation in that row. This
+ * saves a query. If another process has changed the row since then, the write after this call fails and the row is
+ * read.
  */
 const findWrittenHere = ({ changes }: RunningParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
   const row = changes.findUnderWay(sandboxId)
@@ -169,17 +180,17 @@ const getReported = async (
 }
 
 /**
- * Whether the change may be committed without waiting for the disk. If a crash of the database loses it, no harm is
- * done: the runner repeats its report until control's list shows the state.
+ * Returns whether the change may be committed before it is on disk. If a crash of the database loses it, the runner
+ * repeats its report until control's list shows the state.
  */
 const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
 
-/** Applies a report. A stale report, or one about another runner's sandbox, is refused and changes nothing. */
+/** Applies a report. A stale report, or a report about another runner's sandbox, is refused and changes nothing. */
 export const applyReport = async (parts: RunningParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts
   if (report.state === 'started' && report.refused === undefined && report.generation !== undefined) {
-    // The sandbox is `started` before and after a claim, so the runner's confirmation changes no state. After any other
-    // change, the generation is newer than that of the claim.
+    // If the report only confirms a claim, no state changes, because the sandbox is `started` before and after a
+    // claim.
     if (changes.tellTaken(runnerId, report.sandboxId, report.generation)) return
   }
   if (report.state === 'destroyed' && report.generation !== undefined) {
@@ -195,8 +206,8 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
     }
     const now = clock.now()
     const change = changeAfter(row, report, now)
-    // A report without a generation comes through the public API. If the sandbox cannot enter the reported state, the
-    // caller gets an error.
+    // Only reports from the public API have no generation. Their caller gets an error if the sandbox cannot enter the
+    // reported state.
     const isTold = report.generation === undefined && report.state !== row.state && report.state !== row.desired_state
     if (change === undefined && isTold) {
       throw new Problem('bad_request', `A sandbox that is ${row.state} cannot be ${report.state} by a report.`)
@@ -222,8 +233,8 @@ const confirmGone = async ({ database, clock }: RunningParts, row: SandboxRow): 
 }
 
 /**
- * Stores the progress that a runner reports for the move of a sandbox. While a move makes progress, its sandbox does
- * not count as stuck.
+ * Stores the progress that a runner reports for a move. While a move makes progress, its sandbox is not treated as
+ * stuck.
  */
 export const applyProgress = async (
   { database, clock }: RunningParts,

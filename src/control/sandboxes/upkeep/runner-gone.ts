@@ -1,4 +1,5 @@
-// Ends the sandboxes of a runner that was removed for good. The disks on it are lost; archives in the store are not.
+// Ends the sandboxes of a runner that was removed for good. Disks on the runner are lost. Archives in the store are
+// kept.
 
 import type { RunningParts } from '#src/control/running.ts'
 import { forgetLeftoversOn } from '../record/leftovers.ts'
@@ -28,8 +29,8 @@ const changeOf = (row: SandboxRow): StateChange => {
 }
 
 /**
- * Ends the sandboxes of a removed runner. If another process writes the row of a sandbox at the same moment, that
- * sandbox is ended only by the next call.
+ * Ends the sandboxes of a removed runner. Skips a sandbox whose row another process writes at the same moment. The
+ * next call ends that sandbox.
  */
 export const endOnRunner = async (parts: RunningParts, runnerId: string): Promise<void> => {
   const { database, clock, changes } = parts

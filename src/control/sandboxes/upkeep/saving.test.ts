@@ -11,7 +11,7 @@ import {
 
 const options = { sandboxes: { createWaitSeconds: 20 } }
 
-/** A runner whose store other hosts have, too. */
+/** A runner whose archive store is shared with other hosts. */
 const shared = { capabilities: { sharesStore: true } } as const
 
 const setSaving = async (app: TestControl, savesStopped: boolean) =>
@@ -51,7 +51,9 @@ const untilSaveIs = async (app: TestControl, id: string, state: 'wanted' | 'save
   }
 }
 
-/** Sends a message whose effect shows that control has handled all messages before it. */
+/**
+ * Waits until control has handled all earlier messages of the runner: sends a heartbeat, and waits until it is stored.
+ */
 const untilHeard = async (app: TestControl, runner: SimulatedRunner) => {
   app.clock.advance({ seconds: 1 })
   runner.say({ type: 'alive' })
@@ -63,7 +65,7 @@ const untilHeard = async (app: TestControl, runner: SimulatedRunner) => {
   }
 }
 
-/** A stopped sandbox whose save is wanted and not made, and the id of that save. */
+/** Makes a stopped sandbox whose save is requested and not made. Returns the sandbox's id and the save's id. */
 const makeWanted = async (app: TestControl, runner: SimulatedRunner) => {
   const id = await makeStopped(app)
   runner.behave(({ save }) => (save ? { type: 'silent' } : { type: 'do' }))
@@ -73,7 +75,7 @@ const makeWanted = async (app: TestControl, runner: SimulatedRunner) => {
 }
 
 suite('a region that saves stopped sandboxes', () => {
-  test('a stopped sandbox is saved once, and record, list and timeline say when', async () => {
+  test('a stopped sandbox is saved once; its record, the list and the timeline show the time', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -101,7 +103,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.equal((await look(app, running)).savedAt, undefined)
   })
 
-  test('nothing is saved by default, and a region that stops saving cancels its wanted saves', async () => {
+  test('a region saves no sandboxes by default, and cancels requested saves when its saving is switched off', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     const early = await makeStopped(app)
@@ -115,7 +117,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.ok(!(await app.as('runner').get('/sandbox/for-runner')).body.some((one: never) => one['assignment']['save']))
   })
 
-  test('a wanted save stays in the runner’s list until the runner reports it as complete', async () => {
+  test('a requested save stays in the runner’s list until the runner reports it as complete', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -131,7 +133,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.equal((await listed()).save, undefined)
   })
 
-  test('a start ends a save: later messages about it change nothing, and the next stop is saved anew', async () => {
+  test('a start cancels a save: late messages about it change nothing, and the next stop makes a new save', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -154,7 +156,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.equal((await rowOf(app, id)).save_state, null)
   })
 
-  test('an archive of a saved sandbox keeps the save’s id; one of a sandbox that ran since has a new id', async () => {
+  test('an archive gets the id of the sandbox’s save, or a new id if the sandbox ran since the save', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -174,7 +176,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.notEqual(again.archive?.id, saveId)
   })
 
-  test('a failed save is in the timeline and the queue `saves`; a delete names its archive to the runner', async () => {
+  test('timeline and metric `saves` show a failed save; a delete makes the runner delete its archive', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -192,7 +194,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.deepEqual(destroyed.archive, { id: saveId })
   })
 
-  test('a runner whose archive store is on its own host only is asked for no save', async () => {
+  test('control requests no save from a runner whose archive store is only on its own host', async () => {
     await using app = await startControl(options)
     await using _runner = await connectRunner(app)
     await setSaving(app, true)
@@ -201,7 +203,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.equal((await rowOf(app, id)).save_state, null)
   })
 
-  test('a failed save may have a long reason: the link stays', async () => {
+  test('a failed save with a very long reason does not close the runner’s link', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -224,7 +226,7 @@ suite('a region that saves stopped sandboxes', () => {
 })
 
 suite('a lost host in a region that saves stopped sandboxes', () => {
-  test('a sandbox that was saved since its last start becomes archived; every other is an error', async () => {
+  test('a sandbox that was saved since its last start becomes archived; every other sandbox becomes `error`', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -251,7 +253,7 @@ suite('a lost host in a region that saves stopped sandboxes', () => {
       assert.deepEqual([state, runnerId, at], ['archived', undefined, savedAt])
     }
     assert.equal((await look(app, startedAgain)).state, 'error')
-    // The copy is restored as an archive is.
+    // A start restores the save in the same way as an archive.
     await app.as('admin').patch('/runners/local/scheduling', { unschedulable: false })
     await ask(app, saved, 'start', 'started')
     const { archive_id: id } = await rowOf(app, saved)
@@ -260,7 +262,7 @@ suite('a lost host in a region that saves stopped sandboxes', () => {
     assert.equal((await look(app, saved)).runnerId, 'local')
   })
 
-  test('`runner remove --force` leaves saved sandboxes archived, too', async () => {
+  test('`runner remove --force` archives saved sandboxes instead of destroying them', async () => {
     await using app = await startControl(options)
     await using _local = await connectRunner(app, shared)
     await setSaving(app, true)

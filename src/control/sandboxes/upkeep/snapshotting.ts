@@ -3,9 +3,9 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById, writeState } from '../record/store.ts'
 
 /**
- * Ends the snapshot verb after the disk was copied, or could not be copied: the sandbox returns to its state before the
- * snapshot. Returns the row; the caller announces the change after the transaction. Returns `undefined` if the sandbox
- * is in another move now, even another snapshot.
+ * Ends the snapshot verb after the runner has copied the disk, or has failed to. The sandbox returns to its state
+ * before the snapshot. Returns the row, and the caller announces the change after the transaction. Returns `undefined`
+ * if another move has begun, even the move of another snapshot.
  */
 export const endSnapshotting = async (
   transaction: Transaction,
@@ -14,7 +14,7 @@ export const endSnapshotting = async (
   reason: string,
   now: Date,
 ): Promise<SandboxRow | undefined> => {
-  // The row is locked first, so that the state that is read next is still the state when the move is written.
+  // The lock keeps the state from changing between the read and the write.
   await transaction`select 1 from sandboxes where id = ${sandboxId} for no key update`
   const row = await findSandboxById(transaction, sandboxId)
   const to = row?.desired_state

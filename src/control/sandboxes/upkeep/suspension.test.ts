@@ -4,7 +4,7 @@ import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations } from '#test/control/people.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 
-/** The lease is so long that the runner counts as alive whatever the clock shows. */
+/** The lease is so long that the runner is never silent, although the tests move the clock. */
 const options = { sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000, leaseSeconds: 1_000_000 } }
 
 const create = async (app: TestControl, name: string): Promise<string> => {
@@ -76,7 +76,7 @@ suite('a suspended organization', () => {
     assert.equal((await app.as('stranger').get(`/sandbox/${others.id}`)).body.state, 'started')
   })
 
-  test('after a suspension has ended, its sandboxes are not stopped, and new ones can be made', async () => {
+  test('an organization whose suspension has ended keeps its sandboxes running, and can make new ones', async () => {
     await using app = await startControl(options)
     await using _runner = await connectRunner(app)
     await create(app, 'running')
@@ -89,7 +89,7 @@ suite('a suspended organization', () => {
     await create(app, 'another')
   })
 
-  test('a sandbox whose image is finished while its organization is suspended is not started', async () => {
+  test('if a sandbox’s image becomes ready while its organization is suspended, the sandbox does not start', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const build = { name: 'built', buildInfo: { dockerfileContent: 'FROM alpine' } }

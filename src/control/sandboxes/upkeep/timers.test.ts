@@ -43,7 +43,7 @@ suite('the timers of a sandbox', () => {
     )
   })
 
-  test('time in which the runner is silent or control does not run does not count as idle time', async () => {
+  test('a sandbox is not idle while its runner is silent or control does not run', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 5 })
@@ -119,7 +119,7 @@ suite('the timers of a sandbox', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('a sandbox that is started, or whose interval is raised, just before its automatic delete is kept', async () => {
+  test('a start, or a longer interval, just before the automatic delete of a sandbox prevents the delete', async () => {
     const meanwhile = {
       started: "update sandboxes set state = 'starting', desired_state = 'started', version = version + 1",
       'put off': 'update sandboxes set auto_delete_interval = 60',
@@ -138,7 +138,7 @@ suite('the timers of a sandbox', () => {
     }
   })
 
-  test('the end of its time to live destroys a sandbox that is started, stopped, in error or being created', async () => {
+  test('a started, stopped or failed sandbox, or one being created, is destroyed when its time to live ends', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const started = await create(app, { name: 'started', ttlMinutes: 5 })
@@ -158,7 +158,7 @@ suite('the timers of a sandbox', () => {
     assert.equal(await stateOf(app, spared), 'started')
   })
 
-  test('a sandbox that is stuck becomes `error`, with a sentence as the reason, and can be recovered', async () => {
+  test('a sandbox that is stuck becomes `error` with a readable reason, and can be recovered', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))

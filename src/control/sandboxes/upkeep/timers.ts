@@ -1,5 +1,6 @@
-// Everything that happens to a sandbox because time has passed. Its column `due_at` says when a timer may be due;
-// `dueTimer` says which one. All timers are in the database: if a sweep is missed, the next sweep acts.
+// Everything that happens to a sandbox because time has passed. `due_at`: the earliest time at which a timer may be
+// due. `dueTimer` decides which timer it is. All timers are in the database: if a sweep is missed, the next sweep
+// acts.
 
 import { isRegionAway, silentBefore } from '#src/control/runners/leases.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -19,7 +20,7 @@ type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'au
 
 const rowsPerSweep = 500
 /**
- * Maximum number of automatic archives on one runner at the same time: as many as a runner makes
+ * Maximum number of automatic archives on one runner at the same time. A runner makes as many at once
  * (src/runner/keeping/keeper.ts).
  */
 const mostArchiving = 4
@@ -29,8 +30,8 @@ const after = (from: Date | null, minutes: number): number =>
   from === null ? Number.POSITIVE_INFINITY : from.getTime() + minutes * 60_000
 
 /**
- * The timer that is due now. If several timers are due, it is the most final one. For example, the end of the time to
- * live comes before autostop. The column `due_at` follows the rules of this function.
+ * Returns the timer that is due. If several timers are due, the time to live comes first, then the time limit of a
+ * move, then the timers of idle sandboxes. The database computes the column `due_at` by the same rules.
  */
 const dueTimer = (row: SandboxRow, now: Date): Timer | undefined => {
   const at = now.getTime()
@@ -93,7 +94,7 @@ const act = async (parts: RunningParts, row: SandboxRow, timer: Timer): Promise<
 }
 
 /**
- * Pauses an idle sandbox. If its runner cannot pause, the sandbox is stopped, because its settings say that it uses no
+ * Pauses an idle sandbox. If its runner cannot pause, stops the sandbox, because its owner wants it to use no
  * resources while idle.
  */
 const autoPause = async (
@@ -150,7 +151,7 @@ const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
     return undefined
   })()
   if (change) {
-    // The update checks again that the timer is due: the runner may have reported progress, which postpones the timer.
+    // The update checks again that the timer is due, because a progress report of the runner may have postponed it.
     const written = await writeState(database.sql, row, { ...change, whileDue: true }, now)
     if (written) changes.announce(row.state, written)
     return
@@ -167,8 +168,8 @@ const dueRow = async (database: Database, id: string, now: Date): Promise<Sandbo
 
 /**
  * Lists due sandboxes, the longest due first. While a runner is silent, nobody can use its sandboxes, so their idle
- * timers wait. The silent time is later not counted as idle time (`runners/store.ts`). Automatic archives wait too,
- * until the runner is back and makes fewer than `mostArchiving` archives.
+ * timers wait. When the runner is back, its silent time is subtracted from idle times (`forgiveSilence`). Automatic
+ * archives also wait, until the runner is back and makes fewer than `mostArchiving` archives.
  */
 const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string }[]> => sql<{ id: string }[]>`
   with due as (
@@ -190,8 +191,8 @@ const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string
   select id from placed where not is_resting or place <= ${mostArchiving} order by due_at limit ${rowsPerSweep}`
 
 /**
- * Handles every due sandbox once. Several control processes may sweep at the same time: for each sandbox,
- * compare-and-set lets only one of them act. An error at one sandbox does not prevent the timers of other sandboxes.
+ * Handles every due sandbox once. Several control processes may sweep at the same time: by compare-and-set, only one
+ * of them acts on a sandbox. An error at one sandbox does not prevent the timers of other sandboxes.
  */
 export const sweepTimers = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log } = parts

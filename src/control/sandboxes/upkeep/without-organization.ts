@@ -1,5 +1,5 @@
 // Removes the sandboxes of a deleted organization from their runners, and then the rows about them. Every step reads
-// the current state, so a step may be repeated, run in several processes, or be killed.
+// the present state, so a step may be repeated, interrupted, or run in several processes at once.
 
 import { dropBuildsOf, pushImage } from '#src/control/images/images.ts'
 import {
@@ -15,7 +15,9 @@ import { destroy } from '../verbs/destroy.ts'
 import { forgetKeysOf } from '../verbs/idempotency.ts'
 
 const reason = 'Its organization was deleted.'
-/** Maximum number of sandboxes that one sweep destroys. The limit leaves time for the other steps of the sweep. */
+/**
+ * Maximum number of sandboxes that one sweep destroys, so that the other steps of the sweep are not delayed for long.
+ */
 const mostPerSweep = 200
 
 const destroySome = async (

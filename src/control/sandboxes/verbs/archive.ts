@@ -8,8 +8,8 @@ import { moveSandbox, type Occasion } from './move.ts'
 
 /**
  * Returns the columns of an archive that the runner should write. Control chooses the name of the archive, so that a
- * repeated attempt of the runner writes to the same archive. A save that is as new as the disk becomes the archive: it
- * stays valid while the runner reads it back.
+ * repeated attempt of the runner writes to the same archive. If the sandbox has a save of its present disk, that save
+ * becomes the archive, and the columns do not change.
  */
 export const archiveColumns = ({ save_state }: SandboxRow): Partial<SandboxRow> =>
   save_state === 'saved'

@@ -17,17 +17,17 @@ import { moveSandbox } from './move.ts'
 const mostLookedAt = 5000
 const mostTried = 500
 /**
- * Maximum number of refused placements of an organization in one sweep. After that, the organization waits for the next
- * sweep.
+ * Maximum number of an organization's placements that may fail in one sweep. The organization's other sandboxes are
+ * then left for the next sweep.
  */
 const mostRefused = 50
 /**
- * Maximum number of waiting sandboxes of an organization, including those whose image failed. They are on no runner, so
- * no runner's capacity limits them.
+ * Maximum number of an organization's waiting sandboxes, including those whose image failed. They are on no runner, so
+ * this number is their only limit.
  */
 const mostWaiting = 1000
 
-/** Throws if no more sandboxes may wait. Not exact: two simultaneous creates can both pass. */
+/** Throws if no more sandboxes of the organization may wait. Not exact: two simultaneous creates can both pass. */
 export const checkMayWait = async (transaction: Transaction, organizationId: string): Promise<void> => {
   const [row] = await transaction<[{ count: number }]>`
     select count(*)::integer as count from (
@@ -40,16 +40,13 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
   )
 }
 
-/**
- * A waiting sandbox, with only the columns that decide whether to try a placement, because a whole row can have 400
- * KiB.
- */
+/** A waiting sandbox, with only the columns that decide whether to try a placement. A whole row can have 400 KiB. */
 type WaitingSandbox = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**
- * Places waiting sandboxes (or only `sandboxId`) whose image is on a runner and whose config is known. A sandbox keeps
- * waiting if no runner has room, or if its organization is suspended or at its quota. Organizations take turns, so that
- * a sandbox that never fits delays neither other organizations nor smaller sandboxes.
+ * Places waiting sandboxes (or only `sandboxId`) whose image is on a runner and whose image config is known. A sandbox
+ * keeps waiting if no runner has room, or if its organization is suspended or at its quota. One sandbox of each
+ * organization is tried in turn, so that a sandbox that never fits does not delay other organizations.
  */
 export const placeWaiting = async (
   parts: RunningParts,
@@ -79,7 +76,8 @@ export const placeWaiting = async (
       await place(parts, row.id)
     } catch (error) {
       if (!(error instanceof Problem)) log.error({ err: error, sandboxId: row.id }, 'could not be placed')
-      // Any other error means that the sandbox was deleted in the meantime, or that another process has placed it.
+      // 503: no runner has room. 403: the quota is used up. On any other problem, the sandbox was deleted or placed by
+      // another process.
       else if (error.status === 503 || error.status === 403) refused.add(row)
     }
   }
@@ -96,7 +94,7 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
   await moveSandbox(parts, row, 'place', {
     by: { kind: 'timer', id: 'build' },
     reason: 'Its image is there.',
-    // A sandbox of a snapshot has the user and the entrypoint of the snapshot already.
+    // A sandbox without a build was made from a snapshot, and has the user and entrypoint of that snapshot already.
     set: ({ build }) =>
       build === null ? {} : { os_user: build.user ?? (config.user || 'root'), entrypoint: [...config.entrypoint] },
     check: async (transaction) => {
@@ -109,7 +107,10 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
   })
 }
 
-/** Remembers refused sandboxes. A sandbox of the same image and equal or larger size would be refused too. */
+/**
+ * Remembers sandboxes whose placement was refused. A sandbox of the same image and of equal or larger size would be
+ * refused too.
+ */
 class Refused {
   readonly #ofOne = new Map<string, WaitingSandbox[]>()
 
@@ -151,7 +152,10 @@ export const failWaiting = async (
   return failed
 }
 
-/** Shows the image's progress on the sandboxes that wait for it. While there is progress they do not count as stuck. */
+/**
+ * Shows the image's progress on the sandboxes that wait for it. While there is progress, they are not treated as
+ * stuck.
+ */
 export const showWaiting = async (
   { database, changes }: Pick<RunningParts, 'database' | 'changes'>,
   { image, runnerId }: { image: string; runnerId: string },

@@ -24,7 +24,7 @@ const tell = (app: TestControl, report: ImageReport) =>
   applyImageReport(app.app.sandboxes, { id: 'local', regionId: 'local' }, report)
 
 suite('POST /sandbox with buildInfo', () => {
-  test('POST /sandbox with a definition answers `pending_build`, and starts as the image’s user when it is built', async () => {
+  test('POST /sandbox with a definition answers `pending_build`; after the build, the sandbox has the image’s user', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app, { name: 'box', env: { A: '1' } })
@@ -41,7 +41,7 @@ suite('POST /sandbox with buildInfo', () => {
     )
     runner.say({ type: 'image-progress', image: snapshotRef, step: 'pulling', percent: 40 })
     while ((await get(app, made.id)).progress?.percent !== 40) await new Promise(setImmediate)
-    // Clients wait for this state before they follow the build log.
+    // Clients begin to read the build log when they see this state.
     assert.equal((await get(app, made.id)).state, 'building_snapshot')
     const page = (await app.as('member').get('/sandbox?states=building_snapshot')).body
     assert.deepEqual(
@@ -116,7 +116,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, large.id)).state, 'pending_build')
   })
 
-  test('a definition is built once for an organization; the next create with it uses that image', async () => {
+  test('a definition is built once for an organization; later creates with the definition use that image', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const [one, two] = await Promise.all([create(app, { cpu: 2 }), create(app, { user: 'root' })])
@@ -161,7 +161,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${failed.id}`)).status, 404)
   })
 
-  test('a delete of a sandbox that waits for its image frees the name immediately; it never starts', async () => {
+  test('a sandbox that is deleted while it waits for its image never starts, and frees its name at once', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const first = await create(app, { name: 'box' })
@@ -208,7 +208,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, made.id)).state, 'build_failed')
   })
 
-  test('while no runner is connected, the time limit for a waiting sandbox does not run, for up to a day', async () => {
+  test('while no runner is connected, the time limit of waiting sandboxes is suspended for up to a day', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app)
@@ -263,7 +263,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await another()).status, 200)
   })
 
-  test('the 500 most recently used built images stay; a build answers 403 while there are 1000', async () => {
+  test('control keeps the 500 most recently used built images, and refuses builds while there are 1000', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const made = await create(app)
@@ -281,7 +281,7 @@ suite('POST /sandbox with buildInfo', () => {
       app.as('member').post('/sandbox', { buildInfo: { dockerfileContent: `FROM alpine:3.20\n# ${line}` } })
     const refused = await another('one')
     assert.deepEqual([refused.status, /1000 images/.test(refused.text)], [403, true])
-    // The limit of images does not affect a sandbox whose definition was built before.
+    // A definition that was built before needs no new image, so the limit does not apply.
     await create(app)
     await tell(app, { image: 'build-1', state: 'absent' })
     assert.equal((await another('one')).status, 200)

@@ -1,4 +1,4 @@
-// Validates the body of a create and fills in all defaults. Fields that are not supported are refused by name.
+// Validates the body of a create and fills in all defaults. The error for an unsupported field names that field.
 
 import { readDisplayText } from '#src/control/display-text.ts'
 import { isTokenLike, looksLikeId } from '#src/control/id-like.ts'
@@ -71,8 +71,8 @@ export const checkName = (given: string): string => {
 }
 
 /**
- * Reads after how many idle minutes the sandbox is stopped or paused; it cannot have both. If a request has only the
- * interval for a pause, the default interval for a stop does not apply.
+ * Reads after how many idle minutes the sandbox is stopped or paused. A sandbox can have only one of the two
+ * intervals. If a request has only the interval for a pause, the default interval for a stop does not apply.
  */
 const readIdleIntervals = ({ autoStopInterval, autoPauseInterval = 0, autoDeleteInterval }: CreateSandbox) => {
   if (autoPauseInterval === 0) return { autoStopInterval: autoStopInterval ?? 15, autoPauseInterval }

@@ -139,7 +139,7 @@ suite('POST /sandbox', () => {
     assert.equal(theirs.status, 200)
   })
 
-  test('if many calls ask for a runner’s last place at the same time, one gets it and the others get 503', async () => {
+  test('six simultaneous creates on a runner with room for two sandboxes: two answer 200 and four answer 503', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -217,7 +217,7 @@ suite('POST /sandbox', () => {
     assert.equal(runner.asked.length, 0)
   })
 
-  test('POST /sandbox answers 403 for a size above the organization’s limits, and names each limit', async () => {
+  test('POST /sandbox answers 403 for a size above the organization’s limits; the message names each exceeded limit', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.database.sql`update organizations set max_cpu_per_sandbox = 4, max_disk_per_sandbox = 10`
@@ -312,7 +312,7 @@ suite('POST /sandbox', () => {
     assert.equal(counted?.['n'], 0)
   })
 
-  test('POST /sandbox accepts an unsupported field if its value asks for nothing', async () => {
+  test('POST /sandbox accepts an unsupported field if its value is empty, false or 0', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const nothing = {
@@ -327,7 +327,7 @@ suite('POST /sandbox', () => {
     assert.equal((await app.as('member').post('/sandbox', nothing)).status, 200)
   })
 
-  test('an assignment that a disconnected runner missed is in the list that it gets when it reconnects', async () => {
+  test('a runner that was disconnected gets the assignments that it missed when it reconnects', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await runner.cut()

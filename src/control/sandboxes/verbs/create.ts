@@ -70,9 +70,9 @@ const getRegion = async (sql: Sql, organization: Organization, id: string): Prom
 }
 
 /**
- * The source of the sandbox's files: a snapshot, or a definition whose image may have to be built first. With a
- * snapshot: the runners that have it and maybe a warm sandbox to claim, all locked. `named`: the general snapshot
- * that the definition belongs to.
+ * The source of the sandbox's files: a snapshot, or a definition whose image may have to be built first. `runners`:
+ * some runners that have the snapshot, locked. `warm`: a locked warm sandbox that can be claimed. `named`: the general
+ * snapshot whose definition it is.
  */
 type Origin =
   | { snapshot: Snapshot; warm: SandboxRow | undefined; runners: HeldRunner[] }
@@ -118,12 +118,15 @@ const getOrigin = async (
   if (definition !== undefined) return { definition, named: snapshot }
   const { id, image } = snapshot
   const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
-  // Between the two queries the name may have moved to another snapshot. In that case the locks are taken by the id of
-  // the found snapshot.
+  // The snapshot's name may have moved to another snapshot between the two queries. If so, the runners are locked
+  // again, by the id of the snapshot that was found.
   return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
 }
 
-/** Reads everything that the create needs. These queries and the audit row are sent to the database in one message. */
+/**
+ * Reads everything that the create needs. These queries and the audit row are sent to the database together, to save
+ * round trips.
+ */
 const plan = async (
   transaction: Transaction,
   parts: RunningParts,
@@ -135,7 +138,7 @@ const plan = async (
   // Volumes are locked before runners, because a sandbox must be placed on the runner that has its volumes.
   const mounts = await holdMounts(transaction, { organizationId: organization.id, regionId }, wish.volumes)
   const secrets = await mountSecrets(parts, transaction, organization, wish.secrets)
-  // The locks on runners are taken last, so that they are held no longer than necessary.
+  // Runners are locked last, so that their locks are held as briefly as possible.
   const [region, quotaOf, , origin] = await Promise.all([
     getRegion(transaction, organization, regionId),
     getQuotas(transaction, organization, regionId),
@@ -164,10 +167,10 @@ const plan = async (
   }
 }
 
-/** `from`: the state of a warm sandbox before its claim. */
+/** `from`: the state before a claim, if the sandbox was a warm one; otherwise null. */
 type CreatedSandbox = { row: SandboxRow; from: SandboxRow['state'] | null }
 
-/** The columns about the source of the sandbox's files. */
+/** Returns the columns about the source of the sandbox's files. */
 const columnsOf = async (
   transaction: Transaction,
   { organization }: Actor,
@@ -240,8 +243,8 @@ const write = async (
     created_at: now,
   }
   const { warm, runners } = 'snapshot' in origin ? origin : {}
-  // A warm sandbox already runs, so no volume can be mounted in it. If its runner has no room for the requested size, the
-  // caller gets a new sandbox on another runner.
+  // A running sandbox cannot mount more volumes, so a create with volumes claims no warm sandbox. If the warm
+  // sandbox's runner has no room for the requested size, the caller gets a new sandbox on another runner.
   const canClaim =
     mounts === undefined &&
     warm &&
@@ -271,15 +274,15 @@ const write = async (
 }
 
 /**
- * Whether the sandbox's network is restricted. A runner may fail to set the restrictions, so the create that claims a
- * warm sandbox must wait until they are set.
+ * Returns whether the sandbox's network is restricted. If so, a create that claims a warm sandbox waits until its
+ * runner has set the restrictions, because the runner may fail to set them.
  */
 const isClosed = (row: SandboxRow) =>
   row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null
 
 /**
- * Requests the image and tries to place the sandbox. If a runner has the image already, the sandbox is placed
- * immediately.
+ * Requests the image and tries to place the sandbox. If a runner has the image already, the sandbox starts without
+ * waiting.
  */
 const beginBuild = async (parts: RunningParts, row: SandboxRow): Promise<SandboxRow> => {
   await pushImage(parts, row.image)

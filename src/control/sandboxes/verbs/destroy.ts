@@ -7,8 +7,8 @@ import { type By, getSandbox, writeState } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
 /**
- * Cancels the move under way, if there is one, and requests the end of a sandbox, from any state. The sandbox's name is
- * free immediately.
+ * Requests the end of a sandbox, from any state, and cancels the move under way. The sandbox's name is free
+ * immediately.
  */
 export const destroy = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   const row = await moveSandbox(parts, sandbox, 'delete', {
@@ -38,15 +38,15 @@ export const endWithoutRunner = async (
 }
 
 /**
- * Whether only the object store has the sandbox's files: as an archive, while no runner has its disk. After a loss of
- * the runner, that archive can be old.
+ * Returns whether only the object store has files of the sandbox. True for an archived sandbox, and for a sandbox that
+ * has an archive and lost its runner. In the second case, the archive can be old.
  */
 const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
   state === 'archived' || (runner_id === null && archive_id !== null)
 
 /**
- * A runner that can delete the archive. Any runner of the region can delete it; a silent runner deletes it when it is
- * back.
+ * Chooses a runner that deletes the archive. Any runner of the region can do it. A silent runner does it after it
+ * reconnects.
  */
 const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => ({
   runner_id: await findAnyRunner(transaction, sandbox.region_id, sandbox.runner_id),

@@ -1,11 +1,11 @@
-// Tests starts after which the runner reports only that the sandbox has ended, and never that it was started.
+// Tests starts after which the runner reports only that the sandbox has ended, and never that it started.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { create, get, post } from '#test/control/box.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
-suite('a start of a sandbox for which the runner reports only the end', () => {
+suite('a sandbox that ends before its runner reports its start', () => {
   const cause = { detail: 'Its first process was ended from outside the sandbox.' }
 
   const ends = async (runner: Awaited<ReturnType<typeof connectRunner>>, app: TestControl, generation: number) => {
@@ -17,7 +17,7 @@ suite('a start of a sandbox for which the runner reports only the end', () => {
     return sandboxId
   }
 
-  test('a runner’s report that a sandbox ended completes its create, start or restore; it can start again', async () => {
+  test('a report that a sandbox ended completes its create, start or restore, and it can be started again', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(({ target }) => ({ type: target === 'started' ? 'silent' : 'do' }))
@@ -47,7 +47,7 @@ suite('a start of a sandbox for which the runner reports only the end', () => {
     await post(app, 'start')
     const { generation } = await runner.untilAsked(({ target, generation: of }) => target === 'started' && of > 1)
     runner.report({ sandboxId: id, generation: generation - 1, state: 'stopped' })
-    // Control refuses the report: it sends the assignment again, and the state does not change.
+    // Control refuses the report and sends the assignment again. The state does not change.
     const asked = () => runner.asked.filter(({ generation: of }) => of === generation).length
     while (asked() < 2) await new Promise(setImmediate)
     assert.equal((await get(app, id)).state, 'starting')

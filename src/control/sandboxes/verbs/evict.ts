@@ -9,11 +9,12 @@ import { destroy } from './destroy.ts'
 
 const hoursShown = 24
 
-/** Reads show a sandbox as evicted if its eviction was after this time. */
+/** Returns a time. Reads show a sandbox as evicted if it was evicted after this time. */
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
 /**
- * Evicts a sandbox of any organization. It must be named by its id, because names are unique only in an organization.
+ * Evicts a sandbox of any organization. The sandbox must be given by its id, because names are unique only in an
+ * organization.
  */
 export const evictSandbox = async (parts: RunningParts, userId: string, sandboxId: string): Promise<SandboxRow> => {
   const { database, clock } = parts
@@ -29,8 +30,8 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
 }
 
 /**
- * Finds a sandbox as `getSandbox` does. If `idOrName` is an id, also finds warm sandboxes and sandboxes that were
- * evicted less than a day ago.
+ * Finds a sandbox as `getSandbox` does. If `idOrName` is an id, it may also be that of a warm sandbox, or of a sandbox
+ * that was evicted less than a day ago.
  */
 export const getEvenEvicted = async (
   { database, clock }: RunningParts,

@@ -1,5 +1,6 @@
-// Makes a fork on another host if the host of its parent is full. The parent's disk becomes an image that belongs to no
-// snapshot, but travels through the store as snapshots do. The child waits for the image on a host that has room.
+// Makes a fork on another host if the host of its parent is full. The parent's disk becomes an image without a
+// snapshot. Other hosts get the image through the object store, like the image of a snapshot. The child waits for the
+// image on a host with room.
 import type { Actor } from '#src/control/auth/actor.ts'
 import { insertImage, writeWanted } from '#src/control/images/image-store.ts'
 import { baseOf, pushImage } from '#src/control/images/images.ts'
@@ -14,19 +15,25 @@ import { insertSandbox } from '../record/store.ts'
 import { checkMayWait } from './awaiting-image.ts'
 import { moveSandbox } from './move.ts'
 
-/** Whether the parent's disk can go to another host. A volume may be on the disk of the parent's host only. */
+/**
+ * Returns whether another host can have the fork. It cannot if the parent has volumes, because they may be on its host
+ * only.
+ */
 export const canForkElsewhere = async ({ database }: RunningParts, parent: SandboxRow): Promise<boolean> =>
   parent.volumes.length === 0 && (await hasReadyNeighbour(database.sql, parent.runner_id, 'with its store'))
 
 type Forking = {
   parent: SandboxRow
-  /** Returns the child as on the parent's host, and the quota in which it counts. */
+  /** Returns the child's row as for a fork on the parent's host, and the quota that the child must fit. */
   plan: (transaction: Transaction, parent: SandboxRow) => Promise<{ child: NewSandbox; quota: Quota }>
-  /** Runs in the transaction, after the child was inserted. */
+  /** Runs in the transaction after the child's row is inserted. */
   note: (transaction: Transaction, child: SandboxRow) => Promise<void>
 }
 
-/** Asks for the image, and inserts the child. The parent is `snapshotting` while its disk is copied. */
+/**
+ * Requests an image of the parent's disk, and inserts the child. The parent is `snapshotting` while its disk is
+ * copied.
+ */
 export const forkElsewhere = async (
   parts: RunningParts,
   { organization, user, tellIn }: Actor,
@@ -53,7 +60,7 @@ export const forkElsewhere = async (
         },
         now,
       )
-      // Only the child needs the image.
+      // The image is kept only as long as the child needs it.
       await writeWanted(transaction, image, false, now)
       const move = moveFrom('build', null)
       const place = { image, runner_id: null, build: null, state: move.through, desired_state: move.to }

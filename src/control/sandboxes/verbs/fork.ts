@@ -43,7 +43,7 @@ const withoutNew = ({ placed, ...mount }: PlacedMount): PlacedMount => {
   return { ...mount, placed: rest }
 }
 
-/** The columns of the child: those that a fork copies from its parent, and its own name and secrets. */
+/** Returns the columns of the child: the copied columns of its parent, and its own name and secrets. */
 const childOf = (
   parent: SandboxRow,
   name: string | undefined,
@@ -55,7 +55,7 @@ const childOf = (
   const move = moveFrom('fork', null)
   return {
     ...copiedOf(parent),
-    // The parent has been started, so its volumes exist, and the runner of the fork must not make them.
+    // The volumes exist, because the parent has started, so the fork's runner must not create them.
     volumes: parent.volumes.map(withoutNew),
     id,
     name: name ?? id,
@@ -63,7 +63,7 @@ const childOf = (
     desired_state: move.to,
     version: 1,
     generation: 1,
-    // A fork must not outlive its parent's time to live.
+    // A fork must not live longer than its parent.
     auto_destroy_at: earlier(parent.auto_destroy_at, endOfLife(quota, now)),
     parent_id: parent.id,
     ancestor_ids: [...parent.ancestor_ids, parent.id].slice(-mostAncestors),
@@ -75,7 +75,7 @@ const childOf = (
   }
 }
 
-/** Makes the checks that do not depend on a host. Returns the quota in which the child counts. */
+/** Makes the checks that do not depend on a host. Returns the quota that the child must fit. */
 const checkFork = async (transaction: Transaction, { organization }: Actor, parent: SandboxRow): Promise<Quota> => {
   checkParent(parent)
   checkCanFork(parent)

@@ -26,8 +26,8 @@ export const holdKey = async (transaction: Transaction, { organizationId, key }:
 }
 
 /**
- * The sandbox of an earlier request with this key: the sandbox that it made, or whose snapshot it requested.
- * `undefined` if there was no such request.
+ * Returns the sandbox of an earlier request with this key: the sandbox that the request created, or that it made a
+ * snapshot of. Returns `undefined` if there was no such request.
  */
 export const findMade = async (
   sql: Sql,

@@ -14,8 +14,8 @@ export type Occasion = {
   by: By
   reason?: string
   /**
-   * For timers: the move is written only if a timer of the row is still due at that moment. The version of the row
-   * cannot show this, because a change that postpones the timer keeps the version.
+   * For timers: the move is written only if a timer of the row is still due. The row's version cannot show this,
+   * because a change that postpones a timer does not change the version.
    */
   whileDue?: boolean
 }
@@ -23,9 +23,12 @@ export type Occasion = {
 type MoveOptions = Occasion & {
   /** Returns further columns that change with the state. */
   set?: (sandbox: SandboxRow) => Partial<SandboxRow>
-  /** Runs in the move's transaction before the write. It may refuse the move, write related rows, and return columns. */
+  /**
+   * Runs in the move's transaction before the write. It may refuse the move, write related rows, and return more
+   * columns.
+   */
   check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<Partial<SandboxRow>>
-  /** Whether `check` is needed. If false, it is skipped, which saves a transaction. */
+  /** Returns whether `check` is needed. If it is not, the move needs no transaction, which is faster. */
   checksWhen?: (sandbox: SandboxRow) => boolean
 }
 
@@ -44,10 +47,10 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 })
 
 /**
- * Makes the move of `verb` from the state in `found`. If another caller has changed the sandbox since then, the row is
- * read again, because the verb may now be done or impossible. A timer gives up instead, because it decided for the old
- * state; its next sweep decides anew. A move that would exceed the organization's quota is refused here, so that no
- * verb can forget the check.
+ * Makes the move of `verb` from the state in `found`. If another caller has changed the sandbox meanwhile, reads the
+ * row again, because the verb may be done already or be impossible. A timer gives up instead, because it decided for
+ * the old state. Its next sweep decides again. Throws if the sandbox would exceed the organization's quota, so no verb
+ * needs a check of its own.
  */
 export const moveSandbox = async (
   { database, clock, changes }: RunningParts,

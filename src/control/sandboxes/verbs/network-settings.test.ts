@@ -42,7 +42,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
           isAnswered = true
         })
       const asked = await runner.untilAsked(({ generation }) => generation === 2)
-      // If control did not wait for the runner, it would answer the first call before two later calls.
+      // If control did not wait for the runner, it would answer the change before it answers these two calls.
       for (let call = 0; call < 2; call++) await app.as('member').get(`/sandbox/${id}`)
       assert.equal(isAnswered, false)
       runner.perform(asked)
@@ -53,7 +53,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
   test('POST /sandbox/:sandboxIdOrName/network-settings answers immediately if the runner has no link', () =>
     withBox(async (app, _id, runner) => {
       await runner.cut()
-      // Control notices a moment later that the link has gone.
+      // Control notices the closed link a moment later.
       while (app.app.sandboxes.links.ids().length > 0) await delay(5)
       const { status, body } = await app.as('member').post(path, { networkBlockAll: true })
       assert.deepEqual([status, body.networkBlockAll], [200, true])
@@ -95,7 +95,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual(await after({ networkBlockAll: false }), [false, undefined, undefined])
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/network-settings works for a stopped sandbox, from its next start', () =>
+  test('POST /sandbox/:sandboxIdOrName/network-settings changes a stopped sandbox, with effect from its next start', () =>
     withBox(async (app, id, runner) => {
       await app.as('member').post('/sandbox/box/stop')
       await untilState(app, id, 'stopped')
@@ -136,7 +136,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
 })
 
 suite('an organization that limits outgoing traffic by default', () => {
-  test('POST /sandbox blocks traffic by default in an organization that limits it, unless the body allows some', async () => {
+  test('POST /sandbox blocks traffic by default in an organization that limits it; the body can allow traffic', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await app.database.sql`

@@ -11,8 +11,9 @@ import { getSandbox } from '../record/store.ts'
 import { untilTaken } from './wait.ts'
 
 /**
- * Changes a sandbox's network policy. Waits until the runner of a started sandbox has applied it, so that the caller can
- * rely on it. If the runner is not linked to this process, or does not answer in time, returns the row as it was written.
+ * Changes a sandbox's network policy. Waits until the runner of a started sandbox has applied the policy, so that the
+ * caller can rely on it. If this process does not have the runner's link, or the runner does not answer in time,
+ * returns the written row.
  */
 export const setNetwork = async (
   parts: RunningParts,
@@ -21,13 +22,13 @@ export const setNetwork = async (
   settings: NetworkSettings,
 ): Promise<SandboxRow> => {
   const { database, clock, changes, options } = parts
-  // Access is checked before the policy. A caller who may not see the sandbox therefore gets 404, and no message about
+  // Access is checked before the policy, so that a caller who may not see the sandbox gets 404 and no message about
   // the policy.
   const sandbox = await getSandbox(database.sql, organization.id, idOrName)
   const change = networkChange(settings)
   const row = await writeNetwork(database.sql, sandbox.id, change, clock.now())
   if (row.generation === sandbox.generation) return row
-  // Waiting begins before the runner gets the new policy. Otherwise the runner's report could come too early and be missed.
+  // `untilTaken` is called before the runner gets the new policy. Otherwise it could miss the runner's report.
   const applied = row.state === 'started' ? untilTaken(parts, row, options.createWaitSeconds * 1000) : row
   changes.renew(row)
   return await applied

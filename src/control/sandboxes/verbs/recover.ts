@@ -7,7 +7,7 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 import { findRunnerForArchived } from './start.ts'
 
-/** Takes a sandbox out of `error`, to `started` or, with `skipStart`, to `stopped`. */
+/** Brings a sandbox in `error` to the state `started` or, with `skipStart`, to `stopped`. */
 export const recoverSandbox = async (
   parts: RunningParts,
   actor: Actor,
@@ -29,10 +29,11 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
-    // If a resize took too long, control set the state to `error`, and `resize_from` holds the size before it. That
-    // size is kept here, because the runner may still refuse the resize.
+    // After a resize that took too long, `resize_from` contains the size before the resize. It is kept, because the
+    // runner may still refuse the resize.
     set: ({ resize_from }) => ({ resize_from }),
-    // If a restore from the archive failed, its runner may be the reason, so control chooses a runner again.
+    // After a failed restore from the archive, control chooses a runner again, because the runner may be the reason of
+    // the failure.
     check: async (transaction, found) => ({
       runner_id: await findRunnerForArchived(transaction, found, parts.options),
     }),

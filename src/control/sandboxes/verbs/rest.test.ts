@@ -1,4 +1,4 @@
-// Pause, resize and archive: the verbs besides start and stop. Snapshots of sandboxes: snapshot.test.ts.
+// Tests the verbs pause, resize and archive.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { create, get, post } from '#test/control/box.ts'
@@ -133,12 +133,12 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual([state, desiredState, cpu, memory, errorReason], ['started', 'started', 1, 4, reason])
     const last = await runner.untilAsked(({ generation }) => generation === 4)
     assert.deepEqual([last.cpu, last.memoryGiB], [1, 4])
-    // The refused resize has no effect on the next resize.
+    // The refused resize must not affect the next resize.
     runner.behave(() => ({ type: 'do' }))
     assert.equal((await post(app, 'resize', { cpu: 3 })).body.errorReason, undefined)
   })
 
-  test('if a runner refuses a resize after its time limit, the sandbox still gets its state and size back', async () => {
+  test('if a runner refuses a resize after the time limit, the sandbox gets its old state and size back', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -198,7 +198,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('POST /sandbox/:sandboxIdOrName/resize answers 404 to strangers, 403 to a viewer, 409 while it stops', async () => {
+  test('POST /sandbox/:sandboxIdOrName/resize answers 404 to strangers, 403 to a viewer, 409 for a stopping sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -231,7 +231,8 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
       await untilState(app, id, 'started')
       const { archive, isNew } = runner.asked.at(-1)!
       assert.deepEqual([archive, isNew], [{ id: archived.id, sha256: archived.sha256 }, false])
-      // If the runner loses the disk later, it must not restore the archive from before this start in its place.
+      // The assignment has no archive. Otherwise a runner that loses the disk would restore files from before the last
+      // start.
       await post(app, 'stop')
       await untilState(app, id, 'stopped')
       assert.equal(runner.asked.at(-1)?.archive, undefined)
@@ -240,7 +241,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     }
   })
 
-  test('an archived sandbox uses no quota of CPU, memory or disk', async () => {
+  test('an archived sandbox uses no CPU, memory or disk of its organization’s quota', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -250,7 +251,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await post(app, 'archive')
     await untilState(app, id, 'archived')
     assert.equal((await app.as('member').post('/sandbox', { name: 'other' })).status, 200)
-    // A restored sandbox needs room on a runner again, and no runner has room here.
+    // A restore needs free resources on a runner, and no runner has enough.
     assert.equal((await post(app, 'start')).status, 503)
     assert.equal((await get(app, id)).state, 'archived')
   })
@@ -305,7 +306,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('control archives at most four sandboxes of a runner at the same time by timer; others stay stopped', async () => {
+  test('timers archive at most four sandboxes of a runner at the same time; others stay stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const ids: string[] = []
@@ -333,7 +334,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.equal((await states()).filter((state) => state === 'archiving').length, 4)
   })
 
-  test('no sandbox is archived by timer while its runner is silent', async () => {
+  test('no timer archives a sandbox while its runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoArchiveInterval: 60 })

@@ -1,4 +1,5 @@
-// Replaces the secrets of a sandbox. A running sandbox has them within moments; processes that run keep their variables.
+// Replaces the secrets of a sandbox. In a running sandbox, new processes have them within moments. Processes that run
+// already keep their variables.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import { checkNotSuspended } from '#src/control/people/organization.ts'
@@ -18,11 +19,11 @@ export const setSecrets = async (
   checkNotSuspended(parts, actor)
   const { database, clock, changes } = parts
   const { organization } = actor
-  // Access is checked before the secrets. A caller who may not see the sandbox therefore gets 404.
+  // Access is checked before the secrets, so that a caller who may not see the sandbox gets 404.
   const { id } = await getSandbox(database.sql, organization.id, idOrName)
   const asked = readSecrets(body.secrets)
   const row = await database.transaction(async (transaction) => {
-    // Secrets are locked before sandboxes, as in the deletion of a secret. The equal order prevents deadlocks.
+    // Secrets are locked before sandboxes, as when a secret is deleted. The equal order prevents deadlocks.
     const held = await mountSecrets(parts, transaction, organization, asked)
     const sandbox = await lockSandbox(transaction, id)
     return await writeSecrets(transaction, sandbox, held, clock.now())

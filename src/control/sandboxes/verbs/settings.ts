@@ -84,7 +84,7 @@ const setIdleInterval = async (
     return await updateSandbox(transaction, id, { [column]: minutes, updated_at: now, ...set(now) })
   })
 
-/** Columns that restart the idle time: a caller who sets an interval is using the sandbox. */
+/** Returns columns that restart the idle time, because a caller who sets an interval is using the sandbox. */
 const fromNow = (now: Date): Set => ({ last_activity_at: now })
 
 export const setAutoStop = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) =>
@@ -111,7 +111,7 @@ export const setAutoDelete = async (parts: RunningParts, actor: Actor, idOrName:
   return await setIdleInterval(parts, actor, idOrName, 'auto_delete_interval', minutes)
 }
 
-/** Sets the time to live, counted from now. 0 removes it, if the region allows sandboxes without an end. */
+/** Sets the time to live, counted from now. 0 removes it, if the region allows sandboxes without a time to live. */
 export const setTtl = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) => {
   const { quota } = await withQuota(parts, actor, idOrName)
   const minutes = readTtl(readMinutes('ttlMinutes', text), quota)

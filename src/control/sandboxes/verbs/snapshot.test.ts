@@ -10,7 +10,7 @@ const waiting = { sandboxes: { createWaitSeconds: 20 } }
 suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
   const snapshotOf = async (app: TestControl, name = 'made') => (await app.as('member').get(`/snapshots/${name}`)).body
 
-  test('a sandbox counts as used while its snapshot is made', async () => {
+  test('a sandbox is not idle while its snapshot is made', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 15 })
@@ -45,7 +45,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     }
     const made = await app.as('member').post('/sandbox', { snapshot: 'made-started' })
     assert.deepEqual([made.status, made.body.state], [200, 'started'])
-    // The snapshot has the user of the sandbox, even if the base image has another one.
+    // The snapshot has the sandbox's user, even if the base image has a different user.
     assert.equal(made.body.user, (await get(app, id)).user)
     assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
   })
@@ -66,14 +66,14 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     )
     assert.equal((await get(app, id)).state, 'started')
     assert.equal((await again('other')).status, 422)
-    // A sandbox that is being deleted still gets the snapshot that was requested.
+    // A repeated request gets the sandbox in its present state, which is `destroying` here.
     runner.behave(() => ({ type: 'silent' }))
     assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
     const late = await again('made')
     assert.deepEqual([late.status, late.body.id, late.body.state], [200, id, 'destroying'])
   })
 
-  test('after a sandbox’s snapshot was made once, a runner that lost its image is told not to make it again', async () => {
+  test('a runner that loses the image of a sandbox’s snapshot must not copy the changed disk again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const sourceOf = async () => {
@@ -104,7 +104,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual([state, errorReason], ['error', 'The disk is full.'])
   })
 
-  test('only the end of its own snapshot ends a sandbox’s state `snapshotting`, not another snapshot’s', async () => {
+  test('a report about an older snapshot of a sandbox does not end its state `snapshotting`', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')
@@ -149,7 +149,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.equal((await snapshotOf(app)).state, 'error')
   })
 
-  test('POST /sandbox/:sandboxIdOrName/snapshot answers 409 for a name in use, 400 for no name, 403 above quota', async () => {
+  test('POST /sandbox/:sandboxIdOrName/snapshot answers 409 for a name in use, 400 without a name, 403 above the quota', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')

@@ -14,7 +14,7 @@ import { moveSandbox } from './move.ts'
 
 /**
  * Stores the request together with the new snapshot, and returns. The verb ends when the runner reports on the image.
- * If an earlier call had this idempotency key, returns that call's sandbox in its present state.
+ * If an earlier call had this idempotency key, returns that call's sandbox as it is at present.
  */
 export const snapshotSandbox = async (
   parts: RunningParts,
@@ -43,8 +43,8 @@ export const snapshotSandbox = async (
       },
     })
   } catch (error) {
-    // At the same moment, another request with this idempotency key may have made the snapshot. In that case its sandbox is
-    // returned.
+    // A simultaneous request with the same idempotency key may have made the snapshot. If so, returns the sandbox of
+    // that request.
     const made = await findDone()
     if (made) return made
     throw error

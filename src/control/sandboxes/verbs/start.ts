@@ -13,7 +13,7 @@ import { waitWhile } from './wait.ts'
 
 /**
  * Finds a runner for an archived sandbox. The archive has all files of the sandbox, so the runner needs only the base
- * image, and the sandbox's volumes.
+ * image and the sandbox's volumes.
  */
 export const findRunnerForArchived = async (
   transaction: Transaction,
@@ -28,8 +28,8 @@ export const findRunnerForArchived = async (
 }
 
 /**
- * Checks the free cpu and memory of the runner, which other sandboxes may have taken meanwhile. An archived sandbox
- * goes to any runner with room.
+ * Checks that the sandbox's runner has enough free cpu and memory, because a stopped sandbox reserves none. For an
+ * archived sandbox, chooses any runner with room.
  */
 export const findRoom =
   ({ options }: RunningParts) =>
@@ -41,8 +41,8 @@ export const findRoom =
   }
 
 /**
- * Requests the start or resume of a sandbox from its runner, and returns immediately. Exception: a resume is awaited
- * for a moment.
+ * Requests the start or resume of a sandbox from its runner. Returns immediately after a start, and waits a moment for
+ * a resume.
  */
 export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)
@@ -50,11 +50,11 @@ export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: 
   await actor.told
   const moved = await moveSandbox(parts, sandbox, 'start', {
     by: { kind: 'user', id: actor.user.id },
-    // A start makes a new preview token: old tokens were given out for processes of an earlier start. A resume
-    // continues those processes, so the token stays.
+    // A start makes a new preview token, because old tokens were given for processes of an earlier start. A resume
+    // continues these processes, so the token stays.
     set: ({ state }) => (state === 'paused' ? {} : { preview_token: newSecret() }),
     check: findRoom(parts),
-    // A paused sandbox keeps its room on the runner, so a resume need not check it.
+    // The resources of a paused sandbox stay reserved on its runner, so a resume needs no check.
     checksWhen: ({ state }) => state !== 'paused',
   })
   return await waitWhile(parts, moved, 'resuming', parts.options.momentMilliseconds)

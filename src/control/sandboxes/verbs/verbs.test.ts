@@ -158,7 +158,7 @@ suite('POST /sandbox/:sandboxIdOrName/start', () => {
     assert.equal(runner.asked.length, asked)
   })
 
-  test('POST /sandbox/:sandboxIdOrName/start answers 503 if other sandboxes use the runner’s CPUs by now', async () => {
+  test('POST /sandbox/:sandboxIdOrName/start answers 503 if other sandboxes use all CPUs of the runner', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 8, disk: 8 } },
     })
@@ -190,7 +190,7 @@ suite('POST /sandbox/:sandboxIdOrName/start', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/recover', () => {
-  test('POST /sandbox/:sandboxIdOrName/recover starts a sandbox in `error`, or with skipStart stops it', async () => {
+  test('POST /sandbox/:sandboxIdOrName/recover starts a sandbox that is in `error`; with skipStart it stops it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     for (const [query, through, to] of [
@@ -206,7 +206,7 @@ suite('POST /sandbox/:sandboxIdOrName/recover', () => {
     }
   })
 
-  test('POST /sandbox/:sandboxIdOrName/recover answers 400 if the sandbox is not in `error`, or lost for good', async () => {
+  test('POST /sandbox/:sandboxIdOrName/recover answers 400 if the sandbox is not in `error` or is not recoverable', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -245,7 +245,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     )
   })
 
-  test('DELETE /sandbox/:sandboxIdOrName renames the sandbox, so that its name is free; a second one answers 404', async () => {
+  test('DELETE /sandbox/:sandboxIdOrName renames the sandbox, so that its name is free; a second delete answers 404', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -278,7 +278,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     )
   })
 
-  test('DELETE /sandbox/:sandboxIdOrName is repeated by control as long as the runner fails', async () => {
+  test('after DELETE /sandbox/:sandboxIdOrName, control asks the runner again until the runner succeeds', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -310,7 +310,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
 })
 
 suite('opposite verbs at the same time', () => {
-  test('twenty starts and stops at the same time run one after another, and end in a settled state', async () => {
+  test('twenty simultaneous starts and stops run one after another, and the sandbox ends in a settled state', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -330,7 +330,7 @@ suite('opposite verbs at the same time', () => {
     )
   })
 
-  test('a delete wins over twenty starts and stops at the same time', async () => {
+  test('a delete succeeds although twenty starts and stops run at the same time', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -28,8 +28,8 @@ export const waitWhile = async (
 }
 
 /**
- * Waits until the runner of a started sandbox has applied a change that leaves it started, such as a claim or a network
- * policy, or until the sandbox has changed again. If this process does not have the runner's link, returns immediately.
+ * Waits until the runner of a started sandbox has applied a change, such as a claim or a network policy. Ends early if
+ * the sandbox changes again. If this process does not have the runner's link, returns immediately.
  */
 export const untilTaken = async (parts: RunningParts, sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow> => {
   const { changes, links } = parts
