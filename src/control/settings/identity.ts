@@ -1,6 +1,6 @@
 // The operator's settings for the issuers that sign people in.
 
-/** Whether a text can be the URL of an issuer. Plain HTTP is allowed only for an issuer on the same machine. */
+/** Returns whether a text can be the URL of an issuer. Plain HTTP is allowed only for an issuer on the same machine. */
 export const isIssuerUrl = (text: string): boolean => {
   if (!URL.canParse(text)) return false
   const { protocol, hostname, username, password, search, hash } = new URL(text)

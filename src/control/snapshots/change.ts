@@ -72,8 +72,8 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
 }
 
 /**
- * Whether runners still have the image. Runners may be removing an image that was not needed until now. They therefore
- * get a new assignment for the image.
+ * Returns whether runners still have the image. Runners may be removing an image that was not needed until now. They
+ * therefore get a new assignment for the image.
  */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)

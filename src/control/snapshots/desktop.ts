@@ -27,7 +27,7 @@ USER daytona
 
 export const desktop = { name: 'desktop', image: 'desktop', dockerfile, cpu: 2, memoryGiB: 2, diskGiB: 5 } as const
 
-/** Whether the snapshot is a definition whose image each organization builds for itself. */
+/** Returns whether the snapshot is a definition whose image each organization builds for itself. */
 export const isBuiltPerOrganization = ({
   general,
   dockerfile: of,

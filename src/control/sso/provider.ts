@@ -74,7 +74,7 @@ const configure = async ({ outbound: ofAll, encryption }: ProviderParts, provide
   return configuration
 }
 
-/** Whether the provider could not be reached. False if it replied with something invalid. */
+/** Returns whether the provider could not be reached. False if it replied with something invalid. */
 const isAway = (error: unknown): boolean => {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
     if (cause instanceof OutboundError || cause instanceof DiscoveryFailed) return true

@@ -20,7 +20,7 @@ export const requireEmail = ({ subject, email, name }: ProviderClaims): Person =
   return { subject, email: address, name: readText(name, 255) ?? address }
 }
 
-/** Whether the provider has verified the address. Some providers send the flag as text. */
+/** Returns whether the provider has verified the address. Some providers send the flag as text. */
 const isVerified = ({ emailVerified }: ProviderClaims): boolean => emailVerified === true || emailVerified === 'true'
 
 export const requireVerifiedEmail = (provider: IdentityProvider, said: ProviderClaims): void => {

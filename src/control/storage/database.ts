@@ -117,16 +117,16 @@ const asking = (sql: Asking['sql']): Asking => ({
 
 const sqlState = (error: unknown) => (error as { code?: unknown } | null)?.code
 
-/** Whether a unique constraint failed: the value is in use. */
+/** Returns whether a unique constraint failed: the value is in use. */
 export const isDuplicate = (error: unknown): boolean => sqlState(error) === '23505'
 
-/** Whether a foreign key failed: the referenced row does not exist, or was deleted meanwhile. */
+/** Returns whether a foreign key failed: the referenced row does not exist, or was deleted meanwhile. */
 export const isDangling = (error: unknown): boolean => sqlState(error) === '23503'
 
-/** Whether PostgreSQL aborted the transaction because of a deadlock between two transactions. */
+/** Returns whether PostgreSQL aborted the transaction because of a deadlock between two transactions. */
 export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P01'
 
-/** Whether the query exceeded `lock_timeout` or `statement_timeout`: lock_not_available, query_canceled. */
+/** Returns whether the query exceeded `lock_timeout` or `statement_timeout`: lock_not_available, query_canceled. */
 export const isOverdue = (error: unknown): boolean => sqlState(error) === '55P03' || sqlState(error) === '57014'
 
 const unreachable: readonly unknown[] = [
@@ -152,5 +152,5 @@ const unreachable: readonly unknown[] = [
   '53300', // too_many_connections
 ]
 
-/** Whether the error means that the database is unreachable. A retry may succeed in a moment. */
+/** Returns whether the error means that the database is unreachable. A retry may succeed in a moment. */
 export const isUnreachable = (error: unknown): boolean => unreachable.includes(sqlState(error))

@@ -8,7 +8,7 @@ const reserved = ['/proc', '/sys', '/dev', '/boot', '/etc', '/bin', '/sbin', '/l
 
 const isBelow = (path: string, above: string) => path === above || path.startsWith(`${above}/`)
 
-/** Whether all parts of a path are plain names. Parts such as `..` would lead elsewhere. */
+/** Returns whether all parts of a path are plain names. Parts such as `..` would lead elsewhere. */
 const arePlain = (parts: readonly string[]) =>
   parts.every((part) => part !== '' && part !== '.' && part !== '..' && Buffer.byteLength(part) <= 255)
 

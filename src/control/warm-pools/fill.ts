@@ -46,7 +46,7 @@ type Pool = {
   error_reason: string | null
 }
 
-/** Whether few sandboxes of the region are being created, started or restored now. */
+/** Returns whether few sandboxes of the region are being created, started or restored now. */
 const isQuiet = async (transaction: Transaction, { region_id }: Pool): Promise<boolean> => {
   const [busy] = await transaction<{ count: number }[]>`
     select count(*) from sandboxes

@@ -11,7 +11,7 @@ const url = 'https://hooks.example.com/alcove'
 
 const add = async (app: TestControl, body: object = { url }) => await app.as('owner').post(`${base}/endpoints`, body)
 
-/** Whether any transaction waits for an advisory lock that another transaction holds. */
+/** Returns whether any transaction waits for an advisory lock that another transaction holds. */
 const isSomebodyWaiting = async ({ database }: TestControl) => {
   const [waiting] = await database.sql`
     select 1 from pg_locks join pg_database on pg_database.oid = pg_locks.database

@@ -29,8 +29,8 @@ export const createSvix = (parts: SvixParts, { url, token }: SvixAccess): Webhoo
   }
 
   /**
-   * Whether the application has endpoints. The result may be a minute old. If Svix cannot be reached, the result is
-   * true.
+   * Returns whether the application has endpoints. The result may be a minute old. If Svix cannot be reached, the
+   * result is true.
    */
   const isHeard = async (applicationId: string, organizationId: string): Promise<boolean> => {
     const { database, clock } = parts
