@@ -139,7 +139,7 @@ Max open files            1024                 20000                files
     assert.deepEqual([0.125, 0.25, 1, 2.5, 8, 64].map(of), [1024, 1024, 4096, 10_240, 32_768, 32_768])
   })
 
-  test('in-memory file systems have a limit of files, because no sandbox may be charged for a file’s memory', () => {
+  test('in-memory file systems limit their number of files, whose memory may escape the memory limit', () => {
     const options = (place: string) =>
       makeConfig(sandbox).mounts.find(({ destination }) => destination === place)?.options
     assert.ok(options('/dev')?.includes('nr_inodes=4096'))

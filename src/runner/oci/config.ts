@@ -45,7 +45,7 @@ export type SandboxConfig = {
   memoryGiB: number
   /** Limit of the speed at which the disk is read and written. Undefined: no limit. */
   diskSpeed: DiskSpeed | undefined
-  /** Whether the kernel counts swap. If it does not, a limit of swap would make each start fail. */
+  /** Whether the kernel can limit swap. If it cannot, a limit of swap would make each start fail. */
   limitsSwap: boolean
   limitsSockets: boolean
   resourceLimits: readonly ResourceLimit[]
@@ -58,9 +58,7 @@ export type SandboxConfig = {
   sudo: SudoPolicy | undefined
 }
 
-/**
- * `user`: who may use sudo besides root: the name of a user, or `*` for every user. `path`: the PATH of commands that sudo runs.
- */
+/** `user`: name of the user who may use sudo besides root, or `*` for every user. `path`: the PATH of commands that sudo runs. */
 export type SudoPolicy = { user: string; path: string }
 
 /**
@@ -75,8 +73,8 @@ const shownFiles = [
 ] as const
 
 /**
- * Name of the script that keeps the sandbox's PATH in login shells. It comes last in alphabetical order, in which `/etc/profile`
- * runs scripts.
+ * Name of the script that keeps the sandbox's PATH in login shells. `/etc/profile` runs scripts in alphabetical order, so this
+ * script runs last.
  */
 export const loginPathScript = 'zz-alcove-path.sh'
 
@@ -87,14 +85,13 @@ const ownEtcFiles = [
 ] as const
 
 /**
- * Maximum number of terminals in a sandbox. The kernel's own limit is for all sandboxes together, and no sandbox's memory limit
- * counts the buffers of terminals.
+ * Maximum number of terminals in a sandbox. All sandboxes share the kernel's own limit, and buffers of terminals count towards
+ * no sandbox's memory limit.
  */
 export const terminals = 256
 
 /**
- * Path of the agent's program in the sandbox. It is in /dev, so no file of it is on the sandbox's disk, and no file on the disk
- * can hide it.
+ * Path of the agent's program in the sandbox. It is in /dev and not on the sandbox's disk, so no file on the disk can hide it.
  */
 export const agentPathInside = '/dev/.alcove/agent'
 const sudoSocketInside = '/dev/.alcove/sudo'
@@ -117,8 +114,8 @@ const capabilities = [
 ]
 
 /**
- * Paths that are read-only in the sandbox. `/proc/1` belongs to the agent, but its writable files belong to root of the sandbox.
- * Two of them are `oom_score_adj` (priority if memory runs out) and `autogroup` (scheduling).
+ * Paths that are read-only in the sandbox. Process 1 is the agent, but root of the sandbox owns the writable files in
+ * `/proc/1`, such as `oom_score_adj` (priority if memory runs out) and `autogroup` (scheduling).
  */
 const readonlyPaths = ['/proc/1', '/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 

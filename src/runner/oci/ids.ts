@@ -9,8 +9,8 @@ export const uidBase = diskIds.first
 export const uidCount = diskIds.count
 
 /**
- * Number of ids, from 0 on, that files in images and on disks may have in a sandbox. On disks, the largest of them is the
- * kernel's largest id.
+ * Files in images and on disks may have, as a sandbox sees them, all ids below this number. On disks `uidBase` is added, and
+ * the kernel supports no larger id than the largest sum.
  */
 export const mostIds = 2 ** 32 - 1 - uidBase
 
@@ -18,7 +18,7 @@ export const mostIds = 2 ** 32 - 1 - uidBase
 export type IdRange = { inside: number; outside: number; count: number }
 
 /**
- * Number of ids at the end of a sandbox's second range that are reserved. They are for large ids of its image: those from
+ * Number of ids at the end of a sandbox's second range that are reserved for large ids of its image. Large ids are those from
  * `commonIds` on.
  */
 const largeCount = 4096
@@ -35,7 +35,7 @@ export type IdGroup = { first: number; count: number }
 
 /**
  * Combines large ids into at most `mostGroups` ranges. Two ranges are joined by including the ids between them; the smallest
- * gaps are closed first. Undefined if that is not possible.
+ * gaps are closed first. Undefined if the ranges would then contain more than `largeCount` ids.
  */
 export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   const large = [...new Set(ids)].filter((id) => id >= commonIds && id < mostIds).sort((a, b) => a - b)
@@ -58,7 +58,7 @@ const numberOf = (address: string) => {
   return high * 256 + low
 }
 
-/** The ids of every sandbox on a host where sandboxes cannot have ranges of their own: those of the disks. */
+/** The ids of every sandbox on a host where sandboxes cannot have ranges of their own. They equal the ids on disks. */
 export const sharedIds: readonly IdRange[] = [{ inside: 0, outside: uidBase, count: uidCount }]
 
 /**
@@ -99,7 +99,10 @@ export const idsIn = (user: string): number[] =>
 
 const mostNamed = 100
 
-/** Returns the large numbers in a definition. The definition may make files that belong to such a user id, or name it in USER. */
+/**
+ * Returns the large numbers in a definition of an image, because they may be user ids: of files that its commands make, or in
+ * USER.
+ */
 export const idsNamedIn = (definition: string): number[] =>
   [...new Set([...definition.matchAll(/(?<![\w.])\d{6,10}(?![\w.])/g)].map(([text]) => Number(text)))]
     .filter((id) => id >= commonIds && id < mostIds)

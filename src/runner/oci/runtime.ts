@@ -10,7 +10,7 @@ export type Runtime = {
   readonly version: string
   /**
    * Steps that start the sandbox described in `bundle`. The agent's socket becomes descriptor 3. They must be the last steps of
-   * a launch, and run in its own mount namespace. The runtime writes errors to a log in the bundle.
+   * a launch, and run in the mount namespace of that launch. The runtime writes errors to a log in the bundle.
    */
   stepsToRun(sandboxId: string, bundle: string): Step[]
   /** Returns the runtime's error message after a failed start, as text for users. Undefined if there is none. */
@@ -42,8 +42,8 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
   const version = /crun version (\S+)/.exec(said)?.[1] ?? 'unknown'
   const program = await pathOfProgram('crun')
   // A container must not be able to write to the program that starts it. If crun's program is not on a read-only mount, crun
-  // makes such a mount and starts itself again from there. These steps make the mount instead: crun's way costs a second program
-  // start, and an unmount that waits for all processors.
+  // makes such a mount and starts itself again from there. That costs a second program start, and an unmount that waits for all
+  // processors. Therefore these steps make the read-only mount before crun starts.
   const exec = (...args: string[]) => [
     step.bind(program, mountPoint),
     step.readOnly(mountPoint),

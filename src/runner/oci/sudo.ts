@@ -1,7 +1,8 @@
 // Gives sandboxes sudo, without a file on any disk (docs/adr/0033), and decides who may use it.
 //
-// A sandbox's overlay has a further layer below the image, which contains links to the agent's program. If it is called by the
-// name `sudo`, that program asks the agent to run the command. A file of the image or the sandbox at such a path hides the link.
+// A sandbox's overlay has a further layer below the image, which contains links to the agent's program. A program that is
+// started by the name `sudo` is thus the agent's program, which asks PID 1 to run the command. A file of the image or the
+// sandbox at the path of a link hides the link.
 import { lstatSync } from 'node:fs'
 import { lchown, mkdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

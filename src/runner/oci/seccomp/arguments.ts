@@ -1,9 +1,9 @@
-// Arguments that are refused in system calls which are otherwise allowed, each with the reason. Also makes the program that
-// checks them before the compiled profile.
+// Arguments that are refused in system calls which are otherwise allowed, each with the reason. Also makes the filter program
+// that checks these arguments before the compiled profile.
 //
-// They are not in the profile because libseccomp compares whole arguments. The kernel uses only the lower half of an `int`
-// argument. A caller could therefore pass such a check by setting a bit of the upper half. This program compares only the lower
-// half.
+// The profile does not contain these checks, because libseccomp compares whole arguments. The kernel uses only the lower half
+// of an `int` argument. A caller could therefore pass such a check by setting a bit of the upper half. The filter program
+// compares only the lower half.
 import { assemble, type Forbidden, forbid, onlyFor } from './program.ts'
 import { systemCalls32 } from './syscalls-32.ts'
 
@@ -40,7 +40,7 @@ const flag = (call: string, argument: number, bit: number, errno: number): Forbi
   errno,
 })
 
-/** Maximum size in bytes of an extended attribute. A list of 125 access rules has this size. */
+/** Maximum size in bytes of an extended attribute. An access control list (acl(5)) with 125 entries has this size. */
 const mostAttributeBytes = 1004
 /** Maximum number of descriptors for which one call may wait. */
 const mostPolled = 2048
@@ -183,7 +183,8 @@ export const reasons: readonly Reason[] = [
           errno: errnos.EPERM,
         }),
       ),
-      // Calls that affect all processes of a user. For root of the sandbox, one of these is the agent.
+      // Calls that affect all processes of a user. The agent is a process of the sandbox's root, so such a call of root would
+      // affect the agent.
       { calls: ['setpriority'], when: [{ argument: 0, is: 2 }], errno: errnos.EPERM },
       { calls: ['ioprio_set'], when: [{ argument: 0, is: 3 }], errno: errnos.EPERM },
     ],
@@ -205,8 +206,8 @@ const sharedCopies: readonly Forbidden[] = [
 ]
 
 /**
- * The numbers of these calls on x86-64 and on arm64. All newer architectures have the numbers of arm64, and lack some older
- * calls.
+ * The numbers of all calls in this file, on x86-64 and on arm64. All newer architectures have the numbers of arm64, and lack
+ * some older calls.
  */
 export const numbers: Record<string, { x64: number; arm64?: number }> = {
   copy_file_range: { x64: 326, arm64: 285 },

@@ -66,7 +66,7 @@ const compile = async ({ launcher, hiddenMounts, directory }: CompileParts, prof
   await clear()
   await mkdir(join(bundle, 'rootfs'), { recursive: true })
   try {
-    // The program in the container never runs, so any program will do. crun only checks that it exists.
+    // The program in the container never runs; crun only checks that it exists. So any program can be copied here.
     await copyFile(launcher, join(bundle, 'rootfs/program'))
     await writeFile(join(bundle, 'config.json'), JSON.stringify(idleConfig(profile)))
     await crun('create', '--bundle', bundle, id)

@@ -54,8 +54,8 @@ export const forbid = (
 }
 
 /**
- * Calls whose numbers begin at `from` and end before the `from` of the next range. They fail with `errno`; if it is 0, they are
- * allowed.
+ * Calls whose numbers begin at `from` and end before the `from` of the next range. They fail with `errno`; if `errno` is 0,
+ * they are allowed.
  */
 export type Range = { from: number; errno: number }
 

@@ -52,7 +52,7 @@ suite('the seccomp filter of 32-bit programs', () => {
     assert.equal(answers('ppoll_time64', 0, 2048), allowed)
   })
 
-  test('32-bit programs are refused the namespaces, personalities and socket families that 64-bit ones are', () => {
+  test('the 32-bit filter refuses the namespaces, personalities and sockets that the 64-bit filter refuses', () => {
     for (const flag of [0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000]) {
       assert.equal(answers('clone', flag | 17), EPERM)
       assert.equal(answers('unshare', flag), EPERM)

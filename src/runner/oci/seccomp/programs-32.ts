@@ -2,7 +2,8 @@
 // can use too (`int 0x80`). The filter refuses what the profile refuses. It also refuses calls whose arguments are in memory,
 // because a filter cannot read them.
 //
-// libseccomp is not used for this table: if it allows any socket, it allows all of `socketcall(SYS_SOCKET)`.
+// libseccomp is not used for this table: a libseccomp filter that allows any kind of socket would allow all of
+// `socketcall(SYS_SOCKET)`.
 import { forbiddenArguments } from './arguments.ts'
 import { addressFamilies, cloneFlags, namespaceFlags, netlink, netlinkProtocols, personalities } from './profile.ts'
 import { answerByNumber, assemble, type Forbidden, forbid, onlyFor, type Range } from './program.ts'
@@ -87,7 +88,10 @@ const withForms = (row: Forbidden): Forbidden => ({ ...row, calls: row.calls.fla
 
 export const forbidden32: readonly Forbidden[] = [...forbiddenArguments.map(withForms), ...conditional, ...multiplexed]
 
-/** The error for each 32-bit call that does not depend on arguments. 0: the filter allows the call. */
+/**
+ * Returns the answer of the filter to each 32-bit call whose answer does not depend on its arguments. 0: the call is allowed;
+ * otherwise it fails with this error number.
+ */
 const errnoOf = (): ReadonlyMap<string, number> => {
   const refused = [
     ...refusals.map(({ calls, answer }) => ({ calls, errno: answer === 'EPERM' ? EPERM : ENOSYS })),
@@ -106,8 +110,8 @@ const ranges = (): Range[] => {
 }
 
 /**
- * Makes the filter, which decides about every call of a 32-bit program. For other calls, the kernel continues after it. Empty on
- * an architecture without such programs.
+ * Makes the filter, which decides about every call of a 32-bit program. For other calls, the kernel continues after it. Empty
+ * on an architecture without 32-bit programs.
  */
 export const makeFilterOf32Bits = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64') return Buffer.alloc(0)
