@@ -3,8 +3,8 @@ import type { User } from '../people/user.ts'
 import type { Transaction } from '../storage/database.ts'
 
 /**
- * How a call writes its audit row. Only the few routes that write the row together with their change use these fields
- * (audit/trail.ts).
+ * How the handler of a call takes part in writing the audit row of the call (audit/trail.ts). Most handlers do not: the
+ * row is written before they run.
  */
 export type ActorFields = {
   /** Present for routes of `readFirst`. Resolves when the audit row is written; rejects if it cannot be written. */
@@ -13,5 +13,4 @@ export type ActorFields = {
   tellIn?: (transaction: Transaction) => Promise<void>
 }
 
-/** The caller, and the organization of the call. */
 export type Actor = ActorFields & { organization: Organization; user: User }

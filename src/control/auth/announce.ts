@@ -1,4 +1,4 @@
-// Announces changes of permissions to every process.
+// Announces changes of access to every control process.
 import type { Sql } from '../storage/database.ts'
 
 export const credentialChannel = 'alcove_credentials'

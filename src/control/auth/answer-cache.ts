@@ -10,14 +10,15 @@ type AnswerCache<V> = {
 
 export const keepAnswers = <V>(): AnswerCache<V> => {
   const answers = new Map<string, { answer: V; until: number }>()
-  // How often the cache was cleared. A result that was requested before a clearing is returned once, but not cached.
+  // How often the cache was cleared. If the cache is cleared while `ask` runs, the result of `ask` is returned but not
+  // cached.
   let epoch = 0
   return {
     get: async (question, ask) => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
-      // The second for which the result is cached begins when `ask` is called, because the result may describe that moment.
+      // The second begins before `ask` is called, because the result may describe the state at that moment.
       const until = performance.now() + keepMilliseconds
       const answer = await ask()
       if (asked === epoch) {

@@ -25,18 +25,19 @@ const touchSeconds = 10
 export type Holder = {
   user: User
   /**
-   * The caller in `organizationId`. Without an id: in the key's own organization or, for a user without a key, in the
-   * personal one. `undefined` if the organization does not exist or the caller does not belong to it.
+   * Returns the caller in the organization. Without an id: in the organization of the key, or in the personal
+   * organization of a user without a key. `undefined` if the user does not belong to the organization, or if it does
+   * not exist.
    */
   in: (organizationId: string | undefined) => Promise<Caller | undefined>
 }
 
 export type Callers = {
-  /** The user of this token; `undefined` for anything that is not a valid credential of a user. */
+  /** Finds the user of a token. `undefined` if the token is no valid credential of a user. */
   find: (token: string) => Promise<Holder | undefined>
   /**
-   * Checks a caller again, with the permissions of this moment. `undefined`: the key, the account or the membership no
-   * longer exists.
+   * Finds a caller again, with the present permissions. `undefined` if the key, the account or the membership was
+   * deleted.
    */
   findAgain: (known: {
     userId: string
@@ -50,7 +51,7 @@ export type Callers = {
 /** Functions of the module `users` that authentication needs. */
 type People = {
   findById: (sql: Sql, userId: string) => Promise<User | undefined>
-  /** Returns the user whom an issuer vouches for. A new person becomes a user. */
+  /** Returns the user whom a verified token describes. A new person becomes a user. */
   signIn: (database: Database, claims: Claims, now: Date) => Promise<User>
 }
 
@@ -126,7 +127,7 @@ export const createCallers = async ({
     return {
       user,
       in: async (organizationId) => {
-        // PostgreSQL text cannot hold a NUL, so no organization has such an id.
+        // A text in PostgreSQL cannot contain NUL, so no organization has such an id.
         if (organizationId?.includes('\0')) return undefined
         const question = `${user.id} ${organizationId ?? ''}`
         const standing = await standings.get(question, () => findStanding(sql, user, organizationId))

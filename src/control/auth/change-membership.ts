@@ -45,7 +45,7 @@ export const changeMembership = async <T>(
   }
 }
 
-/** Makes a change that only an owner may make. */
+/** Makes a change that only an owner may make. Throws if the caller is no longer an owner. */
 export const changeAsOwner = async <T>(
   parts: Pick<ChangeParts, 'database' | 'callers'>,
   { caller, organizationId }: { caller: Caller; organizationId: string },

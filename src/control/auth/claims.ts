@@ -1,5 +1,5 @@
-// Reads the claims of a verified token about a person. The signature proves only who the issuer is: every text in the
-// token still comes from an outsider.
+// Reads the claims of a verified token about a person. The signature proves only who the issuer is. The texts in the
+// token may come from anybody, so they are checked.
 import type { JWTPayload } from 'jose'
 
 export type Claims = {
@@ -21,7 +21,7 @@ const longestSubject = 255
 
 export const readText = (value: unknown, longest: number): string | undefined => {
   if (typeof value !== 'string') return undefined
-  // Removes what does not fit in one line of text, and NUL, which PostgreSQL cannot store.
+  // Removes control characters, invisible characters and line breaks. PostgreSQL cannot store NUL.
   const text = value
     .toWellFormed()
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')
@@ -47,7 +47,8 @@ const dateOf = (seconds: number | undefined): Date | undefined => {
 
 /** Reads the claims of a token. `undefined` for a token without a usable subject or expiry. */
 export const readClaims = (issuer: string, payload: JWTPayload): Claims | undefined => {
-  // Some issuers put the client into `cid`, the user's id into `uid` and the address into `sub`.
+  // Some issuers write the id of the client into `cid`, the id of the user into `uid` and the e-mail address into
+  // `sub`.
   const isByUid = payload['cid'] !== undefined && payload['uid'] !== undefined
   const subject = readSubject(isByUid ? payload['uid'] : payload.sub)
   const expiresAt = dateOf(payload.exp)

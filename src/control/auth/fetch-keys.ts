@@ -39,7 +39,6 @@ export const readDiscovery = async (issuer: string, signal: AbortSignal): Promis
   return value
 }
 
-/** Requests an issuer's keys. */
 const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> => {
   const { jwks_uri: keys } = await readDiscovery(issuer, signal)
   if (typeof keys !== 'string' || !isIssuerUrl(keys.split('?')[0]!))
@@ -48,9 +47,9 @@ const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> =
 }
 
 /**
- * Makes the fetch function for `createRemoteJWKSet`, which sets the timeout. While the issuer cannot be reached, its
- * last known keys stay valid for `believedMilliseconds`. An issuer that is down gets one request per
- * `pauseMilliseconds`, and not one per call of our API.
+ * Makes the fetch function for `createRemoteJWKSet`. The signal that jose passes sets the timeout. While the issuer
+ * cannot be reached, its last known keys stay valid for `believedMilliseconds`. An unreachable issuer gets at most one
+ * request per `pauseMilliseconds`.
  */
 export const keyFetcher = (issuer: string) => {
   let heard: { text: string; at: number } | undefined

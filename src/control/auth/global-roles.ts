@@ -1,5 +1,5 @@
 // The roles that every organization has. Clients know the ids of these roles, so the ids never change. Migrations
-// insert the roles into the database. policy.test.ts checks that the database agrees with this list.
+// insert the roles into the database. policy.test.ts compares the database with this list.
 import type { Permission } from './permissions.ts'
 
 type GlobalRole = { id: string; name: string; permissions: readonly Permission[] }

@@ -1,10 +1,9 @@
-// Checks which permissions a credential may give to another credential or remove from its user: only permissions that
-// it has itself.
+// Checks that a caller has all permissions that the caller gives to another credential or removes from one.
 import { Problem } from '#src/problems.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
 
-/** The permissions that a member has through roles. An owner has every permission without roles. */
+/** Returns the permissions that a member has through roles. An owner has every permission, even without roles. */
 export const heldThrough = (
   role: 'owner' | 'member',
   roles: readonly { permissions: readonly Permission[] }[],

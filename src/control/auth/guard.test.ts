@@ -65,7 +65,7 @@ suite('the guard of every endpoint', () => {
         assert.deepEqual([(await app.asUser(who).get(path)).status, path], [404, path])
   })
 
-  test('an API key gets 403 if a header names another organization, and 400 if two headers differ', async () => {
+  test('an API key gets 403 if a header names another organization, and 400 if two headers contradict', async () => {
     await using app = await startControl()
     const ask = async (headers: Record<string, string>) => (await app.as('owner').get('/regions', { headers })).status
     const { ours, theirs } = organizations
@@ -96,7 +96,7 @@ suite('the cached answer about a key', () => {
       await transaction`select pg_notify('alcove_credentials', '')`
     })
     await other.close()
-    // The notification of the database takes a moment. Without the notification, the cache would expire after a second.
+    // The notification of the database takes a moment to arrive, so the call is repeated.
     for (const end = Date.now() + 10_000; Date.now() < end; ) {
       if ((await app.as('member').get('/users/me')).status === 401) return
     }

@@ -55,8 +55,8 @@ export const createGuard = ({
   }
 
   /**
-   * Finds the caller in the named organization. If the user does not belong to the organization, the user is still
-   * stored for `callerOf`.
+   * Finds the caller in the named organization. If the user does not belong to it, `callerOf` returns the user in their
+   * own organization.
    */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)
@@ -66,15 +66,15 @@ export const createGuard = ({
   }
 
   /**
-   * Hides whether another organization exists: its name in a path gives 404 and in a header 403, exactly like the name
-   * of an organization that does not exist.
+   * Returns the caller in an organization. Throws 404 if the path names an organization to which the caller does not
+   * belong, and 403 if a header does. Both answers are the same for organizations that do not exist.
    */
   const getCaller = async (
     request: FastifyRequest,
     holder: Holder,
     { inPath, named }: { inPath?: string | undefined; named?: string | undefined } = {},
   ) => {
-    // If path and header name different organizations, the path counts.
+    // The organization in the path has priority over the one in the header.
     const caller = await findCaller(request, holder, inPath ?? named)
     if (caller !== undefined) return caller
     if (inPath !== undefined) throw new Problem('not_found')
@@ -120,8 +120,8 @@ export const createGuard = ({
     const holder = await getHolder(token)
     const named = readOrganizationHeader(request.headers)
     if (needs === 'admin') {
-      // Here the organization in the path is not passed on, because an operator may act on any organization without
-      // being a member.
+      // An operator may act on any organization without being a member. So the organization in the path is not used
+      // here.
       const caller = await getCaller(request, holder)
       checkHolds(caller, needs)
       if (givesAccess) checkDoesNotExpire(caller)
@@ -143,7 +143,7 @@ export const createGuard = ({
   }
 }
 
-/** Refuses a key that expires, where the endpoint gives access that would outlast the key. */
+/** Throws 403 for a key that expires. Called for endpoints that give access which would last longer than the key. */
 const checkDoesNotExpire = ({ keyExpiresAt }: Caller) => {
   if (!keyExpiresAt) return
   throw new Problem(

@@ -1,5 +1,6 @@
-// Decides which tokens of people are accepted: not expired, from an issuer that the operator named, for our audience,
-// signed with a public-key algorithm. A URL in the token that says where to find its key is ignored.
+// Decides which tokens of people are accepted. A token must not be expired, and must be for our audience. It must come
+// from an issuer that the operator named, and be signed with a public-key algorithm. A URL for the key in the token
+// itself is ignored.
 import {
   createRemoteJWKSet,
   customFetch,
@@ -24,7 +25,7 @@ import { keyFetcher } from './fetch-keys.ts'
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const
 
 /**
- * The accepted types of tokens. RFC 9068 names access tokens `at+jwt`; most issuers write `JWT` or nothing. Tokens for
+ * The accepted types of tokens. RFC 9068 names access tokens `at+jwt`; most issuers write `JWT` or no type. Tokens for
  * other purposes have other types.
  */
 const types = [undefined, 'jwt', 'at+jwt', 'application/at+jwt']
@@ -33,7 +34,10 @@ const cacheMilliseconds = 10 * 60 * 1000
 const timeoutMilliseconds = 5_000
 
 type Issuers = {
-  /** The claims of a valid token; `undefined` for any other token. Throws 503 while the issuer cannot be reached. */
+  /**
+   * Returns the claims of a valid token, and undefined for any other token. Throws 503 while the issuer cannot be
+   * reached.
+   */
   verify: (token: string) => Promise<Claims | undefined>
 }
 
@@ -51,8 +55,8 @@ const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVe
   })
 
 /**
- * Finds the issuer of a token before its signature is verified, so that keys are fetched only for plausible tokens. A
- * token with anything unusual is refused.
+ * Finds the issuer of a token whose signature is not verified yet. Undefined if the algorithm or the type of the token
+ * is not accepted. Keys are therefore fetched only for plausible tokens.
  */
 const findIssuer = (token: string): string | undefined => {
   try {
@@ -64,7 +68,9 @@ const findIssuer = (token: string): string | undefined => {
   }
 }
 
-/** Tries the keys that may have signed a token, one after the other. Two keys may have equal ids, or no id at all. */
+/**
+ * Tries the keys that may have signed a token, one after the other. Keys of an issuer may have equal ids, or no ids.
+ */
 const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key: CryptoKey) => Promise<JWTPayload>) => {
   let tried = 0
   for await (const key of error) {
@@ -95,7 +101,8 @@ export const createIssuers = ({ identity, clock, log, own }: IssuersParts): Issu
       requiredClaims: ['exp', 'sub'],
       clockTolerance: identity.clockSkewSeconds,
       currentDate: clock.now(),
-      // Our own issuer marks the purpose of each token. An ID token is only for its client, and is refused.
+      // Our own issuer writes the purpose of each token into `typ`. An ID token is only for its client, and is refused
+      // here.
       ...(own.some(({ url }) => url === issuer) ? { typ: 'at+jwt' } : {}),
     }
     try {

@@ -10,8 +10,8 @@ import { testSettings } from '#test/control/test-settings.ts'
 const ada = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' }
 
 /**
- * Starts control with these issuers as trusted ones. With a cooldown of 0, an unknown key id makes control fetch the
- * keys immediately.
+ * Starts control so that it trusts these issuers. With a cooldown of 0, an unknown key id makes control fetch the keys
+ * immediately.
  */
 const believing = (issuers: TestIssuer[], keyCooldownSeconds = 0) =>
   startControl({
@@ -49,7 +49,7 @@ suite('a valid JWT', () => {
     assert.equal(again.body.id, reply.body.id)
   })
 
-  test('a JWT is refused half a minute after it expires, even if it is cached; clocks may differ that much', async () => {
+  test('a JWT, even a cached one, is accepted until half a minute after its expiry, because clocks differ', async () => {
     await using app = await startControl()
     const now = app.clock.now()
     const seconds = Math.floor(now.getTime() / 1000)
@@ -61,7 +61,7 @@ suite('a valid JWT', () => {
     assert.equal(await statusOf(app, token), 401)
   })
 
-  test('after an issuer replaces its keys, JWTs of the new key are accepted and those of the old key refused', async () => {
+  test('after an issuer replaces its key, JWTs of the new key are accepted and JWTs of the old key refused', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     const before = await issuer.token(ada)
@@ -220,7 +220,7 @@ suite('a JWT whose issuer fails', () => {
       issuer.misbehave(troubles[trouble])
       const reply = await app.with(await issuer.token(ada)).get('/users/me')
       assert.deepEqual([reply.status, reply.body.code], [503, 'SERVICE_UNAVAILABLE'])
-      // Callers with an API key are not affected.
+      // Callers with an API key are not affected by the unreachable issuer.
       assert.equal((await app.as('owner').get('/users/me')).status, 200)
     })
   }
@@ -261,7 +261,7 @@ suite('the organization of a signed-in user', () => {
   const { ours, theirs } = organizations
   const ask = async (client: ReturnType<TestControl['asUser']>, path: string) => (await client.get(path)).status
 
-  test('a signed-in user acts in their personal organization, unless the path or a header names another', async () => {
+  test('a signed-in user acts in the organization that path or header names; default: the personal one', async () => {
     await using app = await startControl()
     const personal = await app.asNewcomer(ada).get('/organizations')
     assert.deepEqual(
@@ -284,7 +284,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(await ask(app.asUser('owner', theirs), `/organizations/${ours}`), 200)
   })
 
-  test('a signed-in owner may do everything in the organization; a member only what the member’s roles allow', async () => {
+  test('a signed-in owner may do everything in the organization; a member may do what its roles allow', async () => {
     await using app = await startControl()
     const remove = async (who: 'owner' | 'member') => (await app.asUser(who).delete('/sandbox/no-such')).status
     assert.deepEqual([await remove('owner'), await remove('member')], [404, 403])
@@ -304,7 +304,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal((await app.asUser('admin', ours).delete('/sandbox/no-such')).status, 404)
   })
 
-  test('a user who is removed from an organization gets 403 from the next request on', async () => {
+  test('a user who was removed from an organization gets 403 for the next request', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('member'), '/regions'), 200)
     await app.database.transaction(async (sql) => {
@@ -314,7 +314,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(await ask(app.asUser('member'), '/regions'), 403)
   })
 
-  test('GET /organizations returns all organizations of a signed-in user, but to an API key only its own', async () => {
+  test('GET /organizations returns all organizations of a signed-in user, and only its own to an API key', async () => {
     await using app = await startControl()
     await app.database
       .sql`insert into members (organization_id, user_id, role) values (${theirs}, 'user-owner', 'member')`

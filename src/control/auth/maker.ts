@@ -1,4 +1,4 @@
-// A row that was made with an API key refers to that key by the column `maker_hash`. Deleting the key deletes these rows
+// A row that was made with an API key refers to the key by the column `maker_hash`. Deleting the key deletes the row
 // too.
 import { isDangling } from '../storage/database.ts'
 

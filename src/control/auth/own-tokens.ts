@@ -1,6 +1,6 @@
-// Tokens that this server signs itself for people who sign in by single sign-on of their organization. These tokens are
-// accepted no matter which issuer the operator has configured, and are checked like tokens of any issuer. The keys are made
-// when there is none and replaced every month. A key is trusted as long as one of its tokens may be valid.
+// Tokens that this server signs for people who sign in by single sign-on of their organization. They are accepted
+// whatever issuer the operator has configured, and are checked like the tokens of other issuers. A signing key is made
+// at the first use, and replaced every month. A public key is trusted as long as a token that it verifies may be valid.
 import { randomUUID } from 'node:crypto'
 import { errors, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import type { User } from '#src/control/people/user.ts'

@@ -5,8 +5,8 @@ import { allPermissions, isPermission, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
 
 /**
- * Finds the permissions of a user in an organization. `undefined` if the user is no member. An owner holds every
- * permission without roles.
+ * Finds the permissions of a user in an organization. `undefined` if the user is no member. An owner has every
+ * permission, even without roles.
  */
 export const findHeld = async (sql: Sql, organizationId: string, userId: string): Promise<Permission[] | undefined> => {
   const [member] = await sql<{ role: 'owner' | 'member'; permissions: string[] }[]>`
@@ -19,8 +19,8 @@ export const findHeld = async (sql: Sql, organizationId: string, userId: string)
 }
 
 /**
- * Throws for a key that allows less than its user's permissions. Such a key cannot decide anything about the user's
- * account.
+ * Throws 403 for an API key with fewer permissions than its user. Only a key with all permissions of the user may
+ * change the user's account.
  */
 export const checkActsForUser = async (sql: Sql, caller: Caller): Promise<void> => {
   if (caller.keyName === undefined) return

@@ -1,5 +1,5 @@
-// What a key or a role can allow. The names belong to the interface and never change; the sentences are for the
-// reference page.
+// The permissions that a key or a role can have. The names are a part of the API and never change. The sentences are
+// for the reference page.
 export const permissions = {
   'write:registries': 'Add and change registries.',
   'delete:registries': 'Remove registries.',

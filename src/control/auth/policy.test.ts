@@ -1,5 +1,6 @@
-// Compares docs/reference/policy.md with a server: every endpoint, called by every kind of caller. Paths and guard are the real
-// ones. A replaced handler returns which caller was admitted, and to which organization.
+// Compares docs/reference/policy.md with a server: every endpoint, called by every kind of caller. The paths and the
+// guard are the real ones. The handlers are replaced: they only return which caller was admitted, and to which
+// organization.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
@@ -18,15 +19,17 @@ let app: TestControl
 let server: FastifyInstance
 type Headers = Record<string, string>
 
-/** The headers of each caller. `byKey` has an API key for each; `signedIn` has a token for each person. */
+/**
+ * The headers of each kind of caller. `byKey`: the caller has a key. `signedIn`: the caller has a token of an issuer.
+ */
 const byKey = new Map<GridCaller, Headers>([['nobody', {}]])
 const signedIn = new Map<GridCaller, Headers>()
 
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
 /**
- * Replaces a route's handler, and with it the checks that the handler makes. The new handler only returns which caller
- * was admitted.
+ * Returns the route with another handler, which makes no checks. It only returns to which organization the caller was
+ * admitted.
  */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
   method,
@@ -58,7 +61,7 @@ const giveMember = async ({ id, name }: (typeof globalRoles)[number]) => {
   return await giveKey(name, name, allPermissions)
 }
 
-/** The headers of a signed-in caller: a token of the test's issuer, and the organization that the caller names. */
+/** Adds the headers of a signed-in caller: a token of the test's issuer, and the organization that the caller names. */
 const signIn = async (caller: GridCaller, subject: string, organizationId?: string) => {
   const token = await app.issuer.token({ sub: subject }, { now: app.clock.now() })
   const named: Headers = organizationId === undefined ? {} : { 'x-daytona-organization-id': organizationId }
@@ -66,7 +69,7 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
 }
 
 /**
- * Calls every endpoint as each of these callers. Lists the endpoints whose replies differ from
+ * Calls every endpoint as each of these callers. Returns the endpoints whose replies differ from
  * docs/reference/policy.md.
  */
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
@@ -94,7 +97,10 @@ const ask = async ({ method, path }: ControlRoute, headers: Headers): Promise<An
 
 const unnamed = (path: string) => path.replaceAll(/:\w+(?:\|:\w+)*/g, ':')
 
-/** Method and path of every Fastify route. Fastify prints a tree, four characters deeper per level. */
+/**
+ * Returns method and path of every Fastify route. Fastify prints the routes as a tree, with four characters more indent
+ * per level.
+ */
 const servedBy = (from: FastifyInstance): string[] => {
   const above: string[] = []
   const served = from

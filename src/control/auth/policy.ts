@@ -1,19 +1,16 @@
-// The permissions of all callers, as a pure function without a database. The guard calls it, docs/reference/policy.md is printed
-// from it, and policy.test.ts compares it with a real server.
+// The rules which caller may call which endpoint, as pure functions without a database. The guard calls them,
+// docs/reference/policy.md is printed from them, and policy.test.ts compares them with a real server.
 import { globalRoles } from './global-roles.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller, ControlRoute, Needs } from './route.ts'
 
 type Standing = Pick<Caller, 'memberRole' | 'permissions'> & { user: Pick<Caller['user'], 'systemRole'> }
 
-/**
- * Whether a key lists every permission. Such a key can do everything that its user can. A key with fewer permissions
- * cannot manage people or access.
- */
+/** Whether the credential has every permission. Only such a credential may manage people or access. */
 const isWhole = ({ permissions }: Standing): boolean =>
   allPermissions.every((permission) => permissions.has(permission))
 
-/** Whether a caller may call a route with these `needs`, in the caller's organization. */
+/** Whether a caller may call a route with these `needs` in the caller's organization. */
 export const holds = (needs: Needs, caller: Standing): boolean => {
   switch (needs) {
     case 'public':
@@ -36,18 +33,18 @@ export const holds = (needs: Needs, caller: Standing): boolean => {
 }
 
 /**
- * A kind of caller, which is a column of the table in docs/reference/policy.md. It is a service with its key, or a user
- * with their permissions in the organization that the path names.
+ * A kind of caller: a column of the table in docs/reference/policy.md. Either a service with its key, or a user.
+ * `here`: the user belongs to the organization that the path names.
  */
 type Column =
   | { kind: 'nobody' | 'proxy' | 'runner' | 'collector' | 'ssh-gateway' }
   | ({ kind: 'here' } & Standing)
-  /** A user with every permission, but in another organization than the one that the path names. */
+  /** The user belongs to another organization than the one that the path names. */
   | ({ kind: 'elsewhere' } & Standing)
 
 /**
- * `yes`: admitted. `own`: admitted to things of the caller's own organization; things of another organization are 404,
- * which endpoints.test.ts tests. A number: refused with this status.
+ * `yes`: admitted. `own`: admitted, but only to objects of the caller's own organization; endpoints.test.ts tests that
+ * other objects give 404. A number: refused with this status.
  */
 export type Answer = 'yes' | 'own' | '401' | '403' | '404'
 
@@ -91,8 +88,8 @@ export const answerTo = ({ needs, path }: Pick<ControlRoute, 'needs' | 'path'>, 
 }
 
 /**
- * Endpoints with a further check of access, which the guard cannot make from the route alone. The check needs the
- * owner or the state of an object, so the handler makes it.
+ * Endpoints whose handler checks access once more. That check needs the owner or the state of an object, which the
+ * guard does not know.
  */
 export const decidedInside: Record<string, string> = {
   'GET /object-storage/push-access': 'with `write:snapshots` or `write:sandboxes`',
@@ -111,10 +108,7 @@ export const decidedInside: Record<string, string> = {
   'DELETE /users/linked-accounts/:provider/:providerUserId': 'only who is signed in',
 }
 
-/**
- * Paths of the server that are not in endpoints.ts: the beginning of each path, and the code that decides about its
- * access.
- */
+/** Paths of the server that are not in endpoints.ts. Key: the beginning of the path. Value: who has access. */
 export const otherDoors: Record<string, string> = {
   '/': 'anybody; browsers are sent to the dashboard',
   '/dashboard': 'anybody; the pages hold no credential, and call the endpoints with that of their user',

@@ -1,4 +1,4 @@
-// Who may call a route, in one word (`needs`), and what the handler of the route then gets about its caller.
+// Who may call a route (`needs`), and what the handler of the route gets about its caller.
 import type { TObject, TSchema } from 'typebox'
 import type { Organization } from '#src/control/people/organization.ts'
 import type { User } from '#src/control/people/user.ts'
@@ -23,16 +23,16 @@ export const roleNeeds = {
 export type Needs = keyof typeof roleNeeds | Permission
 
 /**
- * The caller, the credential, and the organization that the call counts for. An API key belongs to one user in one organization.
- * For a signed-in user, the request names the organization.
+ * The caller, the credential, and the organization in which the call acts. An API key belongs to one user in one
+ * organization. For a signed-in user, the request names the organization.
  */
 export type Caller = {
   user: User
   organization: Organization
   memberRole: 'owner' | 'member'
   /**
-   * The permissions of this credential in this organization. For an API key: the user's permissions that the key lists
-   * too.
+   * The permissions of this credential in this organization. An API key has the permissions that both its list and its
+   * user have.
    */
   permissions: ReadonlySet<Permission>
   /** The name and hash of the API key. Absent if the user is signed in with a JWT. */
@@ -45,7 +45,7 @@ export type Caller = {
 export type UserContext = { user: User; caller: Caller }
 export type OrganizationContext = UserContext & { organization: Organization }
 
-/** `isCertified`: the runner has shown its certificate, on the port for hosts. Absent: it has sent its key. */
+/** `isCertified`: the runner has shown its certificate on the port for hosts. Absent: the runner has sent its key. */
 type RunnerContext = { runner: { id: string; regionId: string }; isCertified?: true }
 
 /**
@@ -54,7 +54,7 @@ type RunnerContext = { runner: { id: string; regionId: string }; isCertified?: t
  */
 export type ProxyContext = {
   proxyRegionId: string | undefined
-  /** The id of the gate, which its certificate proves. Absent: a gate that has shown a key. */
+  /** The id of the gate, which its certificate proves. Absent: the gate has sent a key instead of a certificate. */
   gateId?: string
 }
 
@@ -62,8 +62,8 @@ export type ProxyContext = {
 export type OwnerOrCollectorContext = { isCollector: boolean }
 
 /**
- * Who asks about an SSH token: a member of an organization, or the SSH gateway of a region. `undefined`: the SSH
- * gateway of this server, which serves all regions.
+ * Who asks about an SSH token: a member of an organization, or the SSH gateway of a region. A region `undefined` means
+ * the SSH gateway of this server, which serves all regions.
  */
 export type SshAsker = { organizationId: string } | { sshRegionId: string | undefined }
 export type MemberOrSshGatewayContext = { asker: SshAsker }
@@ -82,10 +82,9 @@ type ContextOf<N extends Needs> = N extends 'public' | 'collector'
             ? MemberOrSshGatewayContext
             : OrganizationContext
 
-/** A route of control with any `needs`. */
 export type ControlRoute = Route<object, Needs>
 
-/** An endpoint. The type of `run`'s argument follows from `needs`, and the guard supplies it. */
+/** Makes an endpoint. The guard passes an argument to `run` whose type depends on `needs`. */
 export const route = <
   N extends Needs,
   P extends TObject | undefined = undefined,

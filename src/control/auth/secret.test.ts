@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { hashKey, isSameHash, maskKey, newKey } from './secret.ts'
 
-suite('API keys as text', () => {
+suite('the text of API keys', () => {
   test('a new API key is `dtn_` and 32 random bytes, and no two keys are equal', () => {
     const made = Array.from({ length: 100 }, newKey)
     for (const key of made) assert.match(key, /^dtn_[0-9a-f]{64}$/)

@@ -1,10 +1,12 @@
-// API keys and service keys as text. They have 32 random bytes, so a plain SHA-256 cannot be reversed by guessing.
+// The text form of API keys and service keys. A key has 32 random bytes, so nobody can find it from a plain SHA-256 by
+// guessing.
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 export const newKey = (): string => `dtn_${randomBytes(32).toString('hex')}`
 
 /**
- * The hash of a key in lower-case hex. Keys, and other secrets that are only compared, are stored only in this form.
+ * Returns the hash of a key in lower-case hex. Keys, and other secrets that are only compared, are stored only as such
+ * a hash.
  */
 export const hashKey = (key: string): string => hash('sha256', key, 'hex')
 
@@ -14,7 +16,10 @@ export const isSameHash = (one: string, other: string): boolean => {
   return a.length === 32 && b.length === 32 && timingSafeEqual(a, b)
 }
 
-/** The form in which a key is shown after its creation: its first and last three characters, and stars between them. */
+/**
+ * Returns the form in which a key is shown after its creation: its first and last three characters, and stars between
+ * them.
+ */
 export const maskKey = (key: string): string => `${key.slice(0, 3)}${'*'.repeat(20)}${key.slice(-3)}`
 
 /** Makes a secret of 192 random bits, as text that needs no escaping in a URL. */

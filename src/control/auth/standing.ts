@@ -11,8 +11,8 @@ type StandingRow = { organization: OrganizationRow; member_role: 'owner' | 'memb
 export type Standing = { organization: Organization; memberRole: 'owner' | 'member'; rolePermissions: Permission[] }
 
 /**
- * Finds the user's standing in the named organization. Without a name: in the personal organization, or else in the
- * first one that the user joined. An operator of this server counts as an owner everywhere.
+ * Finds the membership of a user in the named organization. Without a name: in the personal organization, or else in
+ * the first one that the user joined. An operator is an owner of every organization.
  */
 export const findStanding = async (
   sql: Sql,
@@ -38,7 +38,7 @@ export const findStanding = async (
   }
 }
 
-/** The caller for a signed-in user, who has no key: the caller has all permissions of the standing. */
+/** Returns the caller for a signed-in user, who has no key. The caller has all permissions of the membership. */
 export const asPerson = (user: User, { organization, memberRole, rolePermissions }: Standing): Caller => ({
   user,
   organization,

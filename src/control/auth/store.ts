@@ -30,7 +30,7 @@ type KeyRow = {
   organization: OrganizationRow
 }
 
-/** Turns texts back into dates. A row that was read as JSON, as a part of another row, has its dates as texts. */
+/** Converts texts to dates. A row that was read as JSON, as a part of another row, has its dates as texts. */
 export const withDates = <Row extends object>(row: Row): Row =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
