@@ -1,4 +1,5 @@
-// The endpoint `/openapi.json`: the description of all endpoints of control, for people and for programs that make clients.
+// The endpoint `/openapi.json`: a description of all endpoints of control, for people and for programs that generate
+// API clients.
 import Type from 'typebox'
 import { openApiOf } from '#src/http/openapi.ts'
 import { version } from '#src/kit/version.ts'

@@ -31,10 +31,12 @@ const Configuration = Type.Object({
   ),
 })
 
-/** The longest wait before a stopped sandbox is archived, in minutes. */
+/** The longest interval that the API accepts for archiving a stopped sandbox, in minutes. */
 const maxAutoArchiveInterval = 43_200
 
-/** Each rate limit that is set: its number of calls and its seconds. */
+/**
+ * Returns each rate limit that is set: the number of calls (`limit`) and the seconds in which they are counted (`ttl`).
+ */
 const rateLimitOf = ({ rateLimits }: Settings) => {
   const shown = {
     failedAuth: rateLimits['failed-auth'],
@@ -48,7 +50,7 @@ const rateLimitOf = ({ rateLimits }: Settings) => {
   return limited.length === 0 ? {} : { rateLimit: Object.fromEntries(limited) }
 }
 
-/** The command and the host key of this server's SSH gateway. Clients replace `{{TOKEN}}` by a token. */
+/** The command and the host key of this server's SSH gateway. Clients put a token in the place of `{{TOKEN}}`. */
 const sshGatewayOf = ({ sshGateway }: Settings) =>
   sshGateway === undefined
     ? {}
@@ -71,7 +73,7 @@ const configurationOf = (settings: Settings) => ({
   defaultSnapshot: settings.defaultSnapshot,
   dashboardUrl: pageForPeople(settings),
   maxAutoArchiveInterval,
-  maintananceMode: false, // the public API has this spelling
+  maintananceMode: false, // the public API spells the field this way
   environment: settings.environment,
   ...sshGatewayOf(settings),
   ...rateLimitOf(settings),
