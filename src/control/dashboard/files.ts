@@ -1,5 +1,5 @@
-// Holds the built dashboard, which is read into memory when the first browser requests it. A request is looked up in the list of
-// the build's files, so the path of a request is never used in the file system.
+// Holds the built dashboard in memory. The build is read when the first browser requests a file. A file is found by its
+// name in the list of the build's files, so the path of a request is never used in the file system.
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join, relative } from 'node:path'
@@ -11,7 +11,7 @@ export type DashboardFile = {
   isImmutable: boolean
   tag: string
   body: Buffer
-  /** Compressed copies of `body`, by the name of the encoding. */
+  /** Compressed copies of `body`. The key is the name of the encoding. */
   encoded: ReadonlyMap<string, Buffer>
 }
 
@@ -53,7 +53,10 @@ const readDashboard = async (directory: string): Promise<Dashboard> => {
   return { index, files }
 }
 
-/** `why` says in a sentence, for the person who opens the page, why there is no dashboard. `isComing`: it is being built. */
+/**
+ * Why there is no dashboard. `why`: a sentence for the person who opens the page. `isComing`: the dashboard is being
+ * built.
+ */
 export type NoDashboard = { why: string; isComing: boolean }
 
 export type DashboardFiles = () => Promise<Dashboard | NoDashboard>
@@ -65,8 +68,8 @@ const findReason = async (directory: string): Promise<NoDashboard> => {
 }
 
 /**
- * Returns a function that reads the build when it is first called and finds one. At an earlier call `up` may still be
- * building.
+ * Returns a function that reads the build at its first call, and keeps it. A call that finds no build returns the
+ * reason. The next call tries again, because `up` may still be building.
  */
 export const openFiles = (directory: string | undefined): DashboardFiles => {
   let reading: Promise<Dashboard> | undefined

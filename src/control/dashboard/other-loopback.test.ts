@@ -18,7 +18,7 @@ test('`isOtherLoopback` is true only for another loopback name than the public U
     undefined,
   ])
     assert.equal(isOtherLoopback(host, local), false, String(host))
-  // The public URL has https: a reverse proxy with TLS may have called control under a loopback name.
+  // A reverse proxy with TLS may have called control under a loopback name, so a public URL with https never matches.
   assert.equal(isOtherLoopback('127.0.0.1:4600', 'https://localhost:4600'), false)
   assert.equal(isOtherLoopback('127.0.0.1:4600', 'https://alcove.example'), false)
   assert.equal(isOtherLoopback('127.0.0.1', 'http://localhost'), true)

@@ -1,4 +1,4 @@
-// Makes the content security policy of the dashboard's pages: what they may load, and where they may connect to.
+// Makes the content security policy of the dashboard's pages: what the pages may load, and where they may connect to.
 import { readDiscovery } from '../auth/fetch-keys.ts'
 import type { Parts } from '../parts.ts'
 
@@ -9,16 +9,19 @@ const discoveryPauseMs = 30_000
 const originOf = (url: unknown): string[] =>
   typeof url === 'string' && URL.canParse(url) && /^https?:/.test(url) ? [new URL(url).origin] : []
 
-/** The origins of a gate: one for calls and one for WebSockets. */
+/** Returns the origins of a gate: one for calls and one for WebSockets. */
 const gateOrigins = (url: string): string[] =>
   originOf(url).flatMap((origin) => [origin, origin.replace(/^http/, 'ws')])
 
-/** The issuer's endpoints that a page calls itself. The browser navigates to all others, which the policy does not restrict. */
+/**
+ * The endpoints of an issuer that the script of a page calls. The browser navigates to the issuer's other endpoints,
+ * and the policy does not restrict navigation.
+ */
 const calledEndpoints = ['token_endpoint', 'revocation_endpoint', 'userinfo_endpoint'] as const
 
 /**
- * Returns a function that finds an issuer's origins. It reads them again after `discoveryKeptMs`, or after `discoveryPauseMs`
- * if that failed.
+ * Returns a function that finds an issuer's origins. They are requested again after `discoveryKeptMs`, or after
+ * `discoveryPauseMs` if the request failed.
  */
 const openIssuer = (issuer: string): (() => Promise<string[]>) => {
   let known = originOf(issuer)
@@ -43,14 +46,14 @@ const openIssuer = (issuer: string): (() => Promise<string[]>) => {
   }
 }
 
-/** Returns a function that lists the origins, in addition to their own, to which the pages may connect. */
+/** Returns a function that lists the foreign origins to which the pages may connect. */
 export const openConnections = ({ settings }: Pick<Parts, 'settings'>) => {
   // Users sign in at the first issuer of the settings. If there is none, they sign in at this server.
   const [issuer] = settings.identity.issuers
   const listIssuerOrigins = issuer === undefined ? async () => [] : openIssuer(issuer)
   return async (): Promise<string[]> => {
-    // The gate of this server reaches the sandboxes of every region. Gates of organizations' own regions are not in the
-    // list: their owners could make the header so long that reverse proxies refuse it.
+    // This server's gate reaches the sandboxes of every region. The gates that organizations run for their own regions
+    // are not in the list: their URLs could make the header so long that reverse proxies refuse it.
     return [...new Set([...gateOrigins(settings.proxyUrl), ...(await listIssuerOrigins())])]
   }
 }

@@ -15,7 +15,7 @@ const farGate = 'https://gate.elsewhere.example'
 const html = 'text/html,application/xhtml+xml,*/*;q=0.8'
 const script = 'console.log("the dashboard")\n'.repeat(100)
 
-/** Writes files like those of a build that `up` has made. */
+/** Writes files like those of a build by `up`. */
 const writeBuild = (directory: string) => {
   mkdirSync(join(directory, 'assets'), { recursive: true })
   const page = '<!doctype html><meta nonce="__CSP_NONCE__"><script nonce="__CSP_NONCE__"></script>'
@@ -50,7 +50,8 @@ suite('the dashboard', () => {
     directory = join(scratch, 'build')
     writeBuild(directory)
     app = await startControl({ settings: { dashboardDirectory: directory } })
-    // An organization chooses the proxy of its region. It must not choose where the pages of other users may connect to.
+    // An organization chooses the URL of its region's proxy. The URL must not change where the pages of other users may
+    // connect to.
     const url = `${farGate}/a;script-src 'unsafe-inline'`
     await app.database.sql`
       insert into regions (id, name, region_type, proxy_url) values ('far', 'far', 'shared', ${url})`
@@ -100,7 +101,7 @@ suite('the dashboard', () => {
     assert.deepEqual([head.status, head.text], [200, ''])
   })
 
-  test('each page has a new nonce, and its policy allows connections only to this server and its gate', async () => {
+  test('each page has a new nonce; its security policy allows connections only to this server and its gate', async () => {
     const [one, other] = [await ask('/dashboard/'), await ask('/dashboard/x')]
     const policy = policyOf(one.headers['content-security-policy'])
     const [, nonce = ''] = /'nonce-([^']+)'/.exec(policy['style-src'] ?? '') ?? []
@@ -174,7 +175,7 @@ suite('the dashboard', () => {
       assert.match((await ask(`/dashboard/${path}`)).text, /^<!doctype html>/, path)
   })
 
-  test('malformed requests, which no browser sends, get an answer, and none redirects to another site', async () => {
+  test('a malformed request, which no browser sends, gets an answer that does not lead to another site', async () => {
     const { port } = new URL(await app.listen())
     const send = async (line: string, host = 'control.test:3000') => {
       const socket = connect(Number(port), '127.0.0.1')
@@ -214,7 +215,7 @@ suite('the dashboard', () => {
     assert.equal(await get('/dashboard/'), 429)
   })
 
-  test('without a build the dashboard says why; a build that is finished later is served', async () => {
+  test('without a build, the page shows the reason; a build that is finished later is served', async () => {
     const coming = join(scratch, 'coming')
     const settings = { dashboardDirectory: coming, publicUrl: 'http://127.0.0.1:3000' }
     await using other = await startControl({ settings })
@@ -232,7 +233,8 @@ suite('the dashboard', () => {
     assert.equal((await get('/dashboard/assets/index-abc.js')).statusCode, 503)
     writeBuild(coming)
     assert.equal((await get('/dashboard/')).statusCode, 200)
-    // The public URL has a loopback name, so the other loopback names redirect to it: signing in works only there.
+    // The public URL has a loopback name. Other loopback names are redirected to it, because users can sign in only
+    // under that name.
     const local = await get('/dashboard/sandboxes?x=1', 'localhost:3000')
     assert.deepEqual([local.statusCode, local.headers.location], [302, 'http://127.0.0.1:3000/dashboard/sandboxes?x=1'])
     assert.equal((await get('/dashboard/', 'evil.example')).statusCode, 200)

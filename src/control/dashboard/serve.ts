@@ -1,5 +1,6 @@
-// Serves the dashboard below /dashboard/. Every address there that is not a file answers with the same HTML page, whose script
-// decides what to show. The files contain no credential: whoever opens them must sign in, and then uses the public API.
+// Serves the dashboard below /dashboard/. Every address there that is not a file answers with the same HTML page, whose
+// script decides what to show. The files contain no credential: users of the page must sign in, and the page then calls
+// the public API.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { wantsPage } from '#src/http/wants-page.ts'
@@ -13,7 +14,10 @@ import { closedPolicy, contentSecurityPolicy, openConnections } from './policy.t
 
 const noncePlace = '__CSP_NONCE__'
 const foreverSeconds = 365 * 24 * 60 * 60
-/** While the dashboard is being built, the page that says so reloads itself after this number of seconds. */
+/**
+ * While the dashboard is being built, a page tells the user to wait. The page reloads itself after this number of
+ * seconds.
+ */
 const askAgainSeconds = 2
 
 const common = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' }
