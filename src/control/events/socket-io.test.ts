@@ -63,7 +63,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.match(await client.next(), /^40\{"sid":"[\w-]+"\}$/)
   })
 
-  test('a Socket.IO connection is refused for an invalid key, or a key of another organization than named', async () => {
+  test('a Socket.IO connection is refused if its key is invalid or not of the organization in the URL', async () => {
     await using app = await startControl()
     const base = await app.listen()
     const refused = async (auth: string, query?: string) => {
@@ -129,7 +129,7 @@ suite('GET {prefix}/socket.io/', () => {
         ['sandbox.state.updated', id, to, from, to],
       )
     }
-    // A client of another organization gets events too. The first one must be about that organization's own sandbox.
+    // The client of the other organization must get only the event of this second sandbox.
     await app.as('stranger').post('/sandbox', { name: 'theirs' })
     const [, theirs] = eventOf(await stranger.next()) as unknown as [string, { name: string }]
     assert.equal(theirs.name, 'theirs')
@@ -171,12 +171,12 @@ suite('GET {prefix}/socket.io/', () => {
     assert.deepEqual([name, sandbox.id, sandbox.state], ['sandbox.created', id, 'started'])
   })
 
-  test('a Socket.IO client that does not read gets no more replies to its pings, which would fill the memory', async ({
+  test('a Socket.IO client that does not read gets no replies to pings, so replies cannot fill the memory', async ({
     mock,
   }) => {
     await using app = await startControl()
     using client = await signedIn(await app.listen(), keys.member)
-    // Pretends that the socket has unsent bytes.
+    // Makes the socket look as if it had unsent bytes.
     mock.getter(WebSocket.prototype, 'bufferedAmount', () => 1)
     client.socket.send('2')
     client.socket.send('41')
@@ -267,7 +267,7 @@ suite('a client whose credential ends', () => {
 })
 
 suite('the pings that control sends to Socket.IO clients', () => {
-  test('a Socket.IO client that answers pings is disconnected if its API key was deleted in the meantime', async () => {
+  test('a Socket.IO client that answers pings is disconnected at a later ping if its API key is deleted', async () => {
     await using app = await startControl({ sandboxes: { eventPingSeconds: 0.05 } })
     const base = await app.listen()
     using client = await signedIn(base, keys.member)

@@ -1,5 +1,6 @@
-// Sends state changes over the subset of Socket.IO 4 that the public SDK uses: Engine.IO 4 over a WebSocket only, one
-// namespace, events from the server only. A lost event costs only latency, because clients also poll.
+// Sends state changes to clients, over the part of Socket.IO 4 that the public SDK uses: Engine.IO 4 over a WebSocket,
+// one namespace, and events from the server only. If an event is lost, the client sees the change later, because
+// clients also poll.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
@@ -15,15 +16,21 @@ import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
 const signInMilliseconds = 10_000
 
-/** Maximum unsent bytes of a client. A client with more counts as one that does not read. */
+/** Maximum unsent bytes of a client. Above it, control disconnects the client, because the client does not read. */
 const mostBufferedBytes = 1024 * 1024
 /** Longest message from a client, in bytes. */
 const longestMessage = 16 * 1024
 
-/** Finds the user of a credential. Failed attempts count towards a rate limit. */
+/**
+ * Runs `find`, which returns the id of a credential's organization. Undefined for an invalid credential, which counts
+ * towards a rate limit.
+ */
 type TryCredential = (find: () => Promise<string | undefined>) => Promise<string | undefined>
 
-/** The packet kinds of Engine.IO, and those of Socket.IO inside of `message`. */
+/**
+ * The packets as text. Each begins with the type of the Engine.IO packet. `4` is a message, and the next digit is the
+ * type of the Socket.IO packet in it.
+ */
 const packet = { open: '0', ping: '2', pong: '3', connect: '40', disconnect: '41', event: '42', refusal: '44' } as const
 
 const SignIn = Compile(Type.Object({ token: Type.String({ minLength: 1, maxLength: 8192 }) }))
@@ -84,7 +91,7 @@ const serveSocket = (
   }
 
   const tick = async () => {
-    // A client that has not signed in, or has not answered the last ping, gets no ping: other timers disconnect it.
+    // A client that has not signed in, or has not answered the last ping, gets no ping. Timers disconnect such clients.
     if (watcher === undefined || !hasAnswered) return
     // The credential is checked at each ping, because control gets no notification when a credential expires.
     if (!(await watcher.isAllowed())) return watcher.putOut()
@@ -116,7 +123,7 @@ const serveSocket = (
       isSigningIn = true
       signIn(text).catch(signInFailed)
     }
-    // Any message other than a pong, a ping, a disconnect or a sign-in is ignored.
+    // All other messages are ignored.
   })
   socket.on('close', () => {
     clearInterval(ping)

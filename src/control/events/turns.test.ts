@@ -15,7 +15,7 @@ const fill = (take: ReturnType<typeof createTurns>, organizationId: string, work
 }
 
 suite('the queue of changes that are to be sent to clients', () => {
-  test('one organization’s queued events fill at most a tenth of the queue; another organization’s still fit', async () => {
+  test('the events of one organization fill at most a tenth of the queue, so other organizations have room', async () => {
     const take = createTurns(1000)
     const { work, letGo } = held()
     assert.equal(fill(take, 'loud', work), 100)

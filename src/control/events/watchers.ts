@@ -1,5 +1,5 @@
-// Delivers events to signed-in clients, by organization. A client whose credential has ended gets no events and is
-// disconnected, no matter which process deleted the key, the member or the user.
+// Delivers events to signed-in clients, by organization. A client whose credential has become invalid gets no events
+// and is disconnected. It does not matter which process deleted the key, the member or the user.
 import { credentialChannel } from '#src/control/auth/announce.ts'
 import type { Change, Mishap } from '#src/control/sandboxes/record/changes.ts'
 import { isClaim } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -33,7 +33,7 @@ export type Watchers = {
   close: () => void
 }
 
-/** The author and the reason of the change, as in the timeline. */
+/** Returns who caused the change, and why, as in the timeline. */
 const whyOf = (event: SandboxEvent | undefined) =>
   event && {
     by: event.by,
@@ -74,7 +74,8 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
         await inParallel(checksAtOnce, everybody, async (watcher) => void (await check(watcher)))
       }
     } catch (error) {
-      // A failed check disconnects no socket. Each socket's credential is checked again before its next event and ping.
+      // The clients stay connected. The credential of each client is checked again before its next event and its next
+      // ping.
       log.warn({ err: error }, 'not every event socket could be checked')
     } finally {
       isChecking = false
@@ -111,7 +112,8 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     const isNew = from === null || isClaim(from, to)
     const hasFailed = to === 'error' || to === 'build_failed'
     const events = [
-      // The SDK reads only the state from `sandbox.state.updated`, so a failure's reason is sent by `sandbox.created` as well.
+      // The SDK reads only the state from `sandbox.state.updated`. The reason of a failure is therefore sent in
+      // `sandbox.created` too.
       ...(isNew || hasFailed ? [['sandbox.created', { ...sandbox, ...why }]] : []),
       ...(isNew ? [] : [['sandbox.state.updated', { sandbox, oldState: from, newState: to, ...why }]]),
     ]
