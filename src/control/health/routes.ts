@@ -1,5 +1,5 @@
-// The endpoints of `/health`. "Alive" means that this process answers. "Ready" means that the database answers too, and
-// that the default snapshot can be used.
+// The endpoints of `/health`. `/health` answers if this process is alive. `/health/ready` answers if the database
+// answers too, and the default snapshot can be used.
 import Type from 'typebox'
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
@@ -12,7 +12,7 @@ const Health = Type.Object({ status: Type.Literal('ok') })
 /** An id that no organization has. For this id, only the server's own snapshots are visible. */
 const nobody = ''
 
-/** Throws while the default snapshot is still being made, as at the first start. */
+/** Throws 503 while the default snapshot is being made, for example at the first start. */
 const checkDefaultSnapshot = async ({ database, settings }: HealthParts): Promise<void> => {
   const snapshot = await findSnapshot(database.sql, nobody, settings.defaultSnapshot)
   if (snapshot) checkMade(snapshot)
