@@ -1,5 +1,6 @@
-// The certificate authority of this server. It signs the certificates with which hosts and control prove who they are. All
-// control processes share it. Its private key is encrypted in the database and never leaves control.
+// The certificate authority of this server. It signs the certificates with which hosts and control prove their
+// identity. All control processes share the authority. Its private key is encrypted in the database and never leaves
+// control.
 import { createHash, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import { UnreadableSecret } from '#src/control/storage/encryption.ts'
@@ -16,7 +17,10 @@ const certificateDays = 30
 export class HostAuthority {
   /** The authority's own certificate, as PEM. */
   readonly certificate: string
-  /** SHA-256 of the certificate's DER as base64url, by which a token names the authority. */
+  /**
+   * SHA-256 of the certificate (DER), as base64url. The token of a runner ends with this hash, so that a joining
+   * machine can check the authority.
+   */
   readonly hash: string
   readonly #privateKey: string
 
@@ -26,7 +30,10 @@ export class HostAuthority {
     this.#privateKey = privateKey
   }
 
-  /** Reads the authority. Makes it if there is none. Processes that start at the same time get the same one. */
+  /**
+   * Reads the authority from the database, and makes it if there is none. Processes that start at the same time get the
+   * same authority.
+   */
   static async open({
     database,
     encryption,
@@ -49,15 +56,15 @@ export class HostAuthority {
     }
   }
 
-  /** Signs a certificate for the public key of a program of a host. Returns PEM. */
+  /** Returns a certificate, as PEM, for the public key of a program of a host. */
   certifyHost(program: HostProgram, runnerId: string, publicKey: KeyObject, days = certificateDays): string {
-    // A gate is a server for other gates too.
+    // Other gates connect to a gate, so its certificate is for servers too.
     const purposes = program === 'gate' ? (['client', 'server'] as const) : (['client'] as const)
     const holder = { publicKey, hosts: [hostNameOf(program, runnerId)], purposes }
     return certify({ name, privateKey: this.#privateKey }, holder, spanOf(days))
   }
 
-  /** Makes a key and a certificate for control, with the options for a TLS server. */
+  /** Returns a new key and certificate for control, as options of a TLS server. */
   makeOwn(): { ca: string; cert: string; key: string } {
     const issuer = { name, privateKey: this.#privateKey }
     const { certificate, privateKey } = makeServerCertificate(issuer, [controlHostName], spanOf(certificateDays))
@@ -75,7 +82,7 @@ export const keyHashOf = (key: KeyObject): string =>
 /** Length of the SubjectPublicKeyInfo of a P-256 key whose point is not compressed. */
 const keyBytes = 91
 
-/** Reads a public key of EC P-256 from PEM. Undefined: the text is anything else. */
+/** Parses a public key of EC P-256 from PEM. Undefined if the text is anything else. */
 export const readPublicKey = (pem: string): KeyObject | undefined => {
   if (!/^-----BEGIN PUBLIC KEY-----\n[A-Za-z0-9+/=\n]+\n-----END PUBLIC KEY-----\n?$/.test(pem)) return undefined
   try {

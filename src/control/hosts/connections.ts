@@ -1,5 +1,5 @@
-// The TLS connections of hosts to this process, by the certificates that they show. A connection is closed as soon as its
-// certificate does not count any more: the certificate expired, the runner was removed, or the host has newer keys.
+// The TLS connections of hosts to this process. Each host shows a certificate. A connection is closed as soon as its
+// certificate becomes invalid: the certificate expired, the runner was removed, or the host has newer keys.
 import type { TLSSocket } from 'node:tls'
 import { keepAnswers } from '#src/control/auth/answer-cache.ts'
 import type { Parts } from '#src/control/parts.ts'
@@ -7,10 +7,10 @@ import { type HostProgram, readHostName } from '#src/wire/hosts.ts'
 import { type HostAuthority, keyHashOf } from './authority.ts'
 import { endToken, findHost, type Host, hostChannel } from './store.ts'
 
-/** The program that a connection's certificate names. */
+/** What the certificate of a connection names. `endsAt`: the expiry of the certificate, in milliseconds since 1970. */
 export type Identity = { program: HostProgram; runnerId: string; keyHash: string; endsAt: number }
 
-/** A program of a host with a certificate that counts now. */
+/** A program of a host that has shown a valid certificate. */
 export type KnownHost = { program: HostProgram; runnerId: string; regionId: string }
 
 const identities = new WeakMap<TLSSocket, Identity | undefined>()
@@ -29,7 +29,7 @@ const identityOf = (socket: TLSSocket): Identity | undefined => {
   return identities.get(socket)
 }
 
-/** The parts of control that exist only with a port for hosts. */
+/** The parts of control that exist only if control has a port for hosts. */
 export type Hosts = { authority: HostAuthority; connections: HostConnections }
 
 export class HostConnections {
@@ -58,7 +58,7 @@ export class HostConnections {
     socket.once('close', () => this.#sockets.delete(socket))
   }
 
-  /** Finds the program that calls. Undefined: it shows no certificate, or one that does not count. */
+  /** Finds the program at the other end of a connection. Undefined if it has shown no valid certificate. */
   async find(socket: TLSSocket): Promise<KnownHost | undefined> {
     const identity = identityOf(socket)
     const host = identity && (await this.#findHost(identity))
@@ -70,7 +70,7 @@ export class HostConnections {
     return { program: identity!.program, runnerId: host.runnerId, regionId: host.regionId }
   }
 
-  /** Closes connections whose certificates do not count any more. Without an id, checks all hosts. */
+  /** Closes connections whose certificates have become invalid, for one runner or for all. */
   checkAgain(runnerId?: string): void {
     this.#hosts.forget()
     for (const socket of this.#sockets) {

@@ -1,11 +1,11 @@
-// Limits joins with wrong tokens by address, like signing in with wrong passwords. Right tokens are not counted, so any
-// number of machines behind one address may join.
+// Limits, by address, how often machines may try to join with a wrong token. Correct tokens are not counted, so any
+// number of machines may join from one address.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createAddressKeys } from '#src/control/rate-limits/address-key.ts'
 import type { SharedCounters } from '#src/control/rate-limits/shared-counters.ts'
 import { Problem } from '#src/problems.ts'
 
-/** Wrong tokens that are allowed from one IPv4 address or IPv6 /64, per quarter of an hour. */
+/** Number of wrong tokens that are allowed per quarter of an hour from one IPv4 address or IPv6 /64. */
 export const mostFailures = 20
 const windowSeconds = 15 * 60
 

@@ -6,13 +6,16 @@ import { Problem } from '#src/problems.ts'
 import type { HostProgram } from '#src/wire/hosts.ts'
 import type { HostConnections } from './connections.ts'
 
-/** The program that may call a route with these `needs`. */
+/** The program of a host that may call a route with these `needs`. */
 const programFor: Partial<Record<ControlRoute['needs'], HostProgram>> = { runner: 'runner', proxy: 'gate' }
 
 /** Whether the port for hosts serves a route. */
 export const isForHosts = ({ needs }: Pick<ControlRoute, 'needs'>): boolean => programFor[needs] !== undefined
 
-/** The host that calls, for limits of what one caller may hold. Many hosts may share an address. */
+/**
+ * Returns the id of the host that calls. Limits per caller are counted by this id, because many hosts may share an
+ * address.
+ */
 export const hostIn = ({ gateId, runner }: { gateId?: string; runner?: { id: string } }): string | undefined =>
   gateId ?? runner?.id
 
@@ -24,7 +27,7 @@ export const createHostsGuard =
     if (known === undefined) throw new Problem('unauthorized', 'This needs a valid certificate of a host.')
     if (known.program !== programFor[needs]) throw new Problem('forbidden')
     const { runnerId: id, regionId } = known
-    // A gate of a host is a gate of this server, and fronts sandboxes of all regions.
+    // A gate of a host belongs to this server, so it may see sandboxes of all regions.
     return known.program === 'gate'
       ? { proxyRegionId: undefined, gateId: id }
       : { runner: { id, regionId }, isCertified: true }

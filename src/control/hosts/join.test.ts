@@ -1,4 +1,4 @@
-// A token is traded once, by one machine. Everything else is refused.
+// Tests that only one machine gets certificates for the token of a runner, and only once.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -10,7 +10,7 @@ import { HostAuthority } from './authority.ts'
 import { mostFailures } from './failed-joins.ts'
 import { type Answer, type HostsControl, newMachine, startWithHosts, version } from './testing/hosts.ts'
 
-suite('the trade of a token', () => {
+suite('trading the token of a runner for certificates', () => {
   let control: HostsControl
   before(async () => {
     control = await startWithHosts()
@@ -20,7 +20,7 @@ suite('the trade of a token', () => {
   const current = async ({ body }: Answer, key: string) =>
     (await control.ask('GET', '/runners/current', { shown: { cert: body.certificates.runner, key } })).status
 
-  test('the same keys may trade a token again, until a certificate was used; other keys never', async () => {
+  test('a machine may trade its token again until it has used a certificate; a machine with other keys never', async () => {
     const token = await control.add('again')
     const machine = newMachine()
     assert.equal((await control.trade(token, machine)).status, 200)
@@ -32,7 +32,7 @@ suite('the trade of a token', () => {
     for (const each of [machine, newMachine()]) assert.equal((await control.trade(token, each)).status, 401)
   })
 
-  test('a token that was traded is no key on the ordinary port any more', async () => {
+  test('a token that was traded for certificates is refused on the ordinary port', async () => {
     const token = await control.add('bearer')
     assert.equal((await control.with(token).get('/runners/current')).status, 200)
     assert.equal((await control.trade(token, newMachine())).status, 200)
@@ -45,7 +45,7 @@ suite('the trade of a token', () => {
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 403, 403, 403, 403, 403])
   })
 
-  test('a new token makes the former one invalid, traded or not', async () => {
+  test('a new token of a runner makes the former token invalid, traded or not', async () => {
     const first = await control.add('newer')
     const machine = newMachine()
     assert.equal((await control.trade(first, machine)).status, 200)
@@ -56,7 +56,7 @@ suite('the trade of a token', () => {
     assert.equal((await control.trade(third, newMachine())).status, 200)
   })
 
-  test('only two different public keys of EC P-256 that no other host has are certified', async () => {
+  test('a host gets certificates only for two different EC P-256 keys that no other host has', async () => {
     const token = await control.add('keys')
     const { keys: good } = newMachine()
     const pem = (key: { export: (options: object) => string | Buffer }) =>
@@ -89,7 +89,7 @@ suite('the trade of a token', () => {
     assert.equal((await control.trade(token, newMachine())).status, 200)
   })
 
-  test('a host whose version is too far apart gets a sentence that says so, and keeps its token', async () => {
+  test('a host whose version does not work with control’s gets 409 and the reason, and can use its token later', async () => {
     const token = await control.add('version')
     const { status, body } = await control.trade(token, newMachine(), '0.2.0')
     assert.equal(status, 409)
@@ -100,14 +100,14 @@ suite('the trade of a token', () => {
     assert.equal((await control.trade(token, newMachine(), '0.1.0')).status, 200)
   })
 
-  test('the key of the server’s own runner cannot be traded, and that runner gets no token', async () => {
+  test('the server’s own runner cannot trade its key for certificates, and gets no token', async () => {
     assert.equal((await control.trade(keys.runner, newMachine())).status, 401)
     assert.equal((await control.with(keys.runner).get('/runners/current')).status, 200)
     assert.equal((await control.as('admin').post('/runners/local/token')).status, 409)
     assert.equal((await control.as('admin').post('/runners/none/token')).status, 404)
   })
 
-  test('the server’s own runner gets certificates on the ordinary port by its key, for new keys too', async () => {
+  test('the server’s own runner gets certificates on the ordinary port with its key, even for new key pairs', async () => {
     const shown = async () => {
       const machine = newMachine()
       const asked = { version, keys: machine.keys }
@@ -123,7 +123,7 @@ suite('the trade of a token', () => {
     assert.equal(await ask(first), 401)
   })
 
-  test('the ordinary port gives no certificates for a token', async () => {
+  test('the ordinary port refuses to trade a token for certificates', async () => {
     const token = await control.add('sly')
     const asked = { version, keys: newMachine().keys }
     assert.equal((await control.with(token).post('/runners/certificates', asked)).status, 403)
@@ -142,7 +142,7 @@ suite('the trade of a token', () => {
   })
 })
 
-suite('the authority of a server', () => {
+suite('joins and the certificate authority of a server', () => {
   test('an address with too many wrong tokens gets 429 with `retry-after`', async () => {
     await using control = await startWithHosts()
     const token = await control.add('one')

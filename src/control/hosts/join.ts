@@ -1,4 +1,5 @@
-// Gives a machine its certificates: the first time for the token of its runner, later for its current certificate.
+// Gives a machine its certificates. The first time, the machine shows the token of its runner. Later, it shows its
+// current certificate.
 import { type KeyObject, randomBytes } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'
@@ -27,7 +28,7 @@ export type JoinParts = Pick<Parts, 'database' | 'clock' | 'log' | 'settings'> &
 /** Hosts renew their certificates each day. If control cannot be reached, the certificates are still valid for weeks. */
 const renewAfterSeconds = 24 * 60 * 60
 
-/** Makes a token for a runner. The token names the authority if machines may join over the network. */
+/** Makes a token for a runner. The token contains the hash of the authority if machines may join over the network. */
 export const newToken = (authority: Pick<HostAuthority, 'hash'> | undefined): string =>
   `alr_${randomBytes(32).toString('hex')}${authority === undefined ? '' : `.${authority.hash}`}`
 
@@ -65,8 +66,8 @@ const certificatesFor = (
 })
 
 /**
- * Trades the token of a runner for certificates. The same keys may trade it again until a certificate has been used,
- * because the answer may be lost.
+ * Trades the token of a runner for certificates. The answer may be lost, so a machine may trade again with the same
+ * keys until it has used a certificate.
  */
 export const trade = async (parts: JoinParts, { token, version, keys: given }: Join): Promise<HostCertificates> => {
   const { database, clock, log, settings, authority } = parts
@@ -77,7 +78,7 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
     const find = async () =>
       (await findRunnerByKey(transaction, tokenHash))?.id ?? (await findTraded(transaction, tokenHash))
     const id = await find()
-    // The server's own runner has a key from its settings. That key cannot be traded.
+    // The server's own runner has a key from the settings. That key cannot be traded.
     if (id === undefined || id === localRunnerId || !(await lockRunner(transaction, id))) {
       throw new Problem('unauthorized')
     }
@@ -86,7 +87,8 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
       if (isSame(host.keys, hashes)) return { id, regionId: host.regionId }
       throw new Problem('forbidden', 'Another machine has traded this token already.')
     }
-    // Before the lock, another machine may have traded the token, or an operator may have replaced it.
+    // Reads the runner again under its lock: another machine may have traded the token, or an operator may have
+    // replaced it.
     const identity = await findRunnerByKey(transaction, tokenHash)
     if (identity === undefined) throw new Problem('unauthorized')
     await checkNotOfOthers(transaction, id, hashes)
@@ -100,8 +102,8 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
 }
 
 /**
- * Renews the certificates of a host. `isCertified`: the host has shown its certificate, and must have the same keys as
- * before. The server's own runner has sent its key instead, and may change its keys.
+ * Renews the certificates of a host. `isCertified`: the host has shown its certificate, so it must have the same keys
+ * as before. The server's own runner may send its key instead of a certificate, and may change the keys.
  */
 export const renew = async (
   { database, clock, settings, authority }: JoinParts,
@@ -146,15 +148,15 @@ export const replaceToken = async (
   return { id, regionId, apiKey }
 }
 
-/** Ends the certificates of a runner that is being removed. */
+/** Makes the certificates of a runner invalid. Called when the runner is removed. */
 export const endCertificates = async (transaction: Transaction, runnerId: string): Promise<void> => {
   await deleteHost(transaction, runnerId)
   await announceHostChange(transaction, runnerId)
 }
 
 /**
- * Returns the gate of a host. Its public URL is left out if the host first reported another one. Clients send their keys
- * to this URL, so a host in the wrong hands must not change it.
+ * Returns the gate of a host. Its public URL is left out if the host reported another URL first. Clients send their API
+ * keys to this URL, so a hijacked host must not change it.
  */
 export const withKeptUrl = async (
   { database, log }: Pick<Parts, 'database' | 'log'>,

@@ -12,7 +12,7 @@ suite('POST /runners/join', () => {
   })
   after(() => control?.[Symbol.asyncDispose]())
 
-  test('POST /runners/join trades a token for a certificate of the runner and one of the gate', async () => {
+  test('POST /runners/join returns a certificate for the runner and one for the gate, for a runner’s token', async () => {
     const token = await control.add('one')
     assert.equal(authorityHashIn(token), control.authority.hash)
     const machine = newMachine()
@@ -29,7 +29,7 @@ suite('POST /runners/join', () => {
     }
   })
 
-  test('a machine with the certificate of a runner calls what runners call, and opens its link', async () => {
+  test('a machine with the certificate of a runner may call the endpoints for runners and open its link', async () => {
     const { shows } = await control.join('two')
     const { status, body } = await control.ask('GET', '/runners/current', { shown: shows('runner') })
     assert.deepEqual([status, body], [200, { id: 'two', regionId: 'local' }])
@@ -66,7 +66,7 @@ suite('POST /runners/certificates, POST /runners/{runnerId}/token', () => {
     )
   })
 
-  test('POST /runners/{runnerId}/token makes a new token; certificates count until it is traded', async () => {
+  test('POST /runners/{runnerId}/token makes a new token; old certificates are valid until the token is traded', async () => {
     const { shows } = await control.join('two')
     const { status, body } = await control.as('admin').post('/runners/two/token')
     assert.deepEqual([status, body.id, body.regionId], [201, 'two', 'local'])

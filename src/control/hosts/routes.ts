@@ -1,4 +1,4 @@
-// The endpoints by which machines join.
+// The endpoints with which machines join as hosts.
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import type { Parts } from '#src/control/parts.ts'
 import { SharedCounters } from '#src/control/rate-limits/shared-counters.ts'
@@ -10,7 +10,7 @@ import { renew, replaceToken, trade } from './join.ts'
 import { Certificates, Join, Renew } from './schemas.ts'
 
 type HostParts = Parts & {
-  /** Undefined: no machine may join over the network. */
+  /** Undefined if machines may not join over the network. */
   hosts: Hosts | undefined
 }
 

@@ -1,4 +1,4 @@
-// How the port for hosts treats machines that may not use it.
+// Tests which machines and calls the port for hosts refuses.
 import assert from 'node:assert/strict'
 import { createPublicKey } from 'node:crypto'
 import { on, once } from 'node:events'
@@ -40,7 +40,7 @@ suite('the port for hosts', () => {
     return { cert: certify(authority, holder, spanOf(days)), key: privateKey }
   }
 
-  test('only certificates count: a bearer token is ignored, even one that is valid on the other port', async () => {
+  test('callers need a certificate: a bearer token is ignored, even if it is valid on the ordinary port', async () => {
     assert.equal(await statusOf(host.shows('runner')), 200)
     for (const key of [keys.runner, keys.admin, keys.proxy, await control.add('spare')])
       assert.equal(await statusOf(undefined, '/runners/current', { authorization: `Bearer ${key}` }), 401)
@@ -52,7 +52,7 @@ suite('the port for hosts', () => {
       assert.equal(await statusOf(forged({ name, ...makeAuthority(name, spanOf(9)) }, 9)), 401)
   })
 
-  test('an expired certificate is refused, and so is a certificate for a key that was not traded', async () => {
+  test('an expired certificate is refused, and so is a certificate for a key that no host has', async () => {
     const { publicKey, privateKey } = newKeyPair()
     const valid = control.authority.certifyHost('runner', 'one', createPublicKey(publicKey))
     assert.equal(await statusOf({ cert: valid, key: privateKey }), 401)
@@ -60,7 +60,7 @@ suite('the port for hosts', () => {
     assert.equal(await statusOf({ cert: ended, key: host.privateKeys.runner }), 401)
   })
 
-  test('gates may not use the endpoints and the link of runners, nor runners those of gates', async () => {
+  test('gates may not use endpoints of runners; runners may not use endpoints of gates', async () => {
     assert.equal(await statusOf(host.shows('gate')), 403)
     assert.equal(await statusOf(host.shows('runner'), '/proxy/ticket-keys'), 403)
     assert.equal(await statusOf(host.shows('gate'), '/proxy/ticket-keys'), 200)
@@ -73,7 +73,7 @@ suite('the port for hosts', () => {
     }
   })
 
-  test('only the endpoints for programs of hosts are served, and only this port serves joining', async () => {
+  test('the port serves only the endpoints for hosts, and no other port serves `POST /runners/join`', async () => {
     for (const path of ['/runners', '/sandbox', '/users/me', '/health', '/config', '/', '/dashboard', '/oidc/jwks'])
       assert.equal(await statusOf(host.shows('runner'), path), 404, path)
     const question = { token: await control.add('other'), version: '0.0.0', keys: newMachine().keys }
@@ -90,7 +90,7 @@ suite('the port for hosts', () => {
     await once(plain.resume(), 'close')
   })
 
-  test('the next call of a removed runner is refused, and its links end', async () => {
+  test('control refuses the next call of a removed runner, and closes the links of its host', async () => {
     const removed = await control.join('removed')
     const links = [
       control.link('/runners/link', removed.shows('runner')),
@@ -107,7 +107,7 @@ suite('the port for hosts', () => {
     stays.terminate()
   })
 
-  test('a runner that is removed at one control loses its connections to every other one', async () => {
+  test('if one control process removes a runner, every control process closes the runner’s connections', async () => {
     await using second = await anotherControl(control)
     const removed = await control.join('removed-elsewhere')
     const link = second.link('/proxy/link', removed.shows('gate'))
@@ -132,7 +132,7 @@ suite('the port for hosts', () => {
     await closed
   })
 
-  test('control closes the link of a runner whose version is too far apart, and says why', async () => {
+  test('control closes the link of a runner whose version does not work with control’s, and sends the reason', async () => {
     const link = control.link('/runners/link', (await control.join('old')).shows('runner'))
     await once(link, 'open')
     const capabilities = { cpu: 1, memoryGiB: 1, diskGiB: 1, runtime: '', runtimeVersion: '', hardDiskLimit: true }
@@ -147,7 +147,7 @@ suite('the port for hosts', () => {
     assert.deepEqual({ ...row }, { state: 'initializing', address: null })
   })
 
-  test('a runner of another machine cannot name the gate of the server’s machine as its own', async () => {
+  test('a runner of another machine cannot report the gate of the server’s machine as its own gate', async () => {
     const link = control.link('/runners/link', (await control.join('liar')).shows('runner'))
     await once(link, 'open')
     const capabilities = { cpu: 1, memoryGiB: 1, diskGiB: 1, runtime: '', runtimeVersion: '', hardDiskLimit: true }
@@ -157,7 +157,7 @@ suite('the port for hosts', () => {
     assert.equal(code, 1008)
   })
 
-  /** Sends hello as this host. Returns what control has stored of it. */
+  /** Sends the message `hello` as this host. Returns what control has stored of the host's gate. */
   const greet = async (joined: Joined, gate?: object) => {
     const link = control.link('/runners/link', joined.shows('runner'))
     await once(link, 'open')
@@ -171,12 +171,12 @@ suite('the port for hosts', () => {
     return { ...row }
   }
 
-  test('a runner of another machine that names no gate gets the gate of its own host', async () => {
+  test('if a runner of another machine reports no gate, control stores the gate of the runner’s host', async () => {
     const told = await greet(await control.join('silent'))
     assert.deepEqual(told, { gate_id: 'silent', address: 'unix:/tmp/a.sock', url: null })
   })
 
-  test('clients get only the first public URL that a host reported after its token was traded', async () => {
+  test('clients get only the first public URL that a host reports after it has traded a token', async () => {
     const named = await control.join('named')
     const urlOf = async (joined: Joined, publicUrl?: string) =>
       (await greet(joined, { id: joined.answer.runnerId, ...(publicUrl && { publicUrl }) }))['url']
@@ -192,7 +192,7 @@ suite('the port for hosts', () => {
     assert.equal(await urlOf(plain, 'https://plain.example.com'), 'https://plain.example.com')
   })
 
-  test('connections count for the host that has them, because many hosts may share an address', async (t) => {
+  test('connections are counted per host, because many hosts may share an address', async (t) => {
     const { mock } = t.mock.method(Connections.prototype, 'admit')
     const other = await control.join('neighbour')
     for (const shown of [host.shows('runner'), other.shows('runner')]) assert.equal(await statusOf(shown), 200)
@@ -203,7 +203,7 @@ suite('the port for hosts', () => {
     )
   })
 
-  test('many connections without a handshake keep no host out: the oldest are closed, and links stay', async () => {
+  test('hosts can connect despite many connections without a handshake: the oldest such ones are closed', async () => {
     const most = 1024
     const link = control.link('/proxy/link', host.shows('gate'))
     await once(link, 'open')

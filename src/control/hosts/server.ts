@@ -1,11 +1,14 @@
-// The server of the port for hosts: TLS in which both sides show a certificate of this server's authority.
+// The server of the port for hosts. Both sides show a certificate that this server's authority has signed.
 import type { Server } from 'node:https'
 import type { TLSSocket, TlsOptions } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 import type { HostAuthority } from './authority.ts'
 import type { Hosts } from './connections.ts'
 
-/** Options of the TLS server. A client without a certificate is let in, because a machine that joins has none yet. */
+/**
+ * Returns the options of the TLS server. A client without a certificate may connect, because a machine that joins has
+ * no certificate yet.
+ */
 export const tlsOptionsOf = (authority: HostAuthority): TlsOptions => ({
   ...authority.makeOwn(),
   minVersion: 'TLSv1.3',
@@ -18,7 +21,7 @@ export const tlsOptionsOf = (authority: HostAuthority): TlsOptions => ({
 const checkMs = 60_000
 const renewMs = 24 * 60 * 60 * 1000
 
-/** Follows the connections of the server, and renews control's own certificate each day. */
+/** Tracks the connections of the server, and replaces control's own certificate each day. */
 export const followHosts = (
   server: FastifyInstance,
   { authority, connections, version }: Hosts & { version: string },
@@ -30,7 +33,7 @@ export const followHosts = (
     () => tls.setSecureContext({ ...authority.makeOwn(), minVersion: 'TLSv1.3' }),
     renewMs,
   ).unref()
-  // A machine that wants to join compares the versions before it sends its token.
+  // A joining machine reads the version of control from this header, before it sends its token.
   server.addHook('onRequest', (_request, reply, done) => {
     reply.header('alcove-version', version)
     done()

@@ -27,7 +27,7 @@ export type Host = { runnerId: string; regionId: string; keys: HostKeys; tokenHa
 
 type HostRow = { regionId: string; runner: string; gate: string; tokenHash: string | null }
 
-/** Finds the host of a runner. Ignores removed runners. */
+/** Finds the host that a runner joined as. Ignores removed runners. */
 export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undefined> => {
   const [row] = await sql<HostRow[]>`
     select runners.region_id as "regionId", runner_key_hash as runner, gate_key_hash as gate, token_hash as "tokenHash"
@@ -38,7 +38,7 @@ export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undef
   return { runnerId, regionId, keys: { runner, gate }, tokenHash }
 }
 
-/** Finds the id of the runner whose token was traded and may be traded again. */
+/** Finds the runner for whose token a machine has got certificates, while the machine may trade the token again. */
 export const findTraded = async (sql: Sql, tokenHash: string): Promise<string | undefined> => {
   const [row] = await sql<{ id: string }[]>`select runner_id as id from hosts where token_hash = ${tokenHash}`
   return row?.id
@@ -57,7 +57,9 @@ export const writeHost = async (
       public_url = null`
 }
 
-/** Stores the public URL that a host reports, if it is the first since its token was traded. Returns the stored URL. */
+/**
+ * Stores the public URL that a host reports if it is the first since the host traded a token. Returns the stored URL.
+ */
 export const keepPublicUrl = async (sql: Sql, runnerId: string, told = ''): Promise<string> => {
   const [row] = await sql<{ url: string }[]>`
     update hosts set public_url = coalesce(public_url, ${told}) where runner_id = ${runnerId}
@@ -74,7 +76,7 @@ export const hasKeyOfOthers = async (sql: Sql, runnerId: string, keys: HostKeys)
   return rows.length > 0
 }
 
-/** Makes the token of a host unusable. */
+/** Removes the traded token of a host, so that the token cannot be traded again. */
 export const endToken = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`update hosts set token_hash = null where runner_id = ${runnerId} and token_hash is not null`
 }
@@ -83,10 +85,12 @@ export const deleteHost = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`delete from hosts where runner_id = ${runnerId}`
 }
 
-/** The channel on which processes hear that the certificates of a host changed. The payload is the runner's id. */
+/**
+ * The channel that notifies all processes when the certificates of a host have changed. The payload is the runner's id.
+ */
 export const hostChannel = 'alcove_hosts'
 
-/** When the transaction commits, every process checks the connections of the host again. */
+/** Makes every process check the connections of the host again when the transaction commits. */
 export const announceHostChange = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`select pg_notify(${hostChannel}, ${runnerId})`
 }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { refusalOfVersion } from './version-rule.ts'
 
-suite('which versions of hosts work with a version of control', () => {
-  test('the same release, and those one minor version before and after it, work; all others are refused', () => {
+suite('the versions of hosts that work with a version of control', () => {
+  test('hosts may be at most one minor version older or newer than control; all others are refused', () => {
     const parts = [0, 1, 2, 3, 9, 10, 11, 12]
     for (const major of parts)
       for (const minor of parts)
@@ -15,7 +15,7 @@ suite('which versions of hosts work with a version of control', () => {
           }
   })
 
-  test('patches and suffixes do not matter', () => {
+  test('patch versions and suffixes of versions are ignored', () => {
     for (const version of ['1.2', '1.2.0', '1.2.999', '1.2.0-test', '1.2.0+build.7', '1.3.0-rc.1'])
       assert.equal(refusalOfVersion(version, '1.2.3'), undefined, version)
   })
@@ -25,7 +25,7 @@ suite('which versions of hosts work with a version of control', () => {
       assert.notEqual(refusalOfVersion(version, '1.2.3'), undefined, version)
   })
 
-  test('the sentence names both versions, and always fits into the close frame of a WebSocket', () => {
+  test('the refusal names both versions, and always fits into the close frame of a WebSocket', () => {
     assert.equal(
       refusalOfVersion('0.1.0', '0.9.0'),
       'this host has version 0.1.0, the server 0.9.0: they may be at most one release apart',

@@ -2,10 +2,13 @@
 import { worksWith } from '#src/kit/version.ts'
 import { Problem } from '#src/problems.ts'
 
-/** Maximum length of a version in a sentence. A WebSocket is closed with at most 123 bytes. */
+/**
+ * Shortens a version for an error message. The message must fit into the close frame of a WebSocket, which has at most
+ * 123 bytes.
+ */
 const shown = (version: string) => version.replaceAll(/[^\w.+-]/g, '?').slice(0, 20)
 
-/** Returns why a host with this version is refused. Undefined: it is not refused. */
+/** Returns why a host with this version is refused, or undefined if it is accepted. */
 export const refusalOfVersion = (ofHost: string, ofControl: string): string | undefined =>
   worksWith(ofHost, ofControl)
     ? undefined

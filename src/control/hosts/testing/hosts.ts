@@ -1,4 +1,4 @@
-// A control with a port for hosts, and machines that call it with certificates or without.
+// Starts a control with a port for hosts. Has functions to call that port as a machine, with a certificate or without.
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
@@ -43,10 +43,10 @@ export type HostsControl = TestControl & {
   authority: HostAuthority
   /** Adds a runner. Returns its token. */
   add: (name: string) => Promise<string>
-  /** Calls the port for hosts with a certificate, or without. */
+  /** Calls an endpoint on the port for hosts. `shown`: the certificate with which it calls; default: none. */
   ask: (method: string, path: string, options?: { body?: unknown; shown?: Shown; headers?: object }) => Promise<Answer>
   trade: (token: string, machine: Machine, ofHost?: string) => Promise<Answer>
-  /** Adds a runner and joins as a new machine. */
+  /** Adds a runner, and joins as a new machine with the runner's token. */
   join: (name: string) => Promise<Joined>
   /** Opens a link with a certificate. */
   link: (path: string, shown: Shown) => WebSocket
@@ -82,7 +82,7 @@ export const anotherControl = async ({
   }
 }
 
-/** Starts a control that listens for hosts on a port of loopback. */
+/** Starts a control that listens for hosts on 127.0.0.1. */
 export const startWithHosts = async (options: ControlOptions = {}): Promise<HostsControl> => {
   const settings = { hostsListen: { host: '127.0.0.1', port: 0 }, ...options.settings }
   const control = await startControl({ ...options, settings })
