@@ -89,7 +89,7 @@ suite('trading the token of a runner for certificates', () => {
     assert.equal((await control.trade(token, newMachine())).status, 200)
   })
 
-  test('a host whose version does not work with control’s gets 409 and the reason, and can use its token later', async () => {
+  test('a host whose version does not work with control’s gets 409 with the reason; its token stays valid', async () => {
     const token = await control.add('version')
     const { status, body } = await control.trade(token, newMachine(), '0.2.0')
     assert.equal(status, 409)
