@@ -46,8 +46,8 @@ const readEndpoint = (document: Record<string, unknown>, name: string): string =
 }
 
 /**
- * Checks that the document names the issuer at whose URL it was read. The common issuer of a directory with many tenants
- * fails this check, because its document names another issuer.
+ * Throws if the document names another issuer than the one under whose URL it was read. Some directories have one
+ * common URL for all tenants. Such a URL is refused.
  */
 const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
   const { issuer } = document
@@ -63,7 +63,7 @@ const readDocument = (body: Buffer): Record<string, unknown> => {
     const document: unknown = JSON.parse(body.toString())
     if (typeof document === 'object' && document !== null && !Array.isArray(document)) return { ...document }
   } catch {
-    // For a text that is not JSON, the statement after this block throws.
+    // JSON.parse throws for a text that is not JSON. The error below is thrown instead.
   }
   throw new DiscoveryFailed('The discovery document is not a JSON object.')
 }

@@ -14,8 +14,8 @@ const asDomain = (text: string): string | undefined => {
 }
 
 /**
- * Reads domains, sorts them and removes duplicates. In sorted order, concurrent claims of several domains lock the
- * domains in one order.
+ * Reads domains, sorts them and removes duplicates. Because of the order, concurrent claims of several domains lock
+ * them in the same order and cannot deadlock.
  */
 export const readDomains = (given: readonly string[]): string[] => {
   const domains = given.map((text) => {
@@ -26,5 +26,5 @@ export const readDomains = (given: readonly string[]): string[] => {
   return [...new Set(domains)].sort()
 }
 
-/** The domain of an e-mail address; `undefined` if no provider could claim that domain. */
+/** Returns the domain of an e-mail address, or undefined if no provider could claim that domain. */
 export const domainOf = (email: string): string | undefined => asDomain(email.slice(email.lastIndexOf('@') + 1))

@@ -53,10 +53,13 @@ export const readProvider = (row: IdentityProviderRow): IdentityProvider => ({
   updatedAt: row.updated_at,
 })
 
-/** The encryption purpose of a provider's secret: it can be decrypted for this provider only. */
+/**
+ * The purpose under which a provider's secret is encrypted. The secret cannot be decrypted as the secret of another
+ * provider.
+ */
 export const secretPurpose = ({ id }: Pick<IdentityProvider, 'id'>) => `identity-provider:${id}`
 
-/** Lists every field by name, so that other fields, such as the secret, are never shown. */
+/** Returns the provider as the API shows it. Every field is listed by name, so that the secret is never shown. */
 export const asProviderView = (provider: IdentityProvider) => ({
   id: provider.id,
   organizationId: provider.organizationId,

@@ -146,7 +146,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     assert.equal((await app.as('owner').post(providers, { ...body, oidcConfig: undefined })).status, 400)
   })
 
-  test('POST /organizations/{organizationId}/identity-providers answers 403 without manage:sso, which SSO Admins have', async () => {
+  test('POST /organizations/{organizationId}/identity-providers answers 403 without manage:sso, and 201 to SSO Admins', async () => {
     await using app = await start()
     for (const who of ['member', 'viewer'] as const) {
       const reply = await app.as(who).post(providers, body)
@@ -236,7 +236,7 @@ suite('the domains that an identity provider claims', () => {
     await create(app, { emailDomains: ['proven.example'] })
   })
 
-  test('claiming a domain answers 400 if only single sign-on verified the members’ e-mail addresses in it', async () => {
+  test('claiming a domain answers 400 if addresses in the domain were verified only by single sign-on', async () => {
     await using app = await start()
     const { id } = await addPerson(app, { email: 'a@sso.example' })
     await app.database.sql`update users set email_verified_by = 'sso' where id = ${id}`
@@ -244,7 +244,7 @@ suite('the domains that an identity provider claims', () => {
     assert.deepEqual([reply.status, reply.body.code], [400, 'IDENTITY_PROVIDER_DOMAIN_UNVERIFIED'])
   })
 
-  test('a disabled identity provider keeps its domains; a delete or a change of its domains frees them', async () => {
+  test('a disabled identity provider keeps its domains; a deleted provider or a removed domain frees them', async () => {
     await using app = await start()
     const { id } = await create(app)
     const claim = async () => (await app.as('stranger').post(theirs, body)).status
@@ -278,7 +278,7 @@ suite('the default roles of an identity provider', () => {
     assert.deepEqual(await kept(), [developer])
   })
 
-  test('a caller gets 403 for letting users sign in with roles that have more permissions than the caller', async () => {
+  test('a caller gets 403 for giving newcomers default roles with permissions that the caller lacks', async () => {
     await using app = await start()
     const admin = app.with((await addPerson(app, { roleIds: [ssoAdmin], permissions: ['manage:sso'] })).key)
     const more = { ...body, defaultAssignedRoleIds: [superAdmin] }
@@ -324,7 +324,7 @@ suite('GET /organizations/{organizationId}/identity-providers, GET /organization
 })
 
 suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
-  test('PATCH /organizations/{organizationId}/identity-providers/{id} changes only the given fields; the secret stays', async () => {
+  test('PATCH /organizations/{organizationId}/identity-providers/{id} changes only the given fields, and keeps the secret', async () => {
     await using app = await start()
     const before = await create(app, { defaultAssignedRoleIds: [developer] })
     app.clock.advance({ seconds: 5 })
@@ -348,7 +348,7 @@ suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
     assert.deepEqual((await app.as('owner').get(path)).body.defaultAssignedRoleIds, [developer])
   })
 
-  test('PATCH /organizations/{organizationId}/identity-providers/{id} answers 400 if nobody could sign in afterwards', async () => {
+  test('PATCH /organizations/{organizationId}/identity-providers/{id} answers 400 for an invalid field, or if no domain would be left', async () => {
     await using app = await start()
     const { id } = await create(app)
     const path = `${providers}/${id}`
@@ -367,7 +367,7 @@ suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
     assert.equal((await app.as('owner').patch(path, { allowAnyDomain: false })).status, 400)
   })
 
-  test('PATCH /organizations/{organizationId}/identity-providers/{id} answers 404 for another organization’s provider, which stays', async () => {
+  test('PATCH /organizations/{organizationId}/identity-providers/{id} answers 404 for another organization’s provider, and changes nothing', async () => {
     await using app = await start()
     const { id } = await create(app)
     assert.equal((await app.as('stranger').patch(`${pathOf(organizations.theirs)}/${id}`, { name: 'x' })).status, 404)
@@ -377,7 +377,7 @@ suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/identity-providers/{id}', () => {
-  test('DELETE /organizations/{organizationId}/identity-providers/{id} deletes a provider; its members stay', async () => {
+  test('DELETE /organizations/{organizationId}/identity-providers/{id} deletes a provider; users who joined through it stay', async () => {
     await using app = await start()
     const { id } = await create(app)
     assert.equal((await app.as('stranger').delete(`${pathOf(organizations.theirs)}/${id}`)).status, 404)

@@ -1,6 +1,6 @@
-// Rules of identity providers: who may sign in to an organization through them, and with which roles. A domain belongs to one
-// provider of the whole server. It can be claimed only if a member has verified an address in it without SSO. Nobody can give
-// newcomers more permissions than they have themselves.
+// The rules of identity providers: who may sign in to an organization through them, and with which roles. A domain
+// belongs to one provider of the whole server. It can be claimed only if a member has verified an address in it without
+// single sign-on. A caller cannot give newcomers a permission that the caller lacks.
 import { randomUUID } from 'node:crypto'
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -30,7 +30,7 @@ export type IdentityProviderParts = Pick<Parts, 'database' | 'clock' | 'encrypti
   outbound: Outbound
 }
 
-/** The caller who manages identity providers, and the organization whose providers these are. */
+/** The caller, and the organization whose identity providers the caller manages. */
 type Manager = { caller: Caller; organization: Organization }
 
 const providersPerOrganization = 20
@@ -59,7 +59,7 @@ const readScope = (given: string): string => {
 
 type Input = UpdateIdentityProvider
 
-/** The provider after the change. Fields that the input leaves out are unchanged. */
+/** Returns the provider after the change. Fields that the input leaves out are unchanged. */
 const withInput = ({ encryption }: IdentityProviderParts, before: IdentityProvider, input: Input): IdentityProvider => {
   const { issuerUrl, clientId, clientSecret, scope } = input.oidcConfig ?? {}
   if (issuerUrl !== undefined) checkIssuerUrl(issuerUrl)
@@ -104,7 +104,10 @@ const checkDomains = async (sql: Sql, provider: IdentityProvider, claimed: reado
   }
 }
 
-/** Runs under the membership lock, so that the member who vouches for a domain is still a member when it is claimed. */
+/**
+ * Runs `work` under the membership lock. A member whose address proves a domain is therefore still a member when the
+ * domain is claimed.
+ */
 const inTurn = async <T>(
   { database }: Pick<Parts, 'database'>,
   organizationId: string,
@@ -205,7 +208,7 @@ export const removeProvider = async (
   }
 }
 
-/** Whether the provider's discovery document is usable. A failed check is a normal result, not an error. */
+/** Tries to read the provider's discovery document. A failed check is a normal result, not an error. */
 export const testConnection = async (
   parts: IdentityProviderParts,
   { organization }: Manager,
@@ -222,7 +225,7 @@ export const testConnection = async (
   }
 }
 
-/** Lists every provider of the organization for sign-in, oldest first. */
+/** Lists all providers of the organization, oldest first. Single sign-on calls this. */
 export const listProvidersOf = async ({ database }: Pick<Parts, 'database'>, organizationId: string) =>
   await listProviders(database.sql, organizationId)
 

@@ -79,7 +79,10 @@ export const deleteProvider = async (sql: Sql, organizationId: string, id: strin
   return count === 1
 }
 
-/** Domains in which a member's address was verified by any other means than an identity provider of an organization. */
+/**
+ * Lists the domains of the members' verified addresses. Ignores addresses that only an organization's identity provider
+ * has verified.
+ */
 export const listVerifiedDomains = async (sql: Sql, organizationId: string): Promise<string[]> => {
   const rows = await sql<{ domain: string }[]>`
     select distinct lower(substring(u.email from '[^@]*$')) as domain

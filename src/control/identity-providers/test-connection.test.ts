@@ -56,7 +56,7 @@ suite('POST /organizations/{organizationId}/identity-providers/test-connection',
     assert.deepEqual(asked, [path, path])
   })
 
-  test('POST /organizations/{organizationId}/identity-providers/test-connection says why a discovery document is unusable', async () => {
+  test('POST /organizations/{organizationId}/identity-providers/test-connection returns why a discovery document is unusable', async () => {
     let document: unknown
     let status = 200
     await using server = await serve((_request, response) => {
