@@ -21,7 +21,7 @@ const untilLogged = async (app: TestControl, path: string, text: string) => {
 }
 
 suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build-logs', () => {
-  test('GET /snapshots/{idOrName}/build-logs returns the log immediately, or follows it until the image is made', async () => {
+  test('GET /snapshots/{idOrName}/build-logs returns the log so far, or follows the log until the image is made', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const { id, image } = await build(app)
@@ -59,7 +59,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal((await app.as('owner').get('/sandbox/again/build-logs')).text, '')
   })
 
-  test('build logs answer 404 for another organization and for an image not built, and 401 without a key', async () => {
+  test('build logs answer 404 for another organization’s image or an image not built, and 401 without a key', async () => {
     await using app = await startControl()
     await using _runner: SimulatedRunner = await connectRunner(app)
     const { id } = await build(app)

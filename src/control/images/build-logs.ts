@@ -33,7 +33,9 @@ export const addBuildLog = async (
       and (select coalesce(sum(octet_length(text)), 0) from build_logs where image = ${image}) < ${mostBytes}`
 }
 
-/** Deletes the log of an image. Called when the image is built again, so that the log holds only the newest attempt. */
+/**
+ * Deletes the log of an image. Called when the image is built again, so that the log contains only the newest attempt.
+ */
 export const forgetBuildLog = async (sql: Sql, image: string): Promise<void> => {
   await sql`delete from build_logs where image = ${image}`
 }
@@ -46,8 +48,8 @@ export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
 }
 
 /**
- * Limits for followers of build logs. `each`: most per organization. `all`: most in total. `sure`: the share that each
- * organization always gets.
+ * Limits on callers that follow build logs. `each`: most per organization. `all`: most in total. `sure`: the number
+ * that each organization may have in any case.
  */
 const followers = new Budget({ each: 50, all: 200, sure: 4 })
 
@@ -59,7 +61,7 @@ const pieces = async function* (
   const { sql } = database
   const end = performance.now() + longestFollowMs
   for (let last = 0; ; ) {
-    // Check the build before reading the log, so that text written just before the build ended is still read.
+    // Whether the image is being built is read before the log, so that the last lines of the log are not missed.
     const goesOn = performance.now() < end && (await isBeingMade())
     for (;;) {
       const rows = await sql<{ id: number; text: string }[]>`
@@ -75,7 +77,9 @@ const pieces = async function* (
 
 type Reading = { follow: boolean; organizationId: string; isBeingMade: () => Promise<boolean> }
 
-/** Streams the log. With `follow`, the stream stays open until the image is made or has failed. */
+/**
+ * Streams the log. With `follow`, the stream stays open until the build ends or the longest time for following is over.
+ */
 export const readBuildLog = (
   parts: Pick<RunningParts, 'database'>,
   image: string,

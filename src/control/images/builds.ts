@@ -20,16 +20,16 @@ const mostKept = 500
 /** Maximum number of builds of an organization, including builds that runners have not removed yet. */
 const mostBuilds = 1000
 /**
- * Largest image of a build. The limit does not depend on the disk of the first sandbox, because all sandboxes with this
- * definition share the image.
+ * Largest image of a build, in GiB. The limit does not depend on the disk of the first sandbox, because all sandboxes
+ * with this definition share the image.
  */
 const mostGiB = 30
 
 type Build = { organizationId: string; regionId: string; definition: Definition }
 
 /**
- * The name of a build: a hash of the Dockerfile, its files and its base snapshots. A change of any of these gives
- * another image.
+ * Returns the name of a build: a hash of the organization, the region, the Dockerfile, its files and its base
+ * snapshots. A change of any of these gives another image.
  */
 const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, snapshots } }: Build): string => {
   const below = snapshots === undefined ? [] : [snapshots]
@@ -38,8 +38,8 @@ const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, 
 }
 
 /**
- * Requests the image of a definition. If the last build failed, a new one is requested. The caller must then tell the
- * runners with `pushImage`.
+ * Requests the image of a definition, and returns its name. If the last build failed, a new build is requested. The
+ * caller must then tell the runners with `pushImage`.
  */
 export const wantBuild = async (transaction: Transaction, build: Build, now: Date): Promise<string> => {
   const name = nameOf(build)
@@ -61,7 +61,10 @@ export const wantBuild = async (transaction: Transaction, build: Build, now: Dat
   return name
 }
 
-/** Largest image in GiB: the organization's limit per snapshot or per sandbox disk, whichever is smaller, at most `mostGiB`. */
+/**
+ * Returns the largest allowed image in GiB: the organization's limit per snapshot or per sandbox disk, whichever is
+ * smaller, at most `mostGiB`.
+ */
 const largestOf = async (transaction: Transaction, organizationId: string): Promise<number> => {
   const [row] = await transaction<{ most: number }[]>`
     select greatest(1, least(${mostGiB}::integer, max_snapshot_size, max_disk_per_sandbox)) as most

@@ -62,7 +62,7 @@ export const holdImage = async (transaction: Transaction, name: string): Promise
   await transaction`select 1 from images where name = ${name} for update`
 }
 
-/** Whether the image is needed. If false, the runners have been told to remove the image, or will be told. */
+/** Whether the image is needed. If it is not, runners are told to remove it. */
 export const isImageNeeded = async (sql: Sql, name: string): Promise<boolean> => {
   const [row] = await sql`select 1 from images where name = ${name} and ${isNeeded(sql)}`
   return row !== undefined
@@ -75,7 +75,7 @@ export const findImage = async (sql: Sql, name: string): Promise<Image | undefin
 
 /**
  * SQL expression for the organization that asked for the image. Null if the image's snapshots are deleted, or if the
- * snapshot is general.
+ * snapshot is for all organizations.
  */
 const organizationOf = (sql: Sql) => sql`
   coalesce((select organization_id from snapshots where snapshots.image = images.name limit 1), images.built_for)`
@@ -86,8 +86,8 @@ const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
   (images.runner_id = ${id} or (images.runner_id is null and images.region_id = ${regionId}))`
 
 /**
- * SQL condition: the image is a copied disk that this runner has and should put into the store, because another runner
- * of the region has the same store. A server of one runner would only use its disk twice.
+ * SQL condition: this runner has the image, a copied disk, and should copy it to the store. Another runner of the
+ * region uses the same store and can get the image from there. With only one runner, a copy would waste space.
  */
 const belongsInStore = (sql: Sql, { id }: Runner) => sql`
   (${isNeeded(sql)} and images.runner_id = ${id} and images.source @> '{"kind": "sandbox", "isMade": true}'
@@ -95,7 +95,7 @@ const belongsInStore = (sql: Sql, { id }: Runner) => sql`
     and exists (select from runners other where other.region_id = images.region_id and other.id <> ${id}
       and other.shares_store and other.state <> 'decommissioned'))`
 
-/** SQL condition: the image may be in the store, completely or in part. */
+/** SQL condition: the store may contain the image, completely or in part. */
 const mayBeStored = (sql: Sql) => sql`images.source ->> 'kind' in ('sandbox', 'store')`
 
 type AssignedImageRow = Pick<Image, 'name' | 'maxGiB'> & {
@@ -150,8 +150,8 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
       and sandboxes.state in ${sql(statesAwaitingImage)}))`
 
 /**
- * Maximum number of images that are listed with their source, which can have 256 KiB per image. Further images are
- * listed after these are made.
+ * Maximum number of images that are listed with their source. The source of an image can have 256 KiB. Further images
+ * are listed when these are made.
  */
 const mostUnsettled = 100
 
@@ -180,7 +180,7 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
   return rows.map(asAssignment)
 }
 
-/** Hashes of the files that images are built from, for one organization or for all. */
+/** Lists the hashes of the files from which images are built, for one organization or for all. */
 export const listContextsInUse = async (sql: Sql, organizationId?: string): Promise<ContextsInUse['inUse']> =>
   await sql<{ organizationId: string; hashes: string[] }[]>`
     select source #>> '{contexts,organizationId}' as "organizationId",
@@ -190,7 +190,7 @@ export const listContextsInUse = async (sql: Sql, organizationId?: string): Prom
       ${organizationId === undefined ? sql`` : sql`and source #>> '{contexts,organizationId}' = ${organizationId}`}
     group by 1 order by 1`
 
-/** The runners that should have the image, or should remove it. */
+/** Lists the runners that should have the image or remove it. */
 export const listRunnersOf = async (sql: Sql, name: string): Promise<{ id: string; regionId: string }[]> =>
   await sql<{ id: string; regionId: string }[]>`
     select runners.id, runners.region_id as "regionId" from runners, images
@@ -206,8 +206,8 @@ export const writeWanted = async (sql: Sql, name: string, wanted: boolean, now: 
 }
 
 /**
- * Stores that a runner failed to pull or build the image. Returns whether another ready runner may still do it. For
- * example, one runner with a full disk does not make the image fail for the whole region.
+ * Stores that a runner failed to pull or build the image. Returns whether another ready runner may still succeed. A
+ * runner with a full disk, for example, does not make the image fail for the whole region.
  */
 export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): Promise<boolean> => {
   await sql`
@@ -238,7 +238,7 @@ export const pinMade = async (sql: Sql, name: string): Promise<void> => {
   await sql`update images set source = source || '{"isMade": true}' where name = ${name}`
 }
 
-/** Notes that a copied disk is in the store. From now on every runner of the region brings it. */
+/** Stores that a copied disk is in the store. From then on, every runner of the region fetches the image from there. */
 export const writeStored = async (sql: Sql, name: string, source: ImageSource, now: Date): Promise<void> => {
   await sql`
     update images set source = ${sql.json(source)}, runner_id = null, failed_on = '{}', updated_at = ${now}

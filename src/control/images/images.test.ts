@@ -50,7 +50,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual(await listed(app), [{ image, target: 'present', maxGiB: 4, organizationId }])
     const box = await app.as('owner').post('/sandbox', { snapshot: 'tool' })
     assert.deepEqual([box.status, box.body.user, box.body.memory], [200, 'tool', 3])
-    // The digest is pinned, so the runner brings the same image again even if the tag now points to another one.
+    // The digest is pinned, so the runner pulls the same image again even if the tag has moved to another image.
     await tell(app, { image, state: 'absent' })
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
@@ -78,7 +78,7 @@ suite('POST /snapshots', () => {
     assert.match(refused.body.message, /is in the region "local", and not in "/)
   })
 
-  test('if a runner cannot make an image, the snapshot fails with its reason, and control does not ask again', async () => {
+  test('if a runner cannot make an image, the snapshot fails with the runner’s reason, without a retry', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -114,7 +114,7 @@ suite('POST /snapshots', () => {
     await tell(app, { image, state: 'present' })
     assert.equal((await get(app)).state, 'active')
 
-    // A drained runner is not asked for images, so the snapshot does not wait for that runner.
+    // A drained runner gets no images to make, so the snapshot does not wait for that runner.
     await make(app, 'other', { imageName: 'ghcr.io/team/other:1' })
     await app.as('admin').patch('/runners/second/scheduling', { unschedulable: true })
     await tell(app, failed(await imageOf(app, 'other')))
@@ -197,7 +197,7 @@ suite('POST /snapshots', () => {
 })
 
 suite('DELETE /snapshots/{idOrName}', () => {
-  test('DELETE /snapshots/{idOrName} removes the image only after the last sandbox made from it is destroyed', async () => {
+  test('DELETE /snapshots/{idOrName} removes the image when the last sandbox made from the image is destroyed', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -223,7 +223,7 @@ suite('DELETE /snapshots/{idOrName}', () => {
 })
 
 suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activate', () => {
-  test('an inactive snapshot makes no sandboxes; after activation its image is fetched again by its digest', async () => {
+  test('no sandbox can be made from an inactive snapshot; activation fetches its image again by its digest', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -239,7 +239,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.deepEqual([again.target, again.source.reference], ['present', `ghcr.io/team/tool@${digest}`])
   })
 
-  test('an activated snapshot is pending until a runner has its image, or active if a sandbox still uses it', async () => {
+  test('an activated snapshot is pending until a runner has its image, or active if a sandbox uses its image', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -249,7 +249,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
       (await app.as('owner').post(`/snapshots/tool/${verb}`)).body?.state
     await change('deactivate')
     assert.equal(await change('activate'), 'pending')
-    // In the database, no runner has this image in its list. A runner that connects can therefore not make the snapshot
+    // No runner has this image in its list in the database. So a runner that connects does not make the snapshot
     // active.
     assert.equal((await app.database.sql`select id from runners where ${image} = any(images)`).length, 0)
     while (linked.askedImages.at(-1)?.target !== 'present') await new Promise(setImmediate)

@@ -52,7 +52,7 @@ suite('the source of a snapshot', () => {
     }
   })
 
-  test('a snapshot’s source must be either an image name or a definition, not both and not neither', () => {
+  test('a snapshot’s source must be an image name or a definition, but not both', () => {
     const buildInfo = { dockerfileContent: 'FROM python\n' }
     assert.deepEqual(readSource({ name: 'n', buildInfo }, 'ours'), { kind: 'definition', dockerfile: 'FROM python\n' })
     assert.throws(() => readSource({ name: 'n' }, 'ours'), /one of them/)

@@ -1,4 +1,4 @@
-// Snapshots of sandboxes go to the store, and from there to the other runners of the region.
+// Tests that snapshots of sandboxes are copied to the store, and from there to the other runners of the region.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { ImageAssignment } from '#src/wire/runner-link.ts'
@@ -41,7 +41,7 @@ const makeSnapshot = async (app: TestControl, runner: SimulatedRunner): Promise<
 const waiting = { sandboxes: { createWaitSeconds: 10 } }
 
 suite('snapshots of sandboxes on several runners', () => {
-  test('the runner of a snapshot puts it into the store; the other runner brings it and uses it', async () => {
+  test('the runner of a snapshot copies it to the store; another runner fetches it from there and uses it', async () => {
     await using app = await startControl(waiting)
     await using first = await connectRunner(app, { capabilities: shared })
     const token = await addRunner(app, 'second')
@@ -67,7 +67,7 @@ suite('snapshots of sandboxes on several runners', () => {
     assert.equal((await app.as('admin').get(`/runners/by-sandbox/${made.body.id}`)).body.id, 'second')
   })
 
-  test('a create waits for a host that is bringing the snapshot, and keeps the user of the snapshot', async () => {
+  test('a create waits until a host has fetched the snapshot, and the sandbox has the snapshot’s user', async () => {
     await using app = await startControl(waiting)
     await using first = await connectRunner(app, { capabilities: shared })
     await using second = await connectRunner(app, {
@@ -109,7 +109,7 @@ suite('snapshots of sandboxes on several runners', () => {
     assert.equal((await app.as('owner').get('/snapshots/made')).body.state, 'active')
   })
 
-  test('each runner removes a deleted snapshot from the store, even while it is being put there', async () => {
+  test('if a snapshot is deleted while a runner copies it to the store, the runner removes it from there too', async () => {
     await using app = await startControl(waiting)
     await using first = await connectRunner(app, { capabilities: shared })
     await using second = await connectRunner(app, {
@@ -123,7 +123,7 @@ suite('snapshots of sandboxes on several runners', () => {
     assert.equal(second.askedImages.length, 0)
   })
 
-  test('a snapshot is not put into a store that only one runner has', async () => {
+  test('a snapshot is not copied to a store that only one runner uses', async () => {
     await using app = await startControl(waiting)
     await using first = await connectRunner(app, { capabilities: shared })
     await using _second = await connectRunner(app, {
