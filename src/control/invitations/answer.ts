@@ -1,6 +1,6 @@
-// Invited users list, accept and decline the invitations to their address. The address must be verified, and not only
-// by an organization's own identity provider. Otherwise the caller sees no invitations and does not learn whether any
-// exist. Invitations to other people look as if they did not exist.
+// Invited users list, accept and decline the invitations to their e-mail address. An address that is unverified, or
+// verified only by an organization's own identity provider, is not enough. A caller with such an address sees no
+// invitations and does not learn whether any exist. For everybody else, an invitation does not exist (404).
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
@@ -26,8 +26,8 @@ export const countOwnInvitations = async (
 ): Promise<number> => (ownsAddress ? await countForAddress(database.sql, foldAddress(email), clock.now()) : 0)
 
 /**
- * Accepts or declines an invitation under the lock of its organization, so that only one of several concurrent answers
- * counts.
+ * Accepts or declines an invitation. The organization is locked meanwhile, so that only one of several concurrent
+ * answers succeeds.
  */
 const settle = async (
   parts: InvitationParts,

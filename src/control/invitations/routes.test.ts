@@ -71,7 +71,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.ok(text.includes(`http://control.test:3000/api/organizations/invitations/${id}/accept`), text)
   })
 
-  test('an invitation makes a Developer and lasts seven days by default; an owner is invited without roles', async () => {
+  test('an invitation lasts seven days and gives the role Developer by default; invited owners get no roles', async () => {
     await using app = await startControl()
     const plain = await invite(app, { email: 'a@example.com', expiresAt: null })
     assert.equal(Date.parse(plain.expiresAt) - app.clock.now().getTime(), 7 * day)
@@ -82,7 +82,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.deepEqual([owner.role, owner.assignedRoles], ['owner', []])
   })
 
-  test('POST /organizations/{organizationId}/invitations answers 409 for a member’s or invited address in any letter case', async () => {
+  test('POST /organizations/{organizationId}/invitations answers 409 for the address of a member or an invited user, in any letter case', async () => {
     await using app = await startControl()
     const ask = async (email: string) => (await app.as('owner').post(invitations, { email })).status
     assert.equal(await ask('Member@EXAMPLE.com'), 409)
@@ -95,7 +95,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
       email: 'guest@example.com',
     })
     assert.equal(theirs.status, 201)
-    // The first invitation is closed for good: it cannot be cancelled any more.
+    // The first invitation is closed, so it cannot be cancelled.
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })
 
@@ -110,7 +110,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal(sent.length, 1)
   })
 
-  test('POST /organizations/{organizationId}/invitations answers 403 to members, to keys without every permission, and in personal ones', async () => {
+  test('POST /organizations/{organizationId}/invitations answers 403 to members, to keys without every permission, and in a personal organization', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(invitations, { email: 'a@example.com' })).status, 403)
     const narrow = await narrowKey(app, ['write:sandboxes'])
@@ -132,7 +132,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal(sent.length, 0)
   })
 
-  test('POST /organizations/{organizationId}/invitations answers 429 for an address’s 11th mail a day, 403 for 1001 open invitations', async () => {
+  test('POST /organizations/{organizationId}/invitations answers 429 for the 11th mail to an address in a day, 403 for the 1001st open invitation', async () => {
     await using app = await startControl()
     for (let made = 0; made < 10; made += 1) {
       const { id } = await invite(app, { email: 'guest@example.com' })
@@ -195,7 +195,7 @@ suite('GET /organizations/{organizationId}/invitations', () => {
 })
 
 suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
-  test('PUT /organizations/{organizationId}/invitations/{invitationId} changes the expiry and the roles of a later accept', async () => {
+  test('PUT /organizations/{organizationId}/invitations/{invitationId} changes the expiry, and the roles that a later accept gives', async () => {
     const { transport, sent } = remembering()
     await using app = await startControl({ transport })
     const guest = await addGuest(app)
@@ -212,7 +212,7 @@ suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
     assert.equal(sent.length, 1)
   })
 
-  test('PUT /organizations/{organizationId}/invitations/{invitationId} answers 403 if expired or closed, and to members', async () => {
+  test('PUT /organizations/{organizationId}/invitations/{invitationId} answers 403 for an expired or closed invitation, and to members', async () => {
     await using app = await startControl()
     const change = { role: 'member', assignedRoleIds: [] }
     const put = async (id: string, body: object = change) =>
@@ -325,7 +325,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.deepEqual((await app.with(guest.key).get(own)).body, [])
   })
 
-  test('a user may accept an invitation with another organization’s key, which gets no access to the new one', async () => {
+  test('a user may accept an invitation with a key of another organization; the key gets no more access', async () => {
     await using app = await startControl()
     const { id: organizationId } = (await app.as('admin').get('/organizations')).body[0]
     const { id } = await invite(app, { email: 'admin@localhost', role: 'owner' })

@@ -1,4 +1,5 @@
-// The SQL of invitations. An invitation is always read together with its organization or its address, never by its id alone.
+// The SQL of invitations. Each query for an invitation names its organization or its address too, so that nobody reads
+// it by a guessed id.
 import type { Sql } from '../storage/database.ts'
 import { type Invitation, type InvitationRow, type InvitationStatus, readInvitation } from './invitation.ts'
 
@@ -44,8 +45,8 @@ export const countForAddress = async (sql: Sql, email: string, now: Date): Promi
 export type InvitationCounts = { pending: number; ofLately: number; ofLatelyToAddress: number }
 
 /**
- * Counts an organization's invitations: those that are pending, those made since the date `since`, and those made since
- * then for one address.
+ * Counts invitations of an organization: all pending ones, all that were made since the date `since`, and those of the
+ * latter that were made for one address.
  */
 export const countMade = async (
   sql: Sql,
