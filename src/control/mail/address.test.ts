@@ -14,7 +14,7 @@ suite('e-mail addresses', () => {
     }
   })
 
-  test('an e-mail address is refused if a mail header or envelope could read it as something else', () => {
+  test('an e-mail address is refused if it could have another meaning in a mail header or envelope', () => {
     const wrong = [
       '',
       'ada',

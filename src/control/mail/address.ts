@@ -1,11 +1,11 @@
-// Reads e-mail addresses as people type them, and defines when two addresses are equal.
+// Reads e-mail addresses as people type them, and normalizes them so that equal addresses are equal texts.
 import { Problem } from '#src/problems.ts'
 
 const longest = 254
 
 /**
- * The form of an address: RFC 5322's dot-atom and a plain host name. Quoting is not allowed, so no part of an address
- * has a meaning in a header.
+ * The form of an address: the dot-atom of RFC 5322 and a plain host name. Quoting is not allowed, so no part of an
+ * address has a special meaning in a header.
  */
 const address =
   /^(?=.{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*)$/

@@ -1,4 +1,4 @@
-// Uses a real database and a real SMTP server, both on loopback.
+// Tests the outbox with a real database and a real SMTP server on 127.0.0.1.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
@@ -208,7 +208,7 @@ suite('headers of a mail', () => {
   })
 })
 
-suite('mail without a server', () => {
+suite('sending mail without a mail server', () => {
   test('without a mail server, each mail is logged completely and leaves the outbox', async () => {
     const lines: unknown[] = []
     const log = { ...silentLog(), info: (line: unknown) => void lines.push(line) } as ReturnType<typeof silentLog>

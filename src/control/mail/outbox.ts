@@ -9,7 +9,7 @@ import { MailRefused, type MailTransport } from './transport.ts'
 export type Outbox = {
   /** Starts a delivery soon without waiting for it. Call this after a mail was queued. */
   nudge: () => void
-  /** Sends all mails that are due, as far as that is possible now. */
+  /** Sends all mails that are due. Stops early if the mail server cannot be reached. */
   deliver: () => Promise<void>
   close: () => Promise<void>
 }
@@ -18,7 +18,7 @@ type OutboxParts = Pick<Parts, 'database' | 'clock' | 'log'> & { transport: Mail
 
 /** Minutes before each retry. After the last retry, about two days after the first attempt, the mail is dropped. */
 const minutesBetween = [1, 5, 15, 60, 240, 720, 1440] as const
-/** How long a claim of a mail lasts: longer than any attempt takes. */
+/** Seconds that a claim of a mail lasts, which is longer than any attempt takes. */
 const secondsToSend = 120
 const mailsPerSweep = 200
 const secondsToClose = 1
@@ -31,12 +31,12 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
 
   const sendDue = async () => {
     next = undefined
-    // If the mail server cannot be reached for one mail, all later mails wait for the next sweep.
+    // If one mail fails because the mail server cannot be reached, the later mails wait for the next sweep.
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
   /**
-   * Starts a delivery after the running one, which may have missed a new mail. Calls that come before the new
-   * delivery starts get the same promise.
+   * Starts a delivery after the running one, because the running delivery may have missed a new mail. All calls before
+   * the new delivery begins get its promise.
    */
   const deliver = () => {
     if (next !== undefined) return next
@@ -55,7 +55,8 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     close: async () => {
       isClosed = true
       stopSweeping()
-      // Waits a while for the running delivery. A mail that no server has accepted by then becomes due again later.
+      // Waits a moment for the running delivery. A mail that no server has accepted by then is sent later, by this
+      // process or another.
       const patience = new AbortController()
       await Promise.race([running.catch(() => {}), pause(secondsToClose * 1000, undefined, patience).catch(() => {})])
       patience.abort()

@@ -1,18 +1,18 @@
-// Functions about mail, for other modules. A mail is queued in the transaction that makes the change which the mail tells
-// of. A later transaction may withdraw the mail.
+// Functions about mail, for other modules. A mail about a change is queued in the transaction that makes the change. A
+// later transaction may withdraw the mail.
 import { Problem } from '#src/problems.ts'
 import type { Transaction } from '../storage/database.ts'
 import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts'
 
-/** Maximum number of waiting mails. So many wait only if the mail server has been unreachable for long. */
+/** Maximum number of waiting mails. The queue can be full only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
 /**
- * The share of the free places in the queue that one user's mails may take: a ninth. For a single user these are 1,000
- * mails, and many users together never take all places.
+ * A user's waiting mails may take at most a ninth of the space that is free in the queue. A single user can queue 1,000
+ * mails, and many users together never fill the queue.
  */
 const share = 9
 
-/** Characters that would end a header. Callers should refuse them; this check is a second protection. */
+/** Characters that would end a mail header. Callers should refuse them earlier; this check is a second protection. */
 const breaksHeader = /[\p{Cc}\p{Zl}\p{Zp}]/u
 
 /**

@@ -1,10 +1,10 @@
-// Sends a mail by SMTP if the operator has set a server. Otherwise the mail becomes a line of the log.
+// Sends mails by SMTP if the operator has set a mail server. Otherwise each mail is written to the log.
 import type { Transporter } from 'nodemailer'
 import type { Logger } from '#src/kit/log.ts'
 import type { SmtpAddress } from '#src/kit/smtp-address.ts'
 
 export type OutgoingMail = {
-  /** Id of the mail, equal for every attempt, so that a receiver of two copies can recognize them. */
+  /** Id of the mail, the same for every attempt. A receiver of two copies can recognize them by the id. */
   id: string
   recipient: string
   subject: string
@@ -21,7 +21,7 @@ export type MailTransport = {
 
 export class MailRefused extends Error {}
 
-/** Timeouts in milliseconds. */
+/** Timeouts for the mail server, in milliseconds. */
 const limits = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000, dnsTimeout: 10_000 }
 
 const replyCode = (error: unknown): number => Number((error as { responseCode?: unknown } | null)?.responseCode)
