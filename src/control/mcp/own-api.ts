@@ -1,5 +1,5 @@
-// Makes calls of our own HTTP API in the name of a caller, for the tools of `/mcp`. Every such call passes the same guard,
-// rate limits, quotas and audit as a call over the network.
+// Calls our own HTTP API in the name of a caller, for the tools of `/mcp`. Every such call passes the same guard, rate
+// limits, quotas and audit as a call over the network.
 import type { FastifyRequest } from 'fastify'
 import { readWhole } from '#src/kit/read-whole.ts'
 
@@ -10,7 +10,7 @@ type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 type ToolboxCall = {
   query?: Record<string, string>
   body?: unknown
-  /** A body that is sent unchanged, instead of a JSON object. */
+  /** A request body that is sent unchanged, instead of a JSON object. */
   text?: string
   headers?: Record<string, string>
   timeoutSeconds?: number
@@ -34,7 +34,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** Turns a refusal of the API into an error for the model. */
+/** Converts an error reply of the API to an error that the model can read. */
 const refusalOf = (status: number, body: unknown): ToolError => {
   const { message = 'The call failed.', code = '' } = (body ?? {}) as { message?: string; code?: string }
   return new ToolError(`${message} (${[status, code].filter((word) => word !== '').join(' ')})`)

@@ -1,5 +1,5 @@
-// The endpoint `/mcp`: tools for models by the Model Context Protocol, over its transport "Streamable HTTP". It keeps no state
-// between calls, so any control process can answer any call.
+// The endpoint `/mcp`: tools for models by the Model Context Protocol, over its transport "Streamable HTTP". The
+// endpoint keeps no state between calls, so any control process can answer any call.
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server'
@@ -26,7 +26,7 @@ const resultOf = async (api: OwnApi, { run }: Tool, input: unknown) => {
 
 type Prepared = { tool: Tool; inputSchema: ReturnType<typeof fromJsonSchema> }
 
-/** Prepares the input schemas of the tools. They are used for every call, because each call has a server of its own. */
+/** Converts the input schemas of the tools. Every call makes a new MCP server, so the result is kept for all calls. */
 const prepareTools = (): Prepared[] =>
   tools.map((tool) => ({ tool, inputSchema: fromJsonSchema(JSON.parse(JSON.stringify(tool.input))) }))
 
@@ -51,7 +51,8 @@ export const mcpRoutes = ({ settings }: Pick<Parts, 'settings'>): ControlRoute[]
   const answer = async (request: FastifyRequest, reply: FastifyReply, body: unknown) => {
     const ended = new AbortController()
     reply.raw.once('close', () => ended.abort())
-    // Tools do not change while a server runs, so nobody needs to listen for changes.
+    // The tools are prepared at the first call. No subscriptions are offered, because the tools do not change while a
+    // server runs.
     prepared ??= prepareTools()
     const known = prepared
     const api = new OwnApi(request, settings.proxyUrl, ended.signal)

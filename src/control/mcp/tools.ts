@@ -32,7 +32,7 @@ const tool = <I extends TObject>(
   row: Omit<Tool, 'run' | 'input'> & { input: I; run: (api: OwnApi, input: Static<I>) => Promise<string> },
 ): Tool => row as unknown as Tool
 
-/** Shortens a text that is too long: keeps its beginning and its end, and says how much is missing. */
+/** Shortens a text that is too long. Keeps its beginning and its end, and writes between them how much is missing. */
 export const shorten = (text: string): string => {
   if (text.length <= mostCharacters) return text
   const half = mostCharacters / 2
@@ -47,15 +47,14 @@ const describe = ({ id, name, state, errorReason }: View) =>
   JSON.stringify({ id, name, state, ...(errorReason ? { errorReason } : {}) })
 
 /**
- * How long `start_sandbox` and `stop_sandbox` wait in milliseconds. `lookEveryMs`: how often they read the sandbox's
- * state meanwhile.
+ * Milliseconds that `start_sandbox` and `stop_sandbox` wait at most. They read the sandbox's state every `lookEveryMs`.
  */
 const settleMs = 60_000
 const lookEveryMs = 500
 
 /**
- * Waits until a sandbox is no longer on its way to another state. Returns the sandbox as the API shows it, even if the
- * longest wait is over before.
+ * Waits until a sandbox is in a lasting state such as `started`, at most for `settleMs`. Returns the sandbox as the API
+ * shows it, in whatever state it is then.
  */
 const settled = async (api: OwnApi, sandbox: string): Promise<View> => {
   const until = performance.now() + settleMs
