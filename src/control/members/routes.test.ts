@@ -76,7 +76,7 @@ suite('GET /organizations/{organizationId}/users', () => {
 suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
   const access = (who: string) => `${users}/${who}/access`
 
-  test('POST /organizations/{organizationId}/users/{userId}/access returns the member; their keys change immediately', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access returns the member, and changes the member’s keys immediately', async () => {
     await using app = await startControl()
     const reply = await app
       .as('owner')
@@ -90,7 +90,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual((await app.as('member').get('/api-keys/current')).body.permissions, [])
   })
 
-  test('POST /organizations/{organizationId}/users/{userId}/access makes a member an owner, without roles', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access can make a member an owner, who has no roles', async () => {
     await using app = await startControl()
     const reply = await app
       .as('owner')
@@ -98,11 +98,11 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual([reply.status, reply.body.role, reply.body.assignedRoles], [200, 'owner', []])
     const role = { name: 'Mine', description: 'x', permissions: ['write:sandboxes'] }
     assert.equal((await app.asUser('member').post(`${organization}/roles`, role)).status, 201)
-    // The key still lists its former permissions, which are not all permissions. So the key cannot make a role.
+    // The key keeps its reduced list of permissions, so it cannot make a role.
     assert.equal((await app.as('member').post(`${organization}/roles`, { ...role, name: 'Other' })).status, 403)
   })
 
-  test('if an owner is demoted, their keys lose the other permissions permanently, even if promoted again', async () => {
+  test('if an owner is demoted, their keys lose permissions, and do not regain them after a new promotion', async () => {
     await using app = await startControl()
     const other = await addPerson(app, { role: 'owner' })
     await app.as('owner').post(access(other.id), { role: 'member', assignedRoleIds: [developerRoleId] })
@@ -143,7 +143,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal((await all.post(access(userId('viewer')), { role: 'owner', assignedRoleIds: [] })).status, 200)
   })
 
-  test('POST /organizations/{organizationId}/users/{userId}/access answers 404 for a non-member, 400 for an unknown role', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access answers 404 for a user who is not a member, 400 for an unknown role', async () => {
     await using app = await startControl()
     const body = { role: 'member', assignedRoleIds: [] }
     for (const id of [userId('stranger'), 'no-such'])
@@ -223,7 +223,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
     assert.ok(theirs.some((member: MemberView) => member.userId === userId('member')))
   })
 
-  test('DELETE /organizations/{organizationId}/users/{userId} answers 403 for oneself, to members, and to keys without every permission', async () => {
+  test('DELETE /organizations/{organizationId}/users/{userId} answers 403 to users who remove themselves, members, and keys without every permission', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').delete(`${users}/${userId('owner')}`)).status, 403)
     assert.equal((await app.as('member').delete(`${users}/${userId('viewer')}`)).status, 403)
@@ -251,7 +251,7 @@ suite('POST /organizations/{organizationId}/leave', () => {
     assert.equal(await roleOf(app, userId('member')), undefined)
   })
 
-  test('POST /organizations/{organizationId}/leave answers 403 to the last owner, who may leave after another joins', async () => {
+  test('POST /organizations/{organizationId}/leave answers 403 to the last owner, until another member becomes an owner', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').post(leave)).status, 403)
     await addPerson(app, { role: 'owner' })

@@ -1,4 +1,4 @@
-// The endpoints `/organizations/{organizationId}/users` and leaving. All rules are in service.ts.
+// The endpoints for the members of an organization: list, change access, remove and leave. All rules are in service.ts.
 
 import Type from 'typebox'
 import type { ChangeParts } from '#src/control/auth/change-membership.ts'

@@ -1,6 +1,6 @@
 // The rules of membership: who belongs to an organization, and with which roles. An organization always has an owner,
-// and nobody changes their own access. A caller who changes the access of others needs every permission (the guard
-// checks that). So nobody can give permissions that they lack.
+// and nobody changes their own access. A caller who changes the access of others must have every permission, which the
+// guard checks. So nobody can give a permission that they lack.
 
 import { type ChangeParts, changeAsOwner, changeMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -57,7 +57,7 @@ export const changeAccess = async (
   if (userId === caller.user.id) throw new Problem('forbidden', 'Nobody changes their own access.')
   const member = await changeAsOwner(parts, as, async (sql) => {
     const before = await getMember(sql, organizationId, userId)
-    // An owner holds every permission without roles.
+    // An owner has every permission, even without roles.
     const roles = role === 'owner' ? [] : await getAssignableRoles(sql, organizationId, assignedRoleIds)
     if (role !== 'owner') await checkKeepsOwner(sql, before)
     await writeAccess(sql, before, { role, roleIds: roles.map(({ id }) => id) }, parts.clock.now())
@@ -93,11 +93,12 @@ export const leaveOrganization = async (parts: ChangeParts, { caller, organizati
 type Joining = { organizationId: string; userId: string; role: 'owner' | 'member'; roleIds: readonly string[] }
 
 /**
- * Makes a user a member. Returns false, and changes nothing, if the user is a member already. The roles must be assignable in
- * this organization. Call it only inside `changeMembership`.
+ * Makes a user a member. Returns false, and changes nothing, if the user is a member already. The roles must be
+ * assignable in this organization. Call this only inside `changeMembership`.
  */
 export const joinOrganization = async (sql: Transaction, joining: Joining, now: Date): Promise<boolean> => {
-  // Membership is checked first: a user who is a member already must not be refused because the organization is full.
+  // Membership is checked before the number of members. A user who is a member already must not be refused because the
+  // organization is full.
   if ((await findMember(sql, joining.organizationId, joining.userId)) !== undefined) return false
   if ((await countMembers(sql, joining.organizationId)) >= membersPerOrganization) {
     throw new Problem('forbidden', `An organization may have ${membersPerOrganization} members.`)
