@@ -12,7 +12,7 @@ const findByPassword = async (sql: Sql, email: string, password: string) =>
 const start = () => startControl({ settings: { identity: testSettings.identity } })
 
 suite('POST /admin/users', () => {
-  test('POST /admin/users makes a user with a personal organization; POST /admin/users/password lets that user sign in', async () => {
+  test('POST /admin/users makes a user with a personal organization, who can sign in after POST /admin/users/password', async () => {
     await using app = await start()
     const made = await app.as('admin').post('/admin/users', { email: 'ada@example.com', name: 'Ada' })
     assert.deepEqual([made.status, made.body.email, made.body.name], [201, 'ada@example.com', 'Ada'])
@@ -30,7 +30,7 @@ suite('POST /admin/users', () => {
     assert.equal(await findByPassword(sql, 'ada@example.com', own.password), made.body.id)
   })
 
-  test('POST /admin/users answers 400 for an invalid address, 409 for an address in use, 403 to all but operators', async () => {
+  test('POST /admin/users answers 400 for an invalid address, 409 for an address in use, 403 to users who are not operators', async () => {
     await using app = await start()
     const admin = app.as('admin')
     for (const email of ['', 'ada', 'a b@example.com', 'a\u0000@example.com', `${'a'.repeat(300)}@example.com`]) {
@@ -47,7 +47,7 @@ suite('POST /admin/users', () => {
     assert.equal((await app.as('owner').post('/admin/users/password', { email: 'owner@example.com' })).status, 403)
   })
 
-  test('POST /admin/users gives a new user an address that another account has only by single sign-on', async () => {
+  test('POST /admin/users accepts an address that another account has only by single sign-on', async () => {
     await using app = await start()
     const squatter = await addPerson(app, { email: 'ada@example.com', emailVerifiedBy: 'sso' })
     const wish = { email: 'ADA@example.com' }

@@ -1,4 +1,4 @@
-// Local accounts, which an operator makes. A generated password is shown once.
+// Local accounts, which an operator makes. If control generates a password, it is shown only once.
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
 import { readEmail } from '../auth/claims.ts'
@@ -20,7 +20,7 @@ const checkSignsInHere = ({ settings }: AccountParts) => {
   )
 }
 
-/** Makes a local account. Its address counts as verified, because the operator vouches for it. */
+/** Makes a local account. Its e-mail address is stored as verified, because the operator is responsible for it. */
 export const addAccount = async (parts: AccountParts, body: { email: string; name?: string }) => {
   checkSignsInHere(parts)
   const email = readEmail(body.email)
@@ -42,8 +42,8 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
 const findOwner = async ({ database }: AccountParts, email: string) => {
   const user = await findUserByEmail(database.sql, email)
   if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
-  // Another person may already sign in to this account through an organization's identity provider. That person would
-  // then share the account with whoever else signs in to it.
+  // Only an identity provider of an organization has verified this address. The person who signs in through that
+  // provider may not be the owner of the address, and would share the account with the owner.
   if (user.emailVerified && !user.ownsAddress) {
     throw new Problem(
       'conflict',
@@ -54,8 +54,8 @@ const findOwner = async ({ database }: AccountParts, email: string) => {
 }
 
 /**
- * Sets a password. If the body has none, a password is generated. All sessions of the user end, but access tokens that
- * the user has stay valid until they expire.
+ * Sets a password. If the body has none, a password is generated. All sessions of the user end. Access tokens that the
+ * user has stay valid until they expire.
  */
 export const givePassword = async (parts: AccountParts, body: { email: string; password?: string }) => {
   checkSignsInHere(parts)

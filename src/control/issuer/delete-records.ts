@@ -1,4 +1,5 @@
-// Deletes records of our own issuer without loading oidc-provider: most servers rarely need that package.
+// Deletes records of our own issuer. This file does not load oidc-provider, because most servers never need that
+// package.
 import type { Sql } from '../storage/database.ts'
 
 export const sweepRecords = async (sql: Sql): Promise<void> => {

@@ -105,7 +105,7 @@ suite('signing in at the embedded issuer', () => {
     const me = await app.with(access).get('/users/me')
     assert.deepEqual([me.status, me.body.id], [200, userId('owner')])
     assert.equal(decodeJwt(body['id_token']!)['nonce'], 'nonce-1')
-    // An ID token is not accepted for calls, although its issuer, audience and keys are those of access tokens.
+    // An ID token has the issuer, the audience and the key of an access token, but calls with it are refused.
     assert.equal(await statusWith(body['id_token']!), 401)
   })
 
@@ -122,7 +122,7 @@ suite('signing in at the embedded issuer', () => {
     const fields = { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: dashboard }
     const { status, body } = await tokens(fields)
     assert.equal(status, 200, JSON.stringify(body))
-    // While the session lasts, another sign-in of this browser needs no page, so `prompt=none` succeeds too.
+    // While the session lasts, this browser gets another code without a page. `prompt=none` succeeds too.
     const silent = authorizeUrl(challenge, { redirect_uri: dashboard, prompt: 'none' })
     assert.match((await browser.get(silent)).location ?? '', /\/dashboard\/\?code=/)
     const leave = new URLSearchParams({ id_token_hint: body['id_token']!, post_logout_redirect_uri: dashboard })
@@ -133,7 +133,7 @@ suite('signing in at the embedded issuer', () => {
     assert.match((await browser.get(silent)).location ?? '', /\/dashboard\/\?error=login_required/)
   })
 
-  test('an authorization code works once; a second use revokes the tokens of the first use', async () => {
+  test('an authorization code works once; a second use revokes the tokens that the first use returned', async () => {
     const { verifier, challenge } = startPkce()
     const code = (await getCode(openBrowser(base), challenge)).get('code')!
     const first = await exchange(code, verifier)
@@ -195,7 +195,7 @@ suite('signing in at the embedded issuer', () => {
     assert.deepEqual([loggedOut.status, loggedOut.location], [400, undefined])
   })
 
-  test('the issuer gives no code without PKCE, with plain PKCE, by implicit flow, or to unknown clients', async () => {
+  test('the issuer refuses requests without PKCE, with plain PKCE, by implicit flow, or of unknown clients', async () => {
     const { challenge } = startPkce()
     for (const change of [
       { code_challenge: undefined, code_challenge_method: undefined },
@@ -247,7 +247,8 @@ suite('signing in at the embedded issuer', () => {
     assert.match(policy, /default-src 'none'/)
     assert.match(policy, /frame-ancestors 'none'/)
     assert.equal(form.headers.get('cache-control'), 'no-store')
-    // Under `no-referrer`, browsers send `Origin: null` with the form, which would be refused as from another site.
+    // Under `no-referrer`, browsers would send `Origin: null` with the form. The issuer would then refuse the form as
+    // sent from another site.
     assert.equal(form.headers.get('referrer-policy'), 'same-origin')
   })
 
@@ -256,7 +257,7 @@ suite('signing in at the embedded issuer', () => {
     const victim = openBrowser(base)
     const attacker = openBrowser(base)
     const form = await attacker.follow(await attacker.get(authorizeUrl(challenge)))
-    // Tries a browser that has never seen the form, then a browser with a form of its own.
+    // Sends the form from a browser that has never received it, and then from a browser that has received another form.
     assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
     const own = await victim.follow(await victim.get(authorizeUrl(challenge)))
     assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
@@ -265,7 +266,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal((await fillIn(victim, own, 'owner@example.com', password, { origin: publicUrl })).status, 303)
   })
 
-  test('a device is signed in only after a person has confirmed the code that it shows', async () => {
+  test('a device is signed in only after a user has confirmed the code that the device shows', async () => {
     const post = async (path: string, fields: Record<string, string>) => {
       const reply = await fetch(`${base}/oidc${path}`, { method: 'POST', body: new URLSearchParams(fields) })
       return { status: reply.status, body: (await reply.json()) as Record<string, string> }
@@ -336,7 +337,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(await statusWith(body['access_token']!), 401)
   })
 
-  test('the issuer keeps a session for minutes if a browser only opened the form, for hours after a sign-in', async () => {
+  test('a session lasts for minutes if a browser has only opened the form, and for hours after a sign-in', async () => {
     const { sql } = app.database
     const longest = async () => {
       const [row] = await sql<{ minutes: number }[]>`
@@ -352,7 +353,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok((await longest()) > 11 * 60)
   })
 
-  test('the issuer’s record of a device does not grow with the user agent that the device sends', async () => {
+  test('the size of a device’s record does not depend on the user agent that the device sends', async () => {
     const { sql } = app.database
     const lengthFor = async (agent: string) => {
       await sql`delete from issuer_records where model = 'DeviceCode'`
@@ -367,7 +368,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok((await lengthFor('x'.repeat(8000))) < short + 1000)
   })
 
-  test('an IP address gets 429 for the 301st sign-in that it begins in a minute; begun sign-ins can finish', async () => {
+  test('an IP address gets 429 for the 301st sign-in begun in a minute; its earlier sign-ins can be finished', async () => {
     await using other = await startControl({ settings: { identity: testSettings.identity } })
     const ask = async (method: 'GET' | 'POST', path: string) => {
       const { statusCode, headers } = await other.app.server.inject({ method, url: `/oidc/${path}` })
@@ -415,14 +416,14 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(strange.at(-1), 429, 'a browser is known for one account only')
   })
 
-  test('sign-in answers are the same for an account, an account without a password, and no account', async () => {
+  test('a failed sign-in gets the same answer for an account, an account without a password, and no account', async () => {
     await using fresh = await startControl({ settings: { identity: testSettings.identity } })
     const at = await fresh.listen()
     await setPassword(fresh.database.sql, userId('owner'), password, fresh.clock.now())
     const seen: { index: number; status: number; words: string }[] = []
     const addresses = ['owner@example.com', 'admin@example.com', 'nobody@example.com'] as const
     for (const [index, email] of addresses.entries()) {
-      // Tries from more addresses than are needed for the name to count as attacked.
+      // Makes enough failures for the name to be treated as attacked, from more addresses than that needs.
       for (let n = 0; n < 7; n += 1) {
         const stranger = openBrowser(at, `127.0.${index + 1}.${n + 1}`)
         const form = await begin(stranger)
@@ -461,7 +462,7 @@ suite('signing in at the embedded issuer', () => {
   })
 })
 
-test('if the operator configures another issuer, the embedded issuer’s paths do not exist', async () => {
+test('if the operator configures another issuer, the embedded issuer’s paths answer 404', async () => {
   await using other = await startControl()
   const reply = await other.app.server.inject({ method: 'GET', url: '/oidc/.well-known/openid-configuration' })
   assert.equal(reply.statusCode, 404)

@@ -1,5 +1,5 @@
-// Our own OpenID Connect issuer, which is used if the operator configures no other issuer. This file keeps its signing keys up to
-// date and serves its pages below /oidc.
+// Our own OpenID Connect issuer. It is used if the operator configures no other issuer. This file replaces its signing
+// keys when they are due, and serves its pages below /oidc.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
@@ -32,7 +32,9 @@ export type EmbeddedIssuer = {
 const begunElsewhere = 'This step of signing in has ended, or was begun elsewhere. Begin again where you came from.'
 
 const sweepMilliseconds = 60 * 1000
-/** Longest URL, and longest body, in bytes. Clients send far less, and each attempt is stored. */
+/**
+ * Longest URL, and longest body, in bytes. Clients send far less. The limit also bounds the record that a call stores.
+ */
 const longest = 4096
 /** Maximum number of calls per address and minute that leave a record. A sign-in makes two to five such calls. */
 const mostBegunPerMinute = 300
@@ -40,7 +42,8 @@ const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$
 const reloadMilliseconds = 1000
 
 /**
- * Replaces the host and protocol headers by the configured ones, because a proxy or an attacker may have set others.
+ * Replaces the host and protocol headers by those of the configured URL, because a proxy or an attacker may have set
+ * others.
  */
 const sayWhere = (request: IncomingMessage, { host, protocol }: URL) => {
   for (const name of Object.keys(request.headers)) if (/^(x-)?forwarded/.test(name)) delete request.headers[name]
@@ -57,7 +60,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
   let kids = ''
   let loadedAt = 0
 
-  /** Reads the keys again, because another process may have replaced one. */
+  /** Reads the keys again, because another process may have replaced a key. */
   const load = async () => {
     loadedAt = performance.now()
     keys = await ensureKeys(parts)
@@ -70,7 +73,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
   }
   await load()
 
-  /** Loads oidc-provider at the first sign-in, so that a start does not wait for it. */
+  /** Loads oidc-provider at the first sign-in. The start of the server does not wait for the package. */
   const openProvider = () => {
     provider ??= import('./provider.ts').then(({ createProvider }) => createProvider(parts, keys))
     return provider
@@ -86,7 +89,8 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
     const path = request.url ?? ''
     response.setHeader('content-security-policy', contentSecurityPolicy)
     response.setHeader('x-content-type-options', 'nosniff')
-    // Under `no-referrer`, browsers send `Origin: null` with our own forms, which sign-in-form.ts would refuse.
+    // Under `no-referrer`, browsers would send `Origin: null` with our own forms, and sign-in-form.ts would refuse the
+    // forms.
     response.setHeader('referrer-policy', 'same-origin')
     response.setHeader('cache-control', 'no-store')
     const [, uid] = /^\/oidc\/interaction\/([\w-]{1,64})$/.exec(path.split('?')[0]!) ?? []
@@ -129,7 +133,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
           const isLong = request.url.length > longest || Number(request.headers['content-length'] ?? 0) > longest
           if (isLong) throw new Problem('too_large', `Signing in takes no more than ${longest} bytes.`)
         })
-        // The issuer reads the bodies of its requests itself.
+        // oidc-provider and the sign-in form read the bodies of requests themselves.
         scope.removeAllContentTypeParsers()
         scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))
         scope.all(`${issuerPath}/*`, async (request, reply) => {

@@ -43,8 +43,8 @@ const insert = async (
 }
 
 /**
- * Decrypts the keys that this server can decrypt. All other keys are skipped: a process with the right encryption key
- * may still use them.
+ * Decrypts the keys. Skips keys that this server cannot decrypt: another process may have their encryption key and use
+ * them.
  */
 const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; text: string }[] =>
   rows.flatMap((row) => {
@@ -57,15 +57,15 @@ const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; t
   })
 
 /**
- * Logs that the keys cannot be decrypted, and are replaced. Without usable keys no user could sign in. New keys only
- * end the existing sessions.
+ * Logs that no key can be decrypted, and that new keys are made. Without keys no user could sign in. New keys do no
+ * harm except that users must sign in again.
  */
 const sayUnreadable = ({ log }: KeyParts) =>
   log.error(
     'the keys of the issuer were encrypted under another ALCOVE_ENCRYPTION_KEY, and are made anew; what else was encrypted under it (secrets/encryption.key of the data directory) cannot be read without it',
   )
 
-/** Reads the keys. Makes or replaces keys when due. Several processes may call this function at the same time. */
+/** Reads the keys. Makes or replaces keys if necessary. Several processes may call this function at the same time. */
 export const ensureKeys = async (parts: KeyParts): Promise<IssuerKeys> =>
   await parts.database.transaction(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(${lock})`
@@ -82,7 +82,7 @@ export const ensureKeys = async (parts: KeyParts): Promise<IssuerKeys> =>
       const id = randomUUID()
       signing.unshift(await make('signing', id, await newSigningKey(id)))
     }
-    // A key signs until the next key exists, and its last tokens expire soon after that. Then the key is deleted.
+    // A key signs until a newer key exists. It is deleted when the last token that it has signed has expired.
     const over = signing.filter(
       (_, index) => index > 0 && now - signing[index - 1]!.row.created_at.getTime() >= toldFor,
     )

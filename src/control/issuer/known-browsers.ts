@@ -1,5 +1,5 @@
-// Known browsers: browsers in which somebody has signed in to an account before. Other people who try wrong passwords
-// must not lock out the account's owner. So the attempts of a known browser are counted separately
+// Known browsers: browsers in which somebody has signed in to an account before. Their attempts are counted separately,
+// so strangers who try wrong passwords cannot lock out the owner of the account
 // (https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -13,16 +13,16 @@ const audience = 'alcove:browser'
 const seconds = 365 * 24 * 60 * 60
 
 export type KnownBrowser = {
-  /** Id of the browser, in its cookie. Each sign-in gives the browser a new id. */
+  /** Id of the browser, stored in its cookie. Each sign-in gives the browser a new id. */
   id: string
-  /** The account to which somebody has signed in with this browser. */
+  /** Id of the account to which somebody has signed in with this browser. */
   account: string
 }
 
 export type KnownBrowsers = {
   /**
-   * Finds the known browser that sent the request. `undefined` if nobody has signed in with it. Reads only the cookie,
-   * never accounts.
+   * Finds the known browser that sent the request. `undefined` if nobody has signed in with the browser. Reads only the
+   * cookie, so the result does not show whether an account exists.
    */
   find: (request: IncomingMessage) => Promise<KnownBrowser | undefined>
   /** Sets the cookie that makes the browser known for this account. Call this after a sign-in. */

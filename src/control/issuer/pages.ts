@@ -22,8 +22,8 @@ button.no{margin-top:.6rem;color:var(--text);background:none;border-color:var(--
 code{font-size:1.4rem;letter-spacing:.1em}.wrong{color:var(--wrong)}.quiet{margin:1rem 0 0;color:var(--quiet);font-size:.93em}`
 
 /**
- * The content security policy: no scripts, no fetches, no framing. It has no `form-action`, because browsers would also
- * check the addresses that a form leads to by redirects.
+ * The content security policy: no scripts, no fetches, no framing. It has no `form-action`: browsers would apply
+ * `form-action` to the redirects after a form too, and those lead to other origins.
  */
 export const contentSecurityPolicy = [
   "default-src 'none'",
@@ -41,7 +41,7 @@ const page = (title: string, body: string): string =>
 const complain = (text: string): string => (text === '' ? '' : `<p class="wrong" role="alert">${escaped(text)}</p>`)
 
 export const signInPage = (action: string, { email = '', complaint = '' } = {}): string => {
-  // After a wrong password, only the password is typed again.
+  // After a wrong password, the e-mail address is filled in already, so the password field gets the focus.
   const [first, second] = email === '' ? [' autofocus', ''] : ['', ' autofocus']
   return page(
     'Sign in to Alcove',
@@ -53,12 +53,15 @@ export const signInPage = (action: string, { email = '', complaint = '' } = {}):
   )
 }
 
-/** Renders the page where a device's code is entered. `form` comes from oidc-provider, with its own CSRF protection. */
+/**
+ * Renders the page on which a user enters the code of a device. `form` comes from oidc-provider, with its own CSRF
+ * protection.
+ */
 export const codePage = (form: string, complaint: string): string =>
   page(
     'Sign in a device',
     `${complaint === '' ? '<p>Enter the code that your device shows.</p>' : complain(complaint)}` +
-      // The input field has an inline script, which the content security policy would block.
+      // Removes the inline script of the input field, which the content security policy would block.
       `${form.replaceAll(/ onfocus="[^"]*"/g, '')}<button type="submit" form="op.deviceInputForm">Continue</button>`,
   )
 
@@ -71,7 +74,10 @@ export const confirmPage = (form: string, userCode: string): string =>
       `<button class="no" type="submit" form="op.deviceConfirmForm" name="abort" value="yes">No, stop</button>`,
   )
 
-/** Renders the page that asks before a sign-out. `form` comes from oidc-provider, with its own CSRF protection. */
+/**
+ * Renders the page that asks for confirmation before a sign-out. `form` comes from oidc-provider, with its own CSRF
+ * protection.
+ */
 export const signOutPage = (form: string): string =>
   page(
     'Sign out',

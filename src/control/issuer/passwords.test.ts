@@ -1,4 +1,4 @@
-// The work of a sign-in must not reveal whether the account exists. This test counts calls of argon2 and measures no
+// Tests that the work of a sign-in does not reveal whether the account exists. Counts calls of argon2, and measures no
 // time.
 import assert from 'node:assert/strict'
 import crypto from 'node:crypto'
@@ -13,7 +13,7 @@ const counted = (algorithm: 'argon2id', hashing: Hashing, then: (error: Error | 
   hashings.push(hashing)
   argon2(algorithm, hashing as never, then as never)
 }
-// Replaces argon2 before the module under test imports it.
+// Replaces argon2 before the tested module imports it.
 crypto.argon2 = counted as never
 syncBuiltinESMExports()
 const { signsInTo, setPassword } = await import('./passwords.ts')
@@ -39,7 +39,7 @@ suite('signing in with a password', () => {
       const found = await signsInTo(account, password, 'other')
       return { found, messages: hashings.map(({ message }) => String(message)), costs: hashings.map(costOf) }
     }
-    // The first call makes the dummy hash, which belongs to no account.
+    // The first call makes the hash that belongs to no account, so this call is not counted.
     await work('nobody@example.com', 'x')
     const right = await work('owner@example.com', 'twelve letters at least')
     assert.deepEqual([right.found, right.messages], [userId('owner'), ['twelve letters at least']])

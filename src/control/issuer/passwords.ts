@@ -1,5 +1,5 @@
-// Passwords of local accounts, hashed with Node's argon2id. Each hash contains its parameters, so the parameters can be
-// raised later.
+// Passwords of local accounts, hashed with Node's argon2id. Each hash contains its cost, so the cost of new hashes can
+// be raised later.
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { FairQueue } from '#src/kit/queue.ts'
@@ -12,8 +12,8 @@ const passes = 2
 const tagLength = 32
 
 /**
- * Queues for hashing, which needs a thread and 19 MiB for each password. Known browsers have a queue of their own, so
- * they never wait behind new browsers.
+ * Queues for hashing, because each hash needs a thread and 19 MiB. Known browsers have their own queue, so they never
+ * wait behind new browsers.
  */
 const lanes = { known: new FairQueue({ atOnce: 1 }), other: new FairQueue({ atOnce: 2 }) }
 export type HashingLane = keyof typeof lanes

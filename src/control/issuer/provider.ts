@@ -1,5 +1,5 @@
-// Configures our own issuer, which uses oidc-provider. It has one client, our own, and supports codes with PKCE, device
-// codes, and refresh tokens that are replaced at each use.
+// Configures our own issuer, which uses oidc-provider. Our dashboard and tools are its only client. The issuer supports
+// codes with PKCE, device codes, and refresh tokens that are replaced at each use.
 import type { EventEmitter } from 'node:events'
 import { interactionPolicy, Provider } from 'oidc-provider'
 import type { Logger } from '#src/kit/log.ts'
@@ -21,17 +21,19 @@ const sessionCookie = 'alcove_session'
 const minute = 60
 const day = 24 * 60 * minute
 /**
- * Lifetime in milliseconds of a record without an account. All such records have this lifetime, so the record that
+ * Lifetime in seconds of a record without an account. All such records have the same lifetime, so the record that
  * expires first is the oldest (records.ts).
  */
 const begun = 15 * minute
 
-/** The scopes that clients may request. Scopes do not limit what a token may do: its holder acts as the user. */
+/**
+ * The scopes that clients may request. Scopes do not limit a token: its holder may do everything that the user may do.
+ */
 const scope = 'openid profile email offline_access'
 
 /**
- * Says when a sign-in needs a form: in the cases of OpenID Connect, and for each one-time link, even if the browser is signed
- * in.
+ * Returns the rules for when a sign-in needs an interaction. They are those of OpenID Connect and one more: a one-time
+ * link needs an interaction even if the browser is signed in.
  */
 const signInPolicy = () => {
   const policy = interactionPolicy.base()
@@ -157,11 +159,11 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
       Session: (_ctx, { accountId }) => (accountId === undefined ? begun : 12 * 60 * minute),
     },
   })
-  // Our URL is a setting, which issuer.ts writes into the proxy headers before a request arrives here.
+  // The host and the protocol come from proxy headers. issuer.ts has set them from our configured URL.
   provider.proxy = true
   provider.use(async (ctx, next) => {
-    // The session of this form belongs to another browser, or has expired. oidc-provider would report that as an
-    // internal error.
+    // If the session of this form belongs to another browser or has expired, oidc-provider would report an internal
+    // error. This answer is clearer.
     const session = ctx.cookies.get(sessionCookie)
     if (ctx.method === 'POST' && ctx.path === '/device' && !(session && (await provider.Session.find(session)))) {
       ctx.status = 400
@@ -171,7 +173,8 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
     }
     await next()
   })
-  // Without this handler, Koa prints the stack of every error, also when a caller hangs up before the end of a body.
+  // Without this handler, Koa prints the stack of every error, even if a caller has only closed the connection before
+  // the end of a body.
   ;(provider as EventEmitter).on('error', (error) =>
     log.debug({ err: error }, 'a call of the embedded issuer broke off'),
   )

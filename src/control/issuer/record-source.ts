@@ -1,12 +1,13 @@
-// The source of a record of our own issuer: the caller's network, which oidc-provider does not pass on to its storage.
+// The source of a record of our own issuer: the network of the caller. oidc-provider does not pass the caller's address
+// on to its storage.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { networkOf } from '#src/kit/network-of.ts'
 import { siteGroups } from '../rate-limits/address-key.ts'
 
 const source = new AsyncLocalStorage<string>()
 
-/** Runs `work`, and stores the network of `address` with each record that `work` creates. */
+/** Runs `work`. Each record that `work` creates is stored with the network of `address`. */
 export const beginFrom = <T>(address: string, work: () => T): T => source.run(networkOf(address, siteGroups), work)
 
-/** The network of the call that is creating a record now. */
+/** Returns the network of the call that is creating a record at this moment. */
 export const sourceOfRecords = (): string | undefined => source.getStore()

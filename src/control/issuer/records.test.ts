@@ -6,7 +6,7 @@ import { beginFrom } from './record-source.ts'
 import { recordsIn } from './records.ts'
 
 suite('the stored records of the embedded issuer', () => {
-  test('above the limit, the oldest sign-in record without an account is deleted, none with an account', async () => {
+  test('above the limit, the oldest sign-in record without an account is deleted; others with one are kept', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 2)('Session')
@@ -21,13 +21,13 @@ suite('the stored records of the embedded issuer', () => {
     assert.deepEqual(await found(), [true, true, true, false])
     await records.upsert('third', {}, 90)
     assert.deepEqual(await found(), [true, false, true, true])
-    // A record without an account gets one when the person signs in.
+    // The record gets an account when the user signs in.
     await records.upsert('second', { accountId: 'bob' }, 60)
     await records.upsert('first', {}, 120)
     assert.deepEqual(await found(), [true, true, true, true])
   })
 
-  test('if sign-in records without an account reach their limit, the network with the most loses its oldest', async () => {
+  test('if there are too many sign-in records without an account, the network with the most loses its oldest', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 5)('Session')
@@ -45,7 +45,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.equal(row?.['count'], 5)
   })
 
-  test('an issuer record counts towards the limit of the client’s address, not of a trusted proxy’s', async () => {
+  test('an issuer record is counted for the client’s address, not for the address of a trusted proxy', async () => {
     await using app = await startControl({ settings: { identity: testSettings.identity } })
     const { server } = app.app
     await server.inject({ method: 'GET', url: '/oidc/device', remoteAddress: '198.51.100.7' })

@@ -1,18 +1,19 @@
-// The storage of oidc-provider: one table for all its kinds of records. delete-records.ts deletes without oidc-provider.
+// The storage of oidc-provider: one table for all its kinds of records.
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
 import { hashKey } from '../auth/secret.ts'
 import type { Database } from '../storage/database.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import { sourceOfRecords } from './record-source.ts'
 
-/** Hashes the text; `undefined` becomes null, because the record has no such field. */
+/** Hashes a text. Returns null for `undefined`, because a record without the field has null in the database. */
 const hashed = (text: string | undefined): string | null => (text === undefined ? null : hashKey(text))
 
-/** Longest lifetime of a record, also of one without an expiry: 30 days. */
+/** Longest lifetime of a record: 30 days. Also the lifetime of a record without an expiry. */
 const longestSeconds = 30 * 24 * 60 * 60
 
 /**
- * Maximum number of records without an account. Each is a sign-in that somebody has begun, which needs no credential.
+ * Maximum number of records without an account. Each such record is a sign-in that somebody has begun. No credential is
+ * needed for that.
  */
 const mostAnonymous = 20_000
 
@@ -21,7 +22,7 @@ const mostAnonymousBytes = 16 * 1024
 
 type Row = { id_hash: string; secret: string; consumed_at: Date | null }
 
-/** Returns the adapter factory that oidc-provider stores its records through. */
+/** Returns the function that makes the storage adapters of oidc-provider. */
 export const recordsIn = (
   { sql }: Pick<Database, 'sql'>,
   encryption: Encryption,
@@ -43,8 +44,8 @@ export const recordsIn = (
   }
 
   /**
-   * Deletes the oldest records of the network that has begun the most sign-ins, so an attacker who fills the table
-   * loses their own records. Deletes more records than needed, because counting by network is slow when there are many.
+   * Deletes the oldest records of the network that has begun the most sign-ins. An attacker who fills the table
+   * therefore loses their own records. Deletes more records than needed, because counting records per network is slow.
    */
   const makeRoom = async () => {
     const [{ begun }] = await sql<[{ begun: number }]>`

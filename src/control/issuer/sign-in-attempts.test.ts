@@ -41,7 +41,7 @@ suite('`createSignInAttempts`', () => {
     assert.equal(await fail({ address: '192.0.2.1', name: 'bob@example.com' }), true)
   })
 
-  test('an IPv6 /48 network may try 100 wrong passwords in total; refused tries do not count', async () => {
+  test('an IPv6 /48 network may try 100 wrong passwords in total; refused tries are not counted', async () => {
     const { failTimes, fail } = startAttempts()
     const name = (n: number) => `${n}@example.com`
     assert.equal(await failTimes(200, (n) => ({ address: '2001:db8:1:1::1', name: name(n) })), 20)
@@ -49,7 +49,7 @@ suite('`createSignInAttempts`', () => {
     assert.equal(await fail({ address: '2001:db8:2:1::1' }), true)
   })
 
-  test('a known browser has its own password tries; after these, it uses the tries of its IP address', async () => {
+  test('a known browser has its own allowance of wrong passwords, and then uses that of its IP address', async () => {
     const { failTimes } = startAttempts()
     const address = '192.0.2.1'
     await failTimes(40, (n) => ({ address, name: `${n}@example.com` }))
@@ -57,7 +57,7 @@ suite('`createSignInAttempts`', () => {
     assert.equal(await failTimes(1, () => ({ address: '192.0.2.2', browser: 'b' })), 1)
   })
 
-  test('wrong tries of a known browser are forgotten after an hour, those of an IP address after 15 minutes', async ({
+  test('wrong passwords are forgotten after an hour for a known browser, after 15 minutes for an IP address', async ({
     mock,
   }) => {
     mock.timers.enable({ apis: ['Date', 'setTimeout'] })

@@ -1,7 +1,9 @@
-// Limits wrong passwords. The limits never depend on whether an account exists, and strangers cannot lock out its owner:
+// Limits wrong passwords. The limits never depend on whether an account exists, and strangers cannot lock out the owner
+// of an account:
 // - A known browser has its own allowance, which nobody else can use up.
-// - A new browser is limited by its address (source, site), and by its source together with the name that it tries.
-// - While a name is attacked, each source has fewer attempts at it, but never none.
+// - A new browser is limited by its address, which is its source (a /64) and its site (a /48).
+// - A new browser is limited by its source together with the name with which it signs in.
+// - While a name is attacked, each source has fewer attempts for the name, but always some.
 import { createHmac } from 'node:crypto'
 import { networkOf } from '#src/kit/network-of.ts'
 import { createAddressKeys, siteGroups } from '../rate-limits/address-key.ts'
@@ -22,7 +24,7 @@ export const allowed = {
   sourceAndName: 10,
   /** Wrong tries from one source with a name that is being attacked. */
   sourceAndAttackedName: 3,
-  /** Failures of one name in an hour, from all new browsers, after which the name counts as attacked. */
+  /** Wrong tries with one name in an hour, from all new browsers, from which on the name is treated as attacked. */
   attackedAfter: 50,
 }
 
@@ -39,15 +41,15 @@ export class TooManyAttempts extends Error {
 type From = { address: string; name: string; browser: string | undefined }
 
 /**
- * Counts an attempt as a failure in advance. Returns a function to call if the password was right, which uncounts the
- * attempt.
+ * Counts an attempt as failed before the password is checked. Returns a function that takes the count back; call it if
+ * the password was right.
  */
 export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
 /**
- * Number of counters for pairs of network and name. The number is so large that two pairs hardly ever share a counter.
- * Few counters are in use, because only attempts that cost a password hash take one.
+ * Number of counters for pairs of network and name: so many that two pairs hardly ever share a counter. Only attempts
+ * that cost a password hash use a counter, so few rows exist.
  */
 const pairSlots = 2 ** 32
 
@@ -70,11 +72,11 @@ export const createSignInAttempts = (counters: SharedCounters): SignInAttempts =
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // The pair is made from the caller's network, not from the number of the network's counter. Strangers whose networks
-    // share a counter must not share the attempts for a name.
+    // The pair contains the caller's network itself, and not the number of the network's counter. Two networks may
+    // share a counter, but they must not share the attempts for a name.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
-    // The attempt counts for the site (the IPv6 /48) only if its source (the /64) is within its own limit. One busy
-    // source can therefore not use up its neighbours' tries.
+    // The site (the IPv6 /48) is counted only if the source (the /64) is within its own limit. One busy source can
+    // therefore not use up the tries of its neighbours.
     const ofSite = await bySite.get(site)
     if (ofSite !== null && ofSite.consumedPoints >= allowed.site) throw new TooManyAttempts(ofSite)
     check(await bySource.add(source), allowed.source)
@@ -96,7 +98,7 @@ export const createSignInAttempts = (counters: SharedCounters): SignInAttempts =
     if (browser !== undefined) {
       const counted = await byBrowser.add(browser)
       if (counted.consumedPoints <= allowed.browser) return async () => void (await byBrowser.giveBack(browser))
-      // A browser that has used up its own allowance is treated as a new one.
+      // A known browser that has used up its own allowance is treated as a new browser.
     }
     return await countNewBrowser(address, name)
   }

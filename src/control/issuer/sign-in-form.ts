@@ -1,5 +1,5 @@
-// Shows the sign-in form and reads it, or signs a user in with a one-time link. Text, status and duration of every answer
-// are equal, whether the account exists or not. sign-in-attempts.ts limits wrong passwords.
+// Shows the sign-in form and reads it, or signs a user in with a one-time link. Text, status and duration of every
+// answer are equal for existing and missing accounts. sign-in-attempts.ts limits wrong passwords.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Interaction, Provider } from 'oidc-provider'
 import { tellOfLinkSignIn } from '../audit/page-write.ts'
@@ -77,8 +77,8 @@ export const createSignInForm = ({
   }
 
   /**
-   * Ends this browser's session of another user. oidc-provider would end it by a form that a script sends, and our pages
-   * run no scripts.
+   * Ends the session of another user in this browser. oidc-provider would end it with a form that a script submits, but
+   * our pages run no scripts.
    */
   const endOtherSession = async (details: Interaction, accountId: string) => {
     const { session } = details
@@ -98,14 +98,16 @@ export const createSignInForm = ({
   return async (visit, uid) => {
     const { request, response } = visit
     const action = `${issuerPath}/interaction/${uid}`
-    // The cookie names the sign-in that this browser has begun. If the path names another sign-in, somebody else made
-    // the link that the browser followed.
+    // The cookie contains the id of the sign-in that this browser has begun. A path with another id comes from somebody
+    // else's link, and is refused.
     const details = await (await provider()).interactionDetails(request, response)
     if (details.uid !== uid || details.prompt.name !== 'login') throw new Error('another interaction')
     const refuse = (status: number, complaint: string, email?: string) =>
       send(response, status, signInPage(action, { complaint, ...(email === undefined ? {} : { email }) }))
 
-    /** Signs in the user that `attempt` returns. If it returns none, shows the form again with `complaint`. */
+    /**
+     * Signs in the user that `attempt` returns. If `attempt` returns no user, shows the form again with `complaint`.
+     */
     const answer = async (attempt: () => Promise<string | undefined>, complaint: string, email?: string) => {
       try {
         const accountId = await attempt()
@@ -126,7 +128,7 @@ export const createSignInForm = ({
     const form = await readForm(request)
     const email = form?.get('email')?.trim() ?? ''
     const password = form?.get('password') ?? ''
-    // Input with a NUL is not usable, because PostgreSQL text cannot hold a NUL.
+    // A text in PostgreSQL cannot contain NUL.
     const isUsable =
       email !== '' &&
       !email.includes('\0') &&

@@ -47,12 +47,12 @@ suite('one-time links', () => {
       ...changes,
     })}`
   const isBack = (url: string) => url.startsWith(dashboard)
-  /** Opens a link as the dashboard's page does: it sends the browser to the issuer with the link's token. */
+  /** Opens a link as the dashboard's page does: the page sends the browser to the issuer with the token of the link. */
   const open = async (browser: Browser, link: string, changes: Record<string, string> = {}): Promise<Page> =>
     await browser.follow(await browser.get(authorizeUrl({ link, ...changes })), isBack)
   const isSignedIn = ({ location }: Page) => location?.startsWith(`${dashboard}?code=`) ?? false
 
-  /** Returns the id of the user to whom the authorization code in the page's address belongs. */
+  /** Returns the id of the user for whom the issuer made the authorization code in the address of a page. */
   const userOf = async ({ location = '' }: Page): Promise<string | undefined> => {
     const code = new URL(location).searchParams.get('code') ?? ''
     const fields = { grant_type: 'authorization_code', client_id: 'alcove', redirect_uri: dashboard }
@@ -61,13 +61,13 @@ suite('one-time links', () => {
     return decodeJwt(((await reply.json()) as { access_token: string }).access_token).sub
   }
 
-  test('a link signs in its user once, without a page; the second time it shows the form for a password', async () => {
+  test('a link signs in its user once, without a page; the second time, the sign-in form is shown', async () => {
     const link = await make()
     const browser = openBrowser(base)
     const page = await open(browser, link)
     assert.ok(isSignedIn(page), page.html)
     assert.equal(await userOf(page), userId('owner'))
-    // The browser keeps its session, and counts as a known browser.
+    // The browser keeps its session, and is a known browser from now on.
     assert.ok(isSignedIn(await browser.follow(await browser.get(authorizeUrl({ prompt: 'none' })), isBack)))
     assert.ok(browser.cookies.has('alcove_browser'))
     const other = openBrowser(base)
@@ -80,7 +80,7 @@ suite('one-time links', () => {
 
   test('if 20 browsers open one link at the same time, exactly one is signed in', async () => {
     const link = await make()
-    // Each browser has its own IP address, so that no rate limit influences the result.
+    // Each browser has its own IP address, so that no rate limit changes the result.
     const browsers = Array.from({ length: 20 }, (_, n) => openBrowser(base, `127.7.${n}.1`))
     const forms = await Promise.all(browsers.map((browser) => browser.get(authorizeUrl({ link }))))
     const pages = await Promise.all(
@@ -90,7 +90,7 @@ suite('one-time links', () => {
     assert.equal(pages.filter(({ status }) => status === 401).length, 19)
   })
 
-  test('a link stops working after 24 hours, when its user is deleted, and when the user gets a new link', async () => {
+  test('a link is invalid after 24 hours, if its user is deleted, and if the user gets a new link', async () => {
     const refused = async (link: string) => (await open(openBrowser(base), link)).status === 401
     const first = await make()
     const second = await make()
@@ -103,13 +103,13 @@ suite('one-time links', () => {
     assert.ok(isSignedIn(await open(openBrowser(base), await make())))
   })
 
-  test('a link signs in its user even if another user is signed in in the browser, and signs that user out', async () => {
+  test('a link signs in its user, and signs out another user who is signed in in the same browser', async () => {
     const browser = openBrowser(base)
     assert.equal(await userOf(await open(browser, await make('stranger@example.com'))), userId('stranger'))
     assert.equal(await userOf(await open(browser, await make())), userId('owner'))
     const now = await browser.follow(await browser.get(authorizeUrl({ prompt: 'none' })), isBack)
     assert.equal(await userOf(now), userId('owner'))
-    // Signing in with a password signs the other user out, too.
+    // A sign-in with a link signs out the user who has signed in with a password, too.
     assert.equal(await userOf(await open(browser, await make('stranger@example.com'))), userId('stranger'))
     const form = await browser.follow(await browser.get(authorizeUrl({ prompt: 'login' })))
     const filled = await browser.follow(await browser.post(formOf(form).action, { email: owner, password }), isBack)
@@ -128,7 +128,7 @@ suite('one-time links', () => {
     assert.ok(isSignedIn(await browser.follow(await browser.get(location), isBack)))
   })
 
-  test('an unknown link counts as a wrong password of the caller’s IP address, whatever the link looks like', async () => {
+  test('an unknown link is counted like a wrong password from the caller’s IP address', async () => {
     const address = '127.8.0.1'
     const random = () => randomBytes(32).toString('base64url')
     for (const link of [
@@ -143,7 +143,7 @@ suite('one-time links', () => {
       assert.ok(status === 401 || (link === '' && status === 200), `${JSON.stringify(link)}: ${status}`)
     }
     const last = await open(openBrowser(base, address), random())
-    // An empty `link` parameter counts as no link, so it is no failed attempt.
+    // An empty `link` parameter is treated as no link, so it is not a failed attempt.
     assert.equal(last.status, 401)
     const over = await open(openBrowser(base, address), await make())
     assert.equal(over.status, 429)

@@ -26,8 +26,8 @@ export const makeSignInLink = async (
 }
 
 /**
- * Marks a link as used and returns its user. Returns undefined for an unknown link. Of two calls at the same time, only one
- * gets the user.
+ * Marks a link as used and returns its user. Returns undefined for an unknown or used link. If two calls use a link at
+ * the same time, only one gets the user.
  */
 export const consumeSignInLink = async (
   sql: Sql,
