@@ -65,7 +65,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
       assert.deepEqual(point, { timestamp: first.toISOString(), value: reading[field as keyof typeof names] }, name)
     }
     assert.deepEqual(series.get(names.cpuUsedPct)?.[1], { timestamp: second.toISOString(), value: 50 })
-    // A value that the runner cannot measure is missing, not 0.
+    // If the runner cannot measure a value, the series has no point for it, rather than 0.
     assert.equal(series.get(names.diskUsed)?.length, 1)
   })
 
@@ -88,7 +88,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal((await seriesOf(app, { metricNames: 'no.such' })).size, 0)
   })
 
-  test('GET /sandbox/{sandboxIdOrName}/telemetry/metrics returns means for a long time, at most 1000 points per series', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/telemetry/metrics returns at most 1000 points per series: means if there are more samples', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -119,7 +119,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal(await countOf(app), 0)
   })
 
-  test('GET /sandbox/{sandboxIdOrName}/telemetry/metrics answers 400 for an invalid time span, else 401, 403, 404 as usual', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/telemetry/metrics answers 400 for an invalid time span, 401 without a key, 404 to strangers', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app)
@@ -135,7 +135,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
 })
 
 suite('the samples that runners send', () => {
-  test('a runner’s samples are stored only for its own sandboxes, at most one in five seconds for each', async () => {
+  test('a runner’s samples are stored only for its own sandboxes, at most one per sandbox in five seconds', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -145,7 +145,7 @@ suite('the samples that runners send', () => {
     const samples = [other, 'no-such', id].map((sandboxId) => ({ sandboxId, ...reading }))
     runner.say({ type: 'meters', samples })
     const generation = (await runner.untilAsked(({ sandboxId }) => sandboxId === id)).generation
-    // Messages of one link are handled in order. So when this report is stored, the samples were handled before.
+    // Control handles the messages of one link in order. When this report is stored, the samples have been handled too.
     runner.report({ sandboxId: id, generation, state: 'stopped', cause: { exitCode: 0 } })
     await untilState(app, id, 'stopped')
     assert.equal(await countOf(app), 1)

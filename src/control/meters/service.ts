@@ -1,4 +1,5 @@
-// Recent usage of sandboxes: stored as runners report it, shown as series of points, deleted after some hours.
+// The recent usage of sandboxes. Samples are stored as runners report them, shown as series of points, and deleted
+// after some hours.
 import type { Parts } from '#src/control/parts.ts'
 import { getSandbox } from '#src/control/sandboxes/service.ts'
 import { Problem } from '#src/problems.ts'
@@ -51,7 +52,7 @@ export const listSeries = async (
   const to = wantedTo === undefined ? parts.clock.now() : new Date(wantedTo)
   const asked = wantedFrom === undefined ? created_at : new Date(wantedFrom)
   if (asked > to) throw new Problem('bad_request', 'query.from must not be after query.to')
-  // Usage of a warm sandbox from before its claim is hidden from the new owner.
+  // The usage of a warm sandbox before its claim is hidden from its new owner.
   const from = new Date(Math.max(asked.getTime(), created_at.getTime(), keptSince(parts).getTime()))
   const seconds = Math.max(1, Math.ceil((to.getTime() - from.getTime() + 1) / 1000 / mostPoints))
   const rows = from > to ? [] : await listMeans(sql, id, { from, to, seconds })

@@ -32,7 +32,8 @@ export const insertSamples = async (
 export type MeterRow = Omit<MeterReading, 'diskUsed'> & { at: Date; diskUsed: number | null }
 
 /**
- * Lists mean values. Each row is the mean of the samples within `seconds` seconds, and has the time of the last sample.
+ * Lists means of samples. Each row is the mean of all samples within `seconds` seconds, with the time of the last of
+ * them.
  */
 export const listMeans = (
   sql: Sql,
