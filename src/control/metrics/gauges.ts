@@ -1,4 +1,4 @@
-// Gauges of the whole server, read from the database. Their queries are here because they join tables of many modules.
+// Gauges of the whole server, read from the database. Their queries join tables of many modules.
 
 import { Counter, Gauge, type Registry } from 'prom-client'
 import {
@@ -129,7 +129,7 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
     for (const state of runnerStates) byState.set({ state }, states.filter((each) => each === state).length)
   }
   const showRunners = (rows: readonly RunnerRow[]) => {
-    // Resets the gauges, so that removed runners are not shown any more.
+    // Without a reset, the gauges would show removed runners for ever.
     for (const each of [capacity, promised, ready, silent, imageBytes, givenBack]) each.reset()
     showRunnerStates(rows)
     for (const row of rows) {

@@ -5,7 +5,7 @@ import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
-/** Scrapes the metrics: the number for each `name{labels}`. */
+/** Requests the metrics. Returns the value of each `name{labels}`. */
 const scrape = async (app: TestControl): Promise<Map<string, number>> => {
   const { status, text } = await app.as('admin').get('/metrics')
   assert.equal(status, 200, text)
@@ -18,7 +18,7 @@ const scrape = async (app: TestControl): Promise<Map<string, number>> => {
 }
 
 suite('GET /metrics', () => {
-  test('GET /metrics answers operators with text for Prometheus, owners with 403, and others with 401', async () => {
+  test('GET /metrics answers with text for Prometheus to operators, 403 to owners, and 401 without a credential', async () => {
     await using app = await startControl()
     const { status, headers } = await app.as('admin').get('/metrics')
     assert.deepEqual([status, headers['content-type']], [200, 'text/plain; version=0.0.4; charset=utf-8'])
@@ -58,7 +58,7 @@ suite('GET /metrics', () => {
         (await app.database.sql`select image_storage from runners`)[0]?.['image_storage'] !== null
       while ((await said()) !== isThere) await new Promise(setImmediate)
     }
-    // A newer runner reports kinds and fields that this control does not know.
+    // This runner is newer than control, and reports kinds and fields that control does not know.
     const bytes = { images: 3e9, layers: 8e8, newer: 5 }
     const imageStorage = { bytes, givenBack: { layers: { pressure: 7e8, newer: 5 }, newer: { age: 5 } }, newer: 5 }
     await saying({ imageStorage, newer: 5 }, true)
@@ -78,12 +78,12 @@ suite('GET /metrics', () => {
       found.filter((name) => name.startsWith('alcove_runner_image_')),
       [],
     )
-    // A runner that goes back to an older version reports no figures. Metrics must then no longer show its former
+    // A runner that was replaced by an older version reports no figures. The metrics must then not show its former
     // figures.
     await saying({}, false)
   })
 
-  test('GET /metrics counts requests by route, steps of verbs, and how created sandboxes were made', async () => {
+  test('GET /metrics counts requests by route, steps of verbs by their result, and the ways new sandboxes were made', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

@@ -9,40 +9,34 @@ import { adoptMetrics } from '#src/kit/telemetry/telemetry.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { registerGauges } from './gauges.ts'
 
-/**
- * Milliseconds for which the values that were read from the database are used again, if metrics are requested more
- * often.
- */
+/** Milliseconds for which control reuses the values that were read from the database. */
 const freshMilliseconds = 5_000
 
 const requestBuckets = [0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30]
 /**
- * Buckets of a histogram in seconds. The shortest is for the claim of a warm sandbox, the longest for a month in one
- * state.
+ * Upper bounds of the buckets of a histogram, in seconds. The shortest is for the claim of a warm sandbox, the longest
+ * for a month in one state.
  */
 const stateBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1800, 7200, 86_400, 2_592_000]
 
 export type Metrics = {
   contentType: string
-  /** All metrics in Prometheus' text format. */
+  /** Returns all metrics in the text format of Prometheus. */
   print: () => Promise<string>
   /** Counts the requests of a server. Call this before the server listens. */
   follow: (server: FastifyInstance) => void
   /**
-   * Adds metrics of this process (memory, event loop, garbage collection), and exports all metrics to telemetry. Call
-   * this once per process.
+   * Adds metrics of this process (memory, event loop, garbage collection), and starts to export all metrics as
+   * telemetry. Call this once per process.
    */
   includeProcess: () => void
   close: () => void
 }
 
-/**
- * The verb under which a state is counted in the metrics: the first verb in the table `moves` that passes through the
- * state.
- */
+/** Returns the verb for a state in the metrics: the first verb in the table `moves` that passes through the state. */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
-/** How the caller's new sandbox was made. Undefined if the change does not give a caller a new sandbox. */
+/** Returns how the caller's new sandbox was made. Undefined if the change does not give a caller a new sandbox. */
 const sourceOf = ({ from, to, row }: Change): string | undefined => {
   if (row === undefined || row.warm_pool_id !== null) return undefined
   if (isClaim(from, to)) return 'warm'
@@ -76,7 +70,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
 
   const stopHearing = changes.hear((change) => {
     const { from, to, row } = change
-    // A change without a row was made by another control process, which counts the change itself.
+    // A change without a row was made by another control process, and that process counts it.
     if (row === undefined) return
     const source = sourceOf(change)
     if (source !== undefined) creates.inc({ source })
@@ -94,7 +88,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
     if (asked === undefined || at - asked.at > freshMilliseconds) {
       const asking = { at, done: refresh(database.sql, clock.now()) }
       asked = asking
-      // After a failed query, the next request for metrics asks the database again.
+      // A failed result is not reused: the next request for metrics asks the database again.
       asking.done.catch(() => {
         if (asked === asking) asked = undefined
       })
@@ -110,8 +104,8 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
     },
     follow: (server) => {
       server.addHook('onResponse', (request, reply, done) => {
-        // WebSockets are not timed, because their duration means nothing. Unknown paths are not counted, because
-        // callers can invent any number of paths.
+        // WebSockets are not timed, because they stay open for any time. Unknown paths are not counted, because callers
+        // can invent any number of paths.
         const { url } = request.routeOptions
         if (!request.ws && url !== undefined) {
           const route = url.replace(/^\/api(?=\/)/, '')
