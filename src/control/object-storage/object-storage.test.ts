@@ -24,7 +24,7 @@ const grant = async (app: TestControl) => {
 }
 
 suite('GET /object-storage/push-access', () => {
-  test('GET /object-storage/push-access returns what the SDK needs to upload, and the gate accepts it', () =>
+  test('GET /object-storage/push-access returns credentials with which the SDK can upload files to the gate', () =>
     withRunner(async (app) => {
       const { secret, accessKey, sessionToken, ...rest } = await grant(app)
       assert.deepEqual(rest, {
@@ -64,7 +64,7 @@ suite('POST /proxy/object-storage', () => {
       assert.equal((await ask(app, granted)).status, 410)
     }))
 
-  test('POST /proxy/object-storage answers 401 if the API key was deleted or its user is no longer a member', () =>
+  test('POST /proxy/object-storage answers 401 if the API key was deleted or its user has left the organization', () =>
     withRunner(async (app) => {
       const made = await app.as('owner').post('/api-keys', { name: 'brief', permissions: ['write:snapshots'] })
       const brief = app.with(made.body.value)

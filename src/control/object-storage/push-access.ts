@@ -1,5 +1,5 @@
 // Credentials for uploading the files of a definition. They are valid for an hour, in one organization, and only while
-// their owner may use a definition there. Nothing is stored: the session token contains all this information,
+// their owner may use a definition there. Nothing is stored in the database: the session token contains all this,
 // encrypted.
 
 import { randomBytes } from 'node:crypto'
@@ -60,8 +60,8 @@ const readGrant = ({ encryption }: RunningParts, sessionToken: string): Grant | 
 }
 
 /**
- * Answers the gate's question about upload credentials: what the gate needs to check a signature. The gate asks for
- * every call, so revoked credentials stop working within a second.
+ * Returns to the gate what it needs to check the signature of an upload. The gate asks for every call, so revoked
+ * credentials stop working within a second.
  */
 export const answerUpload = async (
   parts: RunningParts,

@@ -44,8 +44,8 @@ export const objectStorageRoutes = (parts: RunningParts): ControlRoute[] => [
     body: Question,
     replies: { 200: Answer },
     run: ({ body, proxyRegionId }) => {
-      // Only the server's own gate may ask about uploads. The files of an organization are stored with the server, so the
-      // proxy of a region has no access to them.
+      // The files of an organization are stored on this server. Only the server's own gate may ask about uploads, and
+      // the proxy of a region may not.
       if (proxyRegionId !== undefined) throw new Problem('forbidden')
       return answerUpload(parts, body)
     },

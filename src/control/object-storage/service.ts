@@ -11,8 +11,8 @@ export const ContextsInUseShape = Type.Object({
 })
 
 /**
- * Lists the hashes of files that images are still made from. A runner in an organization's own region gets only the
- * hashes of that organization, and can remove no other files.
+ * Lists the hashes of the files that images are made from. A runner in an organization's own region gets only the
+ * hashes of that organization, and can remove only its files.
  */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,
