@@ -67,7 +67,10 @@ suite('every endpoint of the toolbox', () => {
     )
   })
 
-  /** Expects an error body with every field of the toolbox's error format. The path in it lacks the sandbox's id. */
+  /**
+   * Expects an error body with every field of the toolbox's error format. Its `path` field must not contain the
+   * sandbox's id.
+   */
   const isWhole = ({ method }: Route, path: string, { status, body }: Reply) => {
     const { statusCode, code, source, message, timestamp, error, ...rest } = body
     assert.deepEqual(

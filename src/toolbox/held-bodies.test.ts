@@ -107,7 +107,7 @@ suite('request bodies of calls that wait for their sandbox', () => {
     assert.equal(heldBodies.has('box-1'), false)
   })
 
-  test('a call is refused with 429 if the bodies of all sandboxes reach the total, but each may have 64 KiB', async (t) => {
+  test('a call is refused with 429 at the total limit of all sandboxes; each sandbox may always use 64 KiB', async (t) => {
     await using box = await startToolbox()
     for (let other = 0; other < 16; other++) {
       assert.ok(heldBodies.take(`other-${other}`, 16 * MiB))

@@ -6,7 +6,7 @@ import { Problem } from '#src/problems.ts'
 /** Limits in characters: per sandbox, in total, and the share that each sandbox always gets. */
 export const heldBodies = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
-/** Approximate memory of a value besides its characters. */
+/** Estimated memory of each JSON value in addition to its text. Unit: characters. */
 const valueSize = 32
 
 const sizeOf = (value: unknown): number => {

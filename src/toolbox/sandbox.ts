@@ -45,8 +45,8 @@ const untilOver = async (held: HeldBody<unknown>, work: () => unknown): Promise<
 }
 
 /**
- * This function is not async on purpose: an async frame would keep `call.body` in memory, and the limit of held bodies would not
- * hold.
+ * This function is not async on purpose: an async frame would keep `call.body` in memory even after `letGo`, and would
+ * make the limit of bodies useless.
  */
 const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run']>[0]): Promise<unknown> => {
   const held = new HeldBody(call.sandbox.id, call.body)
@@ -64,8 +64,8 @@ const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run
 const rowOf = routesOf<ToolboxContext, ToolboxNeeds>()
 
 /**
- * Declares a route of the toolbox. The size of a call's body counts for its sandbox until the handler releases the body, at
- * most until the call ends.
+ * Declares a route of the toolbox. The size of a call's body counts towards the limit of its sandbox (held-bodies.ts)
+ * until the handler releases the body, or the call ends.
  */
 export const route: typeof rowOf = (row) => {
   const made = rowOf(row)

@@ -63,7 +63,7 @@ const shutdown = async (socketPath: string, graceMs: number): Promise<void> => {
   try {
     while ((await connection.nextOrEnd()) !== undefined);
   } catch (error) {
-    // The connection may break, or end without an error. Both mean that the agent has ended, as requested.
+    // Ignore this error: a broken connection means that the agent has ended, as the caller requested.
     if (!(error instanceof AgentGone)) throw error
   } finally {
     connection.close()

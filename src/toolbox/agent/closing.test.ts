@@ -17,14 +17,15 @@ const drained = async (pieces: AsyncIterable<unknown>) => {
   for await (const _ of pieces);
 }
 
-suite('calls to the agent answer before they close their connection', { timeout: 60_000 }, () => {
+suite('an operation of `Agent` resolves before it closes its connection', { timeout: 60_000 }, () => {
   /** Runs each operation. Expects that no connection is closed when the answer arrives, and that all are closed afterwards. */
   const check = async (t: TestContext, native: NativeAgent, steps: Record<string, () => Promise<unknown>>) => {
-    // Counts sockets only, because a command opens its files and pipes after its answer.
+    // Open sockets of the agent. Other descriptors are not counted: a command opens files and pipes even after its
+    // answer.
     const sockets = () => native.openPaths.filter((path) => path.startsWith('socket:')).length
     const before = sockets()
     for (const [name, step] of Object.entries(steps)) {
-      // Wait a turn of the event loop, in which the connections of the operation before are closed.
+      // The event loop closes the connections of the previous operation in this turn.
       await nextTurn()
       const closing = t.mock.method(Socket.prototype, 'destroy')
       await step()
@@ -36,7 +37,7 @@ suite('calls to the agent answer before they close their connection', { timeout:
     await until(() => sockets() <= before, `at most ${before} sockets`)
   }
 
-  test('calls for commands, jobs and info answer before they close their connection to the agent', async (t) => {
+  test('operations on commands and jobs, and `info`, resolve before they close their connection', async (t) => {
     await using native = await NativeAgent.start()
     const { agent } = native
     const { jobs } = agent
@@ -64,7 +65,7 @@ suite('calls to the agent answer before they close their connection', { timeout:
     })
   })
 
-  test('calls for sessions and their commands answer before they close their connection to the agent', async (t) => {
+  test('operations on sessions and their commands resolve before they close their connection', async (t) => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     const none = new AbortController().signal
@@ -86,7 +87,7 @@ suite('calls to the agent answer before they close their connection', { timeout:
     })
   })
 
-  test('calls for files answer before they close their connection to the agent', async (t) => {
+  test('operations on files resolve before they close their connection', async (t) => {
     await using native = await NativeAgent.start()
     const files = native.agent.files(user)
     const at = (name: string) => join(native.directory, name)

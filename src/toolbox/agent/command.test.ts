@@ -64,7 +64,7 @@ suite('`exec` of the agent', () => {
     assert.equal((await read(await native.agent.exec(command('cat')))).stdout, '')
   })
 
-  test('a command has the environment variables of its user, which variables of the call override', async () => {
+  test('a command gets the environment variables of its user; variables of the call override them', async () => {
     await using native = await NativeAgent.start()
     const spec = { ...command('env'), env: { PATH: '/usr/bin:/bin', GREETING: 'hé=y' } }
     const { username, homedir, shell: loginShell } = userInfo()
@@ -219,7 +219,7 @@ suite('`exec` of the agent', () => {
     assert.ok(largest < 4096, `the agent grew to ${largest} KiB`)
   })
 
-  test('a reader that stops reading makes the command wait, so that its output fills no memory', async () => {
+  test('a command waits while its reader does not read, and its output does not accumulate in memory', async () => {
     await using native = await NativeAgent.start('release')
     const running = await native.agent.exec(command('yes'))
     const processor = () => readFileSync(`/proc/${running.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')

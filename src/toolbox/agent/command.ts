@@ -57,11 +57,11 @@ export interface RunningCommand extends AsyncIterable<Output> {
   /** Number of bytes passed to `write` that wait until the command reads more. The caller limits this number. */
   readonly unsentBytes: number
   /**
-   * Adds bytes to an input that is kept open. If the command has ended, the bytes are dropped. `onGone` is called
-   * when their memory is no longer needed.
+   * Adds bytes to an input that is kept open. If the command has ended, the bytes are dropped. `onGone` is called when
+   * the memory of `data` may be reused.
    */
   write(data: Uint8Array, onGone?: () => void): void
-  /** Closes an input that is kept open, after the bytes that were written before. */
+  /** Closes an input that was opened with `keepInput`, after all bytes of earlier calls of `write` were sent. */
   endInput(): void
   /** Sends a signal to the whole process group. */
   kill(signal: number): void

@@ -1,4 +1,4 @@
-// A connection to an agent. Frames are read in order, and only as fast as the caller takes them.
+// A connection to an agent. Returns frames in order. Reads from the socket only while a caller waits for a frame.
 import { connect, type Socket } from 'node:net'
 import { constants } from 'node:os'
 import { Budget } from '#src/kit/budget.ts'
@@ -63,12 +63,12 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
 export const answerTimeoutMs = 60_000
 
 /**
- * Maximum number of connections to one agent: all that the agent serves, and a few that it refuses. The limit also holds if a
- * hostile program has replaced the agent.
+ * Maximum number of connections to one agent. An agent serves 1024 and refuses more; the difference leaves room for its
+ * refusals. The limit protects the gate from a hostile program that has replaced the agent.
  */
 const open = new Budget({ each: 1100 })
 
-/** Counts a connection to an agent until it is closed. */
+/** Counts the new connection as open until it is closed. Throws `busy` if too many connections to the agent are open. */
 const counted = <T extends Socket>(socketPath: string, connectTo: () => T): T => {
   if (!open.take(socketPath)) throw new AgentRefused('busy', 'EAGAIN')
   return connectTo().once('close', () => open.give(socketPath))
@@ -83,7 +83,7 @@ const openFresh = (socketPath: string): Socket =>
 
 let ready: ReadySockets | undefined
 
-/** From now on, this program opens connections to agents before operations need them. Disposing of the result ends that. */
+/** Makes this program open connections to agents before operations need them, until the returned object is disposed of. */
 export const openAhead = (sockets = new ReadySockets()): Disposable => {
   ready = sockets
   return {
@@ -102,8 +102,7 @@ const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
   const socket = ready.take(socketPath) ?? openFresh(socketPath)
   return socket.once('close', (hadError) => {
-    // An error, or an end of the connection from the agent's side, means that the agent has ended, so no new socket could
-    // connect.
+    // If the agent closed the connection or caused an error, the agent has ended, and new sockets could not connect.
     if (!hadError && !socket.readableEnded) fillSoon(socketPath)
   })
 }
@@ -112,8 +111,8 @@ const fillSoon = (socketPath: string) => {
   try {
     ready?.fill(socketPath, () => openFresh(socketPath))
   } catch {
-    // Ignore the error, which means that too many connections to this agent are open. The next operation opens its own
-    // connection.
+    // Ignore the error: too many connections to this agent are open, so none is opened ahead. The next operation opens
+    // its own.
   }
 }
 
@@ -146,8 +145,8 @@ export class Connection {
   }
 
   /**
-   * Connects, sends the request and waits for OK. `signal` cancels this. Returns the connection and the fields of the OK
-   * frame.
+   * Connects, sends the request and waits for OK. Aborting `signal` closes the connection. Returns the connection and
+   * the fields of the OK frame.
    */
   static async request(
     socketPath: string,
@@ -196,7 +195,10 @@ export class Connection {
     return frame
   }
 
-  /** Like `next`, but throws after 60 s without a frame. For answers that the agent can send without waiting for a command. */
+  /**
+   * Like `next`, but throws after 60 s without a frame. Use it only for answers that the agent can send without waiting
+   * for a command.
+   */
   async nextSoon(): Promise<Frame> {
     if (this.#frames.length > 0) return await this.next()
     const timer = setTimeout(() => this.abort(), answerTimeoutMs)
@@ -232,8 +234,8 @@ export class Connection {
   }
 
   /**
-   * Returns the bytes that arrived since the last call; `undefined` at the end. The socket reads nothing while this method is not
-   * called.
+   * Returns the bytes that arrived since the last call; `undefined` at the end. The socket is read only during a call
+   * of this method.
    */
   async #chunk(): Promise<Buffer | undefined> {
     try {
@@ -268,7 +270,7 @@ export class Connection {
     this.#socket.destroy()
   }
 
-  /** Closes the connection after its operation is complete. */
+  /** Closes the connection in the next turn of the event loop. Call it when the operation is complete. */
   close(): void {
     closeSoon(this.#socket)
   }

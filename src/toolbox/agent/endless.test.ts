@@ -70,7 +70,7 @@ suite('an agent that sends answers without end', () => {
     assert.ok(said < 1024 * 1024)
   })
 
-  test('`sessions.list` shortens the later command texts of a long list, and refuses a very long list', async () => {
+  test('`sessions.list` shortens command texts at the end of a long list, and refuses a very long list', async () => {
     const text = 'x'.repeat(4096)
     const few = Array.from({ length: 1500 }, () => command(5000, text))
     const [listed] = await saying(() => [session('s'), ...few, encodeFrame(kinds.end)]).sessions.list()
@@ -88,14 +88,14 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(saying(forEver(session('x'.repeat(10_000)))).sessions.list(), isBad)
   })
 
-  test('`sessions.command` refuses a text above the maximum length, and empty texts without end', async () => {
+  test('`sessions.command` refuses a text above the maximum length, and an endless series of empty texts', async () => {
     const { sessions } = saying(forEver(encodeFrame(kinds.text, Buffer.alloc(60_000)), [command(2 ** 32 - 1)]))
     await assert.rejects(sessions.command('s', 'c'), isBad)
     assert.ok(said < 1024 * 1024)
     await assert.rejects(saying(forEver(encodeFrame(kinds.text), [command(1)])).sessions.command('s', 'c'), isBad)
   })
 
-  test('LOST and CREDIT frames of 0 bytes are refused, because an agent could send them without end', async () => {
+  test('LOST and CREDIT frames of 0 bytes are refused, so that an agent cannot send them without end', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(0).done())
     const follow = async () => {
       for await (const _ of saying(forEver(lost)).jobs.attach('j', 0));
@@ -130,7 +130,7 @@ suite('an agent that sends answers without end', () => {
     const calls: Promise<unknown>[] = []
     while (calls.length < 1100) {
       calls.push(agent.jobs.list().catch((error: Error) => error.name))
-      // Open no more connections at the same time than a socket's backlog holds.
+      // Wait until the server has accepted most connections: the backlog of its socket is limited.
       while (calls.length - silent.size > 100) await new Promise(setImmediate)
     }
     await assert.rejects(agent.jobs.list(), { name: 'AgentRefused', stage: 'busy', errno: 'EAGAIN' })
@@ -141,7 +141,7 @@ suite('an agent that sends answers without end', () => {
     isSilent = false
     for (const socket of silent) socket.destroy()
     assert.deepEqual([...new Set(await Promise.all(calls))], ['AgentGone'])
-    // Waits until the event loop has closed the connections.
+    // Wait until the event loop has closed the connections.
     for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
     assert.deepEqual(await saying(() => [encodeFrame(kinds.end)]).jobs.list(), [])
   })

@@ -9,7 +9,8 @@ const identityOf = (assignment: KnownAssignment): Record<string, string> => ({
   DAYTONA_SANDBOX_USER: assignment.user.replace(/:.*$/s, ''),
   DAYTONA_ORGANIZATION_ID: assignment.organizationId,
   DAYTONA_REGION_ID: assignment.regionId,
-  // Coding agents that ask before they act as root read this variable (docs/guides/agents-with-own-sandboxes.md).
+  // Claude Code runs as root with `--dangerously-skip-permissions` only if this variable is set
+  // (docs/guides/agents-with-own-sandboxes.md).
   IS_SANDBOX: '1',
   ...(assignment.otelEndpoint === undefined ? {} : { DAYTONA_OTEL_ENDPOINT: assignment.otelEndpoint }),
 })
@@ -25,8 +26,8 @@ export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<st
 }
 
 /**
- * Variables that processes inherit from the image and the server. The sandbox's own variables are added later, and variables
- * that the sandbox has removed are taken away.
+ * Returns the sandbox's identity and the image's variables. The caller of this function adds the sandbox's own
+ * variables and deletes the variables that the sandbox has unset.
  */
 export const inheritedBy = (
   assignment: KnownAssignment,

@@ -49,7 +49,7 @@ suite('writing files through the agent', () => {
     )
   })
 
-  test('`write` whose contents end too early leaves the old file unchanged, and no other file', async () => {
+  test('`write` whose contents end too early leaves the old file unchanged and leaves no temporary file', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at()).sort()
     const brokenOff = async function* () {
@@ -156,7 +156,8 @@ suite('writing a file in place, if a rename cannot replace it', { skip: needsRoo
     const one = [Buffer.from('x')]
     await assert.rejects(box.nobody.write(box.path, one, { mode: 0o777 }), refused('EPERM'))
     await assert.rejects(box.nobody.write(box.at('deep', 'new'), one), refused('EACCES'))
-    // In a sticky directory, another user may have placed the file to receive contents meant for a file of the caller.
+    // In a sticky directory, the agent must not write to another user's file: that user may have put the file there to
+    // read the contents.
     chmodSync(box.at('deep'), 0o1777)
     await assert.rejects(box.nobody.write(box.path, one), refused('EPERM'))
     for (const mode of [0o1777, 0o755]) {
@@ -220,7 +221,7 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
       Buffer.from(contents),
     ])
 
-  test('`unpack` makes files, directories, links and missing parents, wherever the stream is cut into pieces', async () => {
+  test('`unpack` makes files, directories, links and missing parents, however the stream is split', async () => {
     await using box = await startWithFiles()
     const large = 'x'.repeat(700_000)
     const stream = Buffer.concat([

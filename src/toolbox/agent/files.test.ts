@@ -99,7 +99,7 @@ suite('describing and listing files through the agent', () => {
     assert.deepEqual(readdirSync(box.at('odd')), [])
   })
 
-  test('`list` returns a directory of 5000 files, and a reader may stop early without leaving a descriptor', async () => {
+  test('`list` returns a directory of 5000 files; a reader that stops early leaves no descriptor open', async () => {
     await using box = await startWithFiles()
     mkdirSync(box.at('many'))
     for (let i = 0; i < 5000; i++) writeFileSync(box.at('many', `file-${i}`), '')
@@ -111,7 +111,7 @@ suite('describing and listing files through the agent', () => {
 })
 
 suite('reading files through the agent', () => {
-  test('`read` reads a file whole, in a range, past its end and through a link, and files in /proc', async () => {
+  test('`read` returns a whole file, a range, nothing past the end, the target of a link, and files in /proc', async () => {
     await using box = await startWithFiles()
     const whole = await box.files.read(box.at('plain'))
     assert.deepEqual([whole.size, whole.length, await content(whole)], [11, 11, 'plain text\n'])
@@ -122,7 +122,7 @@ suite('reading files through the agent', () => {
     assert.match(await content(await box.files.read('/proc/self/status')), /^Name:\talcove-agent/)
   })
 
-  test('`read` reports as size what it has read of a small file in sysfs, or of a small file that shrinks', async () => {
+  test('`read` of a small file in sysfs, or one that shrinks, reports the number of bytes that it has read', async () => {
     await using box = await startWithFiles()
     const mtu = readFileSync(loopbackMtu, 'utf8')
     assert.notEqual(statSync(loopbackMtu).size, mtu.length)
@@ -145,7 +145,7 @@ suite('reading files through the agent', () => {
     sizeless,
     async () => {
       await using box = await startWithFiles()
-      // This file in /proc is larger than what the agent reads of a file before it begins to answer.
+      // The agent reads at most 64 KiB of a file in /proc before it begins to answer. This file is larger.
       const maps = await box.files.read(`/proc/${process.pid}/smaps`)
       assert.ok(maps.size > 64 * 1024 && maps.length === maps.size, String(maps.size))
       assert.match(await content(maps), /VmFlags: [^\n]*\n$/)
@@ -293,14 +293,13 @@ suite('permissions of file calls through the agent', () => {
     await assert.rejects(nobody.read('/proc/1/environ'), refused('EACCES'))
     await nobody.write(box.at('open', 'mine'), [Buffer.from('mine')])
     assert.equal(statSync(box.at('open', 'mine')).uid, 65534)
-    // The mode denies writing even to the owner. If the agent replaced the file instead of writing to it, the mode would have no
-    // effect.
+    // Even the owner may not write to a file with this mode. The agent must therefore refuse, and not replace the file.
     await nobody.setPermissions(box.at('open', 'mine'), { mode: 0o444 })
     await assert.rejects(nobody.write(box.at('open', 'mine'), []), refused('EACCES'))
     await assert.rejects(box.native.agent.files('no-such-user').stat('/'), { stage: 'user', errno: 'ENOENT' })
   })
 
-  test('random requests about files never end the agent', async () => {
+  test('random requests about files never crash the agent', async () => {
     await using box = await startWithFiles()
     const before = box.native.openDescriptors
     const kind = fc.constantFrom(kinds.fileStat, kinds.fileList, kinds.fileRead, kinds.fileWrite, kinds.fileMkdir)

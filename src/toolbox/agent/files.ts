@@ -56,8 +56,8 @@ export interface Files {
    */
   write(path: Path, contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options?: WriteOptions): Promise<void>
   /**
-   * Makes files, directories and links from a stream of records (`unpackRecord`, agent/PROTOCOL.md). If the stream ends early,
-   * the entries made so far stay. An unknown owner is an `AgentRefused` with stage `user`.
+   * Makes files, directories and links from a stream of records (`unpackRecord`, agent/PROTOCOL.md). If the stream ends
+   * early, the entries made so far stay. An unknown owner fails with stage `user`.
    */
   unpack(
     records: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -93,7 +93,10 @@ export type UnpackRecord = {
 
 const unpackTypes = ['file', 'directory', 'link', 'hard link'] as const
 
-/** Encodes one record. In the stream, the contents of a file come after its record. Other types have no contents. */
+/**
+ * Encodes one record. In the stream, the contents of a file come after its record. Directories and links have no
+ * contents.
+ */
 export const unpackRecord = (record: UnpackRecord): Buffer => {
   const { type, path, target = new Uint8Array(0), mode = type === 'directory' ? 0o755 : 0o644 } = record
   const head = Buffer.alloc(37)
@@ -138,13 +141,13 @@ async function* entries(socketPath: string, kind: number, body: Buffer): AsyncGe
   }
 }
 
-/** A stream of exactly `length` bytes; any other amount is an error. */
+/** A stream of exactly `length` bytes. Fails if the agent sends more bytes or fewer. */
 class Contents extends Readable {
   readonly #from: Inflow
   #left: number
   /**
-   * True if the stream is read as usual. False after `pipe` to a response: then the response determines when bytes are read,
-   * and `_read` does nothing.
+   * True: `_read` requests bytes. False after `pipe` to a response: bytes then go to the response directly, and `_read`
+   * does nothing.
    */
   #isRead = true
   #isUnderWay = false
@@ -235,8 +238,8 @@ const write = async (
   try {
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        // An agent that has refused still reads until the gate closes the connection, so this `await` ends. A `Promise.race`
-        // with `answer` would add a reaction to `answer` for every chunk.
+        // This `await` ends even after a refusal, because the agent reads until the gate closes the connection.
+        // `Promise.race` with `answer` is not used: it would add a reaction to `answer` for every chunk.
         await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break

@@ -26,7 +26,7 @@ const decodeInPieces = (stream: Buffer, cuts: number[]): Frame[] => {
 }
 
 suite('frames between the gate and the agent', () => {
-  test('`FrameDecoder` reads frames as they were written, wherever the stream is cut into pieces', () => {
+  test('`FrameDecoder` returns frames as they were written, however the stream is split', () => {
     fc.assert(
       fc.property(fc.array(frame, { maxLength: 20 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, cuts) => {
         const stream = Buffer.concat(frames.map(({ kind, payload }) => encodeFrame(kind, payload)))

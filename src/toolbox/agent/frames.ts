@@ -56,8 +56,8 @@ export const kinds = {
 } as const
 
 /**
- * Kinds of frames whose payload must not be empty. Otherwise a hostile agent could send empty frames without end, because the
- * limits count bytes of payload.
+ * Kinds of frames whose payload must not be empty. Limits of payload bytes would not stop a hostile agent that sends
+ * empty frames without end.
  */
 const bringing: ReadonlySet<number> = new Set([kinds.stdout, kinds.stderr, kinds.text])
 

@@ -36,7 +36,7 @@ const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
 })
 
 suite('clients that send malformed frames to an agent', () => {
-  test('frames that are random, cut, changed or out of order never end the agent or leave a descriptor open', async () => {
+  test('random, cut, changed or misordered frames never crash the agent, and leave no descriptor open', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const pieces = fc.array(fc.oneof(anyFrame, truncatedExec, changedExec, noise), { minLength: 1, maxLength: 5 })
@@ -91,7 +91,7 @@ suite('clients that send malformed frames to an agent', () => {
       encodeFrame(kinds.closeInput, named().done()),
       encodeFrame(kinds.remove, named().done()),
     ]
-    // The agent reads these requests only after the clients have left.
+    // Stop the agent, so that it reads these requests only after the clients have closed their connections.
     process.kill(native.pid, 'SIGSTOP')
     try {
       for (const request of requests) {

@@ -98,7 +98,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
         assert.deepEqual(last, all.slice(all.length - last.length), `${id} ${stream}`)
         wholeLinesKept += last.length
       }
-      // Count both streams together, because the agent may read much of one stream before it reads the other.
+      // Check the sum of both streams: the agent may read much of one stream before it reads the other.
       assert.ok(wholeLinesKept > 16, id)
       // For every offset, the bytes that `attach` returns and the bytes that it reports as lost add up to the end offset.
       for (const offset of [0, 100, 255, 256, 257, 1000, endOffset - 1].filter((at) => at < endOffset)) {
@@ -108,7 +108,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     }
   })
 
-  test('a job whose streams alternate byte by byte stores a shorter beginning, with each byte in its stream', async () => {
+  test('`keepBeginning` stores fewer bytes if the streams alternate, and assigns each byte to its stream', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'
@@ -139,7 +139,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.equal(text(events), all.slice(-10_000))
   })
 
-  test('a slow follower does not slow a job, and the bytes it got and the lost bytes add up to all output', async () => {
+  test('a slow follower does not slow a job; its received bytes and reported lost bytes add up to all output', async () => {
     await using native = await NativeAgent.start('release')
     const { jobs } = native.agent
     const total = 32 * 1024 * 1024
@@ -224,7 +224,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     await stuck
     await collect(jobs.attach('stuck', 0))
     await assert.rejects(jobs.input('stuck', Buffer.from('x')), { stage: 'job', errno: 'ESRCH' })
-    // A process that is dead but not yet reaped can still be signalled.
+    // Repeat until ESRCH: between its death and its reaping, a process can still be signalled.
     const signalUntilRefused = async () => {
       for (;;) await jobs.signal('stuck', 9)
     }
@@ -261,7 +261,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.deepEqual(await jobs.list(), [])
   })
 
-  test('`pour` passes on the output that a job has written so far; with `follow`, all until the job ends', async () => {
+  test('`pour` passes on the output that a job has written so far, or with `follow` all output until its end', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const poured = async (follow: boolean): Promise<string> => {
@@ -359,7 +359,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.deepEqual(await jobs.list(), [])
   })
 
-  test('random frames about jobs never end the agent', async () => {
+  test('random frames about jobs never crash the agent', async () => {
     await using native = await NativeAgent.start()
     await native.agent.jobs.spawn(job('target', 'while read l; do echo $l; done', { keepInput: true }))
     const ids = fc.constantFrom('target', 'nobody', '')
@@ -410,7 +410,7 @@ suite('jobs with a terminal', () => {
     assert.deepEqual([record!.isTerminal, record!.cols, record!.rows], [true, 132, 50])
   })
 
-  test('an interactive shell in a terminal echoes input, stops its program at byte 3, and reports its exit', async () => {
+  test('an interactive shell in a terminal echoes input, stops its program at Ctrl-C, and reports its exit', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const argv = ['bash', '--norc', '--noprofile', '-i']

@@ -14,9 +14,12 @@ export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   terminal?: { cols: number; rows: number }
   /** Leaves the job's input open for calls of `input`. Default: the input is empty. A terminal's input is always open. */
   keepInput?: boolean
-  /** Lists a job that could not start as ended with exit code 127, and with the reason on its `stderr`. */
+  /**
+   * If the job cannot start: true lists it as ended with exit code 127 and the reason on its `stderr`; false rejects
+   * `spawn`.
+   */
   keepFailed?: boolean
-  /** Whether the first bytes of the output are stored too, in a sixteenth of the ring. */
+  /** Whether one sixteenth of the ring stores the first bytes of the output. */
   keepBeginning?: boolean
   /** Bytes that the caller stores with the job, and that `list` returns. At most 4 KiB. */
   metadata?: Uint8Array
@@ -187,7 +190,7 @@ const readJob = (payload: Buffer): Job => {
 }
 
 const jobsMax = 1024
-/** Maximum size of a job in a list with its metadata, in bytes. */
+/** Maximum size of one job in the agent's list, including its metadata, in bytes. */
 const jobBytes = 8 * 1024
 
 const list = async (socketPath: string): Promise<Job[]> => {

@@ -135,7 +135,7 @@ suite('many sessions in one agent, and wrong requests', () => {
     assert.ok(!existsSync(directory))
   })
 
-  test('random frames about sessions never end the agent', async () => {
+  test('random frames about sessions never crash the agent', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('target'))

@@ -33,7 +33,7 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
       let from = 0
       for (const to of [...cuts, bytes.length]) {
         socket.write(bytes.subarray(from, to))
-        // Wait for a timer, which a reader that looped without waiting for more bytes would block.
+        // Wait for a timer: if the reader looped without waiting for more bytes, this timer would never fire.
         await delay(5)
         from = to
       }
@@ -55,7 +55,7 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
     tunnel.destroy()
   })
 
-  test('a refusal by the agent is read completely, wherever its bytes are cut into pieces', async () => {
+  test('a refusal by the agent is read completely, however its bytes are split', async () => {
     for (const cut of [2, 5, 7]) {
       answer = inPieces(refused, cut)
       await assert.rejects(agent.dial(80), AgentRefused)
@@ -63,7 +63,7 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
     }
   })
 
-  test('an agent that closes in the middle of an answer causes AgentGone; a too long answer a BadFrame', async () => {
+  test('an agent that closes in the middle of an answer causes AgentGone; a too long answer causes BadFrame', async () => {
     for (const cut of [2, 7]) {
       answer = async (socket) => void socket.end(refused.subarray(0, cut))
       await assert.rejects(agent.dial(80), AgentGone)

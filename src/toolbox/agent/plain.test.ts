@@ -38,7 +38,7 @@ suite('commands that need no shell', () => {
       assert.equal(plainWordsOf('ls', { [name]: '' }), undefined, name)
   })
 
-  test('a command that runs without a shell gives the exit code of bash, and its message if it cannot start', async () => {
+  test('a command without a shell has the same exit code as in bash, and the same message if it cannot start', async () => {
     await using box = await startToolbox()
     const make = (name: string, text: string, mode = 0o755) => {
       writeFileSync(join(box.directory, name), text)

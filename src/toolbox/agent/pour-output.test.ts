@@ -141,7 +141,7 @@ suite('passing on a command’s output with `pour`', () => {
   const ok = encodeFrame(kinds.ok)
   const exit = encodeFrame(kinds.exit, Buffer.of(0, 7, 0, 0, 0))
 
-  test('`pour` gives a slow consumer every byte, waits for room before each piece, and returns the exit', async () => {
+  test('`pour` gives a slow consumer every byte, one piece at a time, and returns the exit', async () => {
     const whole = Buffer.alloc(3 * 1024 * 1024, 'the quick brown fox ')
     answer = (socket) => {
       socket.write(ok)
@@ -171,7 +171,7 @@ suite('passing on a command’s output with `pour`', () => {
     assert.ok(Buffer.concat(taken).equals(whole))
   })
 
-  test('`pour` reports lost output as a separate piece; the frame END ends the output without an exit', async () => {
+  test('`pour` reports lost output as a separate piece, and returns no exit if the output ends with END', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(12).done())
     answer = (socket) => void socket.end(Buffer.concat([ok, lost, encodeFrame(kinds.end)]))
     const pieces: Piece[] = []

@@ -29,7 +29,7 @@ const streams: Record<number, 'stdout' | 'stderr'> = { [kinds.stdout]: 'stdout',
 
 type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 
-/** Output of one stream between two positions of a chunk. */
+/** Range of a chunk that contains output of one stream. */
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
@@ -52,8 +52,8 @@ const pieceOf = (chunk: Buffer, { stream, from, to }: Stretch): Piece => ({
 })
 
 /**
- * Finds the parts of a stream of frames, no matter where its chunks end. Consecutive output of one stream is one part. A
- * frame of another kind is a part of its own, and complete.
+ * Finds the parts of a stream of frames, no matter where its chunks end. A part is either consecutive output of one
+ * stream, or one complete frame of another kind.
  */
 export class PartFinder {
   readonly #header = Buffer.alloc(headerBytes)

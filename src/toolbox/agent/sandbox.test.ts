@@ -113,7 +113,8 @@ suite('the agent as PID 1 of a sandbox', { skip: needsRoot }, () => {
       return await attached(commandId)
     }
     const write = (bytes: number) => `dd if=/dev/zero bs=65536 count=${bytes / 65536} 2> /dev/null`
-    // Fill the disk after the first output was written to it. Overwriting that output would need free space.
+    // Fill the disk between two outputs of the command. The disk is copy-on-write, so even overwriting the first output
+    // needs free space.
     const fill = 'dd if=/dev/urandom of=/root/fill bs=1M count=3000 2> /dev/null'
     const filling = await run('filling', `${write(24 * MiB)}; ${fill}; ${write(24 * MiB)}`)
     assert.deepEqual([filling.exitCode, filling.kept + filling.lost, filling.wrong], [0, 48 * MiB, 0])

@@ -19,7 +19,7 @@ for (const shell of ['bash', 'sh'] as const) {
       assert.deepEqual((await run(sessions, 's', 'sh -c "echo \\$Y"'))[0], '1\n')
     })
 
-    test('commands of a session have separate streams and exit codes, and a failing command leaves it open', async () => {
+    test('commands of a session have separate streams and exit codes; a failing command keeps the session open', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -37,7 +37,7 @@ for (const shell of ['bash', 'sh'] as const) {
       ['a parenthesis too many', 'echo a; )'],
       ['a backslash at the end', 'false; nothing-there \\'],
     ] as const) {
-      test(`in a session, ${what} is an error of that command only`, async () => {
+      test(`in a session, a command with ${what} fails, and later commands still run`, async () => {
         await using native = await NativeAgent.start()
         const { sessions } = native.agent
         await sessions.open(spec('s', { shell }))
@@ -104,7 +104,7 @@ for (const shell of ['bash', 'sh'] as const) {
       }
     })
 
-    test('a background child delays no later command of its session; its output belongs to its own command', async () => {
+    test('a background child does not delay later commands, and its output belongs to the log of its command', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       const go = `${native.directory}/go`

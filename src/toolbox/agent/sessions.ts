@@ -22,7 +22,7 @@ export type SessionCommandSpec = {
   text: string
   /** Leaves the standard input open for calls of `input`. Default: the input is empty. */
   keepInput: boolean
-  /** Stores the bytes that `input` sends as output of the command, too. */
+  /** Whether bytes that `input` sends are also stored as output of the command. */
   echoInput: boolean
 }
 
@@ -133,7 +133,7 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   const beginning = fields.bytes().subarray(0, most)
   fields.end()
   const isWholeText = beginning.length === textBytes
-  // With `stream`, the decoder leaves out a character that was cut at the end of the text.
+  // With `stream`, the decoder omits an incomplete character at the end of a shortened text.
   const text = new TextDecoder().decode(beginning, { stream: !isWholeText })
   return {
     command: {
@@ -144,14 +144,20 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   }
 }
 
-/** Maximum number of sessions in a list, and of commands. `commandsMax` is above the agent's limit of commands per session. */
+/**
+ * Maximum number of sessions in a list, and of commands per session. `commandsMax` is above the agent's own limit of
+ * 4096 commands.
+ */
 const sessionsMax = 1024
 const commandsMax = 16_384
 /** Maximum size of a frame that describes a session or a command. */
 const frameBytes = 8 * 1024
 const textInList = 4096
 const commandTextBytes = 1024 * 1024
-/** A list shows less text of the commands after its first `plentyBytes` bytes. A list longer than `listBytes` is refused. */
+/**
+ * After `plentyBytes` bytes of a list, only the first `textInLongList` bytes of each command text are kept. A list
+ * longer than `listBytes` is refused.
+ */
 const plentyBytes = 4 * 1024 * 1024
 const textInLongList = 200
 const listBytes = 16 * 1024 * 1024

@@ -1,5 +1,5 @@
-// Starts commands in the working directory of the image, and resolves relative paths of files from there. Without this, the
-// agent would start in the home of the user.
+// Starts commands in the working directory of the image, and resolves relative paths of files from there. The agent
+// itself would use the home of the user.
 import type { Agent, Files } from './agent.ts'
 import { type CommandSpec, StartFailed } from './command.ts'
 import type { Path } from './files.ts'

@@ -6,7 +6,7 @@ import { makeFakeMatplotlib } from './testing/fake-matplotlib.ts'
 
 const can = (code: string) => {
   try {
-    // Check the Python that the toolbox of the tests finds in its PATH.
+    // Use the PATH of the toolbox in the tests, so that this check finds the same Python.
     execFileSync('python3', ['-c', code], { stdio: 'ignore', env: { PATH: '/usr/local/bin:/usr/bin:/bin' } })
     return true
   } catch {
@@ -105,7 +105,7 @@ suite('charts of Python code', needsPython, () => {
     })
   })
 
-  test('a box_and_whisker chart has the five numbers and the outliers', async () => {
+  test('a box_and_whisker chart has the minimum, quartiles, median, maximum and outliers', async () => {
     const stats = '[{"label": "b", "whislo": 1, "q1": 2, "med": 3, "q3": 4, "whishi": 5, "fliers": [9]}]'
     assert.deepEqual(await chartOf(`plt.axes().bxp(${stats})`), {
       type: 'box_and_whisker',

@@ -31,7 +31,7 @@ suite('the queue of TypeScript compilations', () => {
     assert.deepEqual(order, ['a', 'a', 'b', 'a', 'c', 'a'])
   })
 
-  test('a compilation is refused with 429 if too many wait, but each organization may have one that waits', async () => {
+  test('a compilation is refused with 429 if too many wait, but one per organization may always wait', async () => {
     const { take } = start(1)
     await take('a')
     for (let call = 0; call < 3; call++) take('a')

@@ -32,8 +32,9 @@ const mayBeModule = /\b(?:import|export|await)\b/
 const awaitsAtTop = /^(?:(?:const|let|var)\s[^=\n]*=\s*)?await\b/m
 
 /**
- * Prepares a module. Modules have no `require`, but code written for `node -` may use it. Node has already read the standard
- * input to get the module's text, so `process.stdin` is opened again, at its end. The argument `-` is removed.
+ * JavaScript that prepares a module. Modules have no `require`, but code written for `node -` may use it. Node has
+ * already read the standard input to get the module's text, so `process.stdin` is opened again, at its end. The
+ * argument `-` is removed.
  */
 const modulePrelude =
   "process.argv.splice(1,1);{const m=await import('module');globalThis.require=m.createRequire(process.cwd()+'/');" +
@@ -53,7 +54,10 @@ const takeTypescript = expression('local-typescript.cjs')
 /** Words of code that may notice whether the code is in a file. Only such code gets a file name. */
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
-/** Makes a worker that is started with the module's own address run the module's text again. */
+/**
+ * Returns JavaScript that replaces `Worker`. A worker that is started with the module's own address then runs the
+ * module's text.
+ */
 const workersOf = (module: string) =>
   "{const threads=require('worker_threads'),{Worker}=threads,own=new Set([__filename,import.meta.url,decodeURI(import.meta.url)," +
   "require('url').fileURLToPath(import.meta.url)]);threads.Worker=class extends Worker{constructor(given,options){" +
@@ -86,8 +90,8 @@ export const importsFiles = (code: string): boolean =>
   /(?:\bfrom|\bimport|\brequire)\s*\(?\s*['"`](?:\.{1,2})?\//.test(code)
 
 /**
- * The program gets a file name, so that node reads its source map and `require.main === module` holds. `typeRemover` is given
- * for code that imports files, because these files may contain TypeScript.
+ * The program gets a file name, so that node reads its source map and `require.main === module` is true. `typeRemover`
+ * is needed only if the code imports files, because these files may contain TypeScript.
  */
 export const typescriptProgram = (javascript: string, typeRemover?: string): Program => {
   const files = typeRemover === undefined ? '' : `(${takeTypescript})(${typeRemover});`
@@ -118,8 +122,8 @@ const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
 /**
- * Python code without these words runs without main.py, which is faster. Only code that imports something can ask for the
- * program's file. Python accepts only UTF-8 on standard input, so an encoding line needs main.py too.
+ * Words in Python code that need main.py: code that imports something may look for the file of the program, and an
+ * encoding line would be an error on standard input. Other code runs faster without main.py.
  */
 const needsMain = /import|__file__|coding[:=]/
 

@@ -95,8 +95,8 @@ const hasManyEscapes = (text: string): boolean => {
 }
 
 /**
- * Reads an answer of the sandbox, which must have exactly the fields of the schema. Throws a Problem for a refusal or another
- * answer.
+ * Reads an answer of the sandbox, which must have exactly the fields of the schema. Throws a Problem if the answer is a
+ * refusal or malformed.
  */
 export const readAnswer = <S extends TSchema>(text: string, schema: S): Static<S> => {
   if (hasManyEscapes(text) || findTooMuch(text, mostValues) !== undefined) throw malformed()

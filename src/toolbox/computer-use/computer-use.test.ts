@@ -1,5 +1,5 @@
-// Tests computer use with a fake python3 in place of the sandbox's. It stores its standard input, and then runs a script of
-// the test. Real desktops are tested in test/sandboxes/computer-use.test.ts.
+// Tests computer use with a fake python3 instead of the sandbox's Python. The fake stores its standard input, and then
+// runs a shell script of the test. Real desktops are tested in test/sandboxes/computer-use.test.ts.
 import assert from 'node:assert/strict'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
 
   const asked = () => JSON.parse(readFileSync(join(box.directory, 'asked'), 'utf8')) as { call: string; given: object }
 
-  /** Makes python3 run this shell script, after it has stored its standard input. */
+  /** Makes the fake python3 store its standard input and then run this shell script. */
   const behave = (script: string) => {
     rmSync(join(box.directory, 'asked'), { force: true })
     writeFileSync(join(programs, 'python3'), `#!/bin/sh\ncat > '${box.directory}/asked'\n${script}\n`)
@@ -35,7 +35,7 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
     behave(`cat '${box.directory}/answer'`)
   }
 
-  /** Makes a call that the sandbox answers with `result`. Returns the answer, and what the sandbox was asked. */
+  /** Makes a call that the sandbox answers with `result`. Returns the answer, and the request that the sandbox received. */
   const call = async (method: 'get' | 'post' | 'delete', path: string, body: unknown, result: unknown) => {
     answering({ result })
     const { status, body: answer } =
@@ -141,7 +141,7 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
     assert.deepEqual(region, { cursor: true, region: [1, 2, 3, 4], ...png })
   })
 
-  test('a screenshot region that SDK 0.216.0 sends in reverse order is the one that its caller asked for', async () => {
+  test('a screenshot region from SDK 0.216.0, which sends its numbers in reverse order, is corrected', async () => {
     answering({ result: picture })
     const headers = { 'x-daytona-source': 'sdk-typescript', 'x-daytona-sdk-version': '0.216.0' }
     const query = '?x=4&y=3&width=2&height=0'

@@ -10,7 +10,7 @@ const row = (id: string, parent: number | null) => ({
 })
 
 suite('the accessibility tree of a sandbox’s desktop', () => {
-  test('`treeOf` makes a tree of rows that name their parents, and keeps the order of the rows', () => {
+  test('`treeOf` makes a tree from rows with parent indexes, and keeps the order of the rows', () => {
     const rows = [row('a', null), row('b', 0), row('c', 1), row('d', 0)]
     const { root, truncated } = treeOf({ rows, truncated: true })
     assert.deepEqual(
@@ -20,7 +20,7 @@ suite('the accessibility tree of a sandbox’s desktop', () => {
     assert.deepEqual(treeOf({ rows: [], truncated: false }), { truncated: false })
   })
 
-  test('`treeOf` throws 422 for rows in a circle, with two roots, without a root or too deep', () => {
+  test('`treeOf` throws 422 for rows with a cycle, with two roots, without a root or with too many levels', () => {
     for (const rows of [
       [row('a', 0)],
       [row('a', null), row('b', 2), row('c', 1)],
@@ -55,7 +55,7 @@ suite('the answer of a sandbox to a computer use call', () => {
     assert.deepEqual(readAnswer(answer({ result: { windows: [window] } }), Windows), { windows: [window] })
   })
 
-  test('`readAnswer` throws for a refusal with the status of its kind, and with 422 for an unknown kind', () => {
+  test('`readAnswer` throws a Problem for a refusal: its status depends on the kind, 422 for an unknown kind', () => {
     for (const [refusal, status] of [
       ['bad', 400],
       ['unknown', 404],

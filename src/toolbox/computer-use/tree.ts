@@ -2,7 +2,7 @@
 import { Problem } from '#src/problems.ts'
 import type { TreeNode, TreeRows } from './schemas.ts'
 
-/** Maximum number of levels of a tree. The program in the sandbox returns fewer levels. */
+/** Maximum number of levels of a tree. A correct program in the sandbox returns fewer levels. */
 const deepest = 100
 
 /** Throws a 422 if a node comes before its parent, because such a list could contain a cycle, or if the tree is too deep. */

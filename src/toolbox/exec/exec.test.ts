@@ -250,7 +250,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
 suite('stored answers of commands with an Idempotency-Key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('stored answers above their limit are evicted, oldest first; repeating a call with a huge one: 409', async () => {
+  test('stored answers are evicted above a limit, oldest first; a huge one is dropped, its retry gets 409', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0
@@ -296,7 +296,7 @@ suite('POST /process/execute: cwd', () => {
     }
   })
 
-  test('POST /process/execute uses a cwd that begins with a slash as it is', async () => {
+  test('POST /process/execute uses an absolute cwd unchanged', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: 'pwd', cwd: box.directory })).body.result, `${box.directory}\n`)
   })

@@ -26,8 +26,8 @@ type RememberedCommand = {
 }
 
 /**
- * Whether the error leaves open how the command ended, or says that it did not run. Then no answer is stored, and the caller
- * may send the command again with its key.
+ * True if the command did not run, or if its result is unknown. No answer is stored then, so the caller may send the
+ * command again with its key.
  */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
 

@@ -37,7 +37,8 @@ export const execRoutes = [
       }
       const runOnce = (key: string) => answersOf(sandbox.id).once(key, call.body, () => run())
       const key = readIdempotencyKey(request.headers['idempotency-key'])
-      // With a key, the command continues after a lost connection, and its answer is stored, so that the caller can ask again.
+      // With an idempotency key, the command continues after a lost connection, and its answer is stored, so that the
+      // caller can ask again.
       return await (key === undefined ? run(reply) : runOnce(key))
     },
   }),

@@ -52,7 +52,7 @@ const failsWith = async (files: Files, path: string, errno: string | undefined):
   }
 }
 
-/** Errnos from which it is unclear which path made the move fail: the source, the destination, or one of their directories. */
+/** Errnos of a failed move that do not show which path is the cause: source, destination, or a directory of one of them. */
 const ofBoth: readonly string[] = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'EINVAL']
 
 /**

@@ -14,7 +14,7 @@ const extended = (text: string): string =>
 const filenames = (filename: string, simple: string): string =>
   plain.test(filename) ? `filename=${quoted(filename)}` : `filename=${quoted(simple)}; filename*=${extended(filename)}`
 
-/** `Content-Disposition` of an HTTP answer. HTTP headers are at best Latin-1, so the simple form is ASCII. */
+/** `Content-Disposition` of an HTTP answer. HTTP headers are at best Latin-1, so `filename` has only ASCII characters. */
 export const attachment = (filename: string): string =>
   `attachment; ${filenames(filename, filename.replace(/[^\x20-\x7e]/g, '_'))}`
 

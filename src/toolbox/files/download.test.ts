@@ -75,7 +75,7 @@ suite('GET /files/download', () => {
     assert.deepEqual([status, headers['content-length'], bytes.length], [200, '10', 0])
   })
 
-  test('a download of a sysfs file has the size of its contents, also for HEAD and for a range from the end', async () => {
+  test('a download of a sysfs file reports the real size of its contents, for HEAD and ranges at the end too', async () => {
     await using room = await FilesRoom.start()
     const text = readFileSync(loopbackMtu, 'utf8')
     const whole = await room.get('/download', { path: loopbackMtu })
@@ -115,8 +115,8 @@ suite('POST /files/bulk-download', () => {
     const stream = Readable.from([Buffer.from('x')])
     const files = { read: async () => ({ length: 1, stream }) } as unknown as Files
     const reply = { header: () => reply } as unknown as FastifyReply
-    // The stream of the answer buffers less than 200,000 bytes, and nobody reads it. So it stops inside this file name,
-    // before it reads the file itself.
+    // Nobody reads this answer, and its stream buffers less than 200,000 bytes. So the stream stops inside the long
+    // file name, before the file itself is read.
     const answer = bulkDownload(files, ['x'.repeat(200_000)], {} as FastifyRequest, reply)
     await once(answer, 'readable')
     await once(answer.destroy(), 'close')

@@ -34,8 +34,8 @@ const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> 
 }
 
 /**
- * For some error codes: the words with which the sentence of the error begins, for example `file not found: /a/b`. Clients
- * search for these words. The path follows them.
+ * First words of an error's sentence, for some error codes. Clients search for these words. The path follows, as in
+ * `file not found: /a/b`.
  */
 const openings: Partial<Record<ProblemCode, readonly [words: string, sentence: string]>> = {
   file_not_found: ['file not found', 'There is no such file or directory.'],
@@ -94,7 +94,10 @@ const meaning = (error: unknown): readonly [code: ProblemCode, sentence?: string
 type About = {
   /** The path that the caller named. */
   path?: string | undefined
-  /** The meaning of `EINVAL` in this call, because the kernel uses it for many failures. */
+  /**
+   * The problem that `EINVAL` means in this call. It differs between calls, because the kernel uses EINVAL for many
+   * failures.
+   */
   einval?: readonly [code: ProblemCode, sentence: string]
 }
 

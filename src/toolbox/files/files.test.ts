@@ -162,7 +162,7 @@ suite('POST /files/move', () => {
     assert.equal((await room.post('/move', { source: room.at('directory') })).status, 400)
   })
 
-  test('POST /files/move between file systems answers 200 and moves all contents; its refusals are 409 and 404', {
+  test('POST /files/move between file systems answers 200 and moves all contents, or refuses with 409 or 404', {
     skip: statSync('/dev/shm').dev === statSync('/tmp').dev && 'needs two file systems',
   }, async () => {
     await using room = await FilesRoom.start()
@@ -209,7 +209,7 @@ suite('POST /files/permissions', () => {
 })
 
 suite('DELETE /files', () => {
-  test('DELETE /files answers 204 for a file, for a link without its target, and for a directory if recursive', async () => {
+  test('DELETE /files answers 204 for a file, a directory if recursive, and a link, whose target stays', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory', 'below'), { recursive: true })
     writeFileSync(room.at('file'), '')

@@ -37,7 +37,7 @@ const write = (parts: readonly Read[], boundary: string): Buffer =>
 
 suite('multipart bodies of uploads', () => {
   test('`readParts` returns the parts of every multipart body, no matter where its chunks are cut', async () => {
-    // Contents that consist of the characters of the boundary, and so often begin like it.
+    // Contents made of the characters of the boundary, so that they often contain the beginning of a boundary.
     const contents = fc
       .array(fc.constantFrom('\r', '\n', '-', '--', 'b', 'bo', '\r\n--b', 'x'), { maxLength: 20 })
       .map((pieces) => Buffer.from(pieces.join('')))

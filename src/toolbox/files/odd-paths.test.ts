@@ -11,7 +11,7 @@ import { FilesRoom, type Reply, refusal } from './testing/files-room.ts'
 const names = ({ body }: Reply): string[] => body.map(({ name }: { name: string }) => name)
 
 suite('paths that are not ordinary files', () => {
-  /** Calls every endpoint that takes a path with the given path, and returns all answers. */
+  /** Calls each endpoint that has a path parameter, passes `path` to it, and returns all answers. */
   const answers = async (room: FilesRoom, path: string) => {
     const [list, info, download, find, search] = await Promise.all([
       room.get('', { path }),
@@ -79,7 +79,8 @@ suite('paths that are not ordinary files', () => {
     symlinkSync('circle', room.at('circle'))
     symlinkSync('nowhere', room.at('dangling'))
     symlinkSync('a', room.at('to-a'))
-    // `..` after a link means the parent of its target; normalizing the text would not find it.
+    // After a link, the kernel resolves `..` to the parent of the link's target. If Alcove removed `to-b/..` from the
+    // text, it would not find this file.
     assert.equal((await room.get('/download', { path: `${room.directory}/to-b/../file` })).text, 'found')
     assert.equal((await room.get('/download', { path: `${room.at('to-a')}/file` })).text, 'found')
     assert.equal((await room.get('/download', { path: `/../../..${room.at('a', 'file')}` })).text, 'found')

@@ -17,7 +17,7 @@ type Tool = {
   complain?: (data: Buffer) => void
 }
 
-/** Runs a tool and returns its exit code, or `undefined` if `take` had enough. Throws the errors of `runToEnd`. */
+/** Runs a tool and returns its exit code, or `undefined` if `take` returned false. Throws the errors of `runToEnd`. */
 export const runTool = async (
   sandbox: ToolboxSandbox,
   deadline: Deadline,

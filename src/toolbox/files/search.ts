@@ -14,7 +14,7 @@ const nameBytes = 16 * 1024
 
 /** `**` and a slash in a pattern: any number of directories, or none. */
 const anyDirectories = /(?<=^|\/)(?:\*\*\/)+/
-/** Maximum number of `**` per pattern. Each doubles the number of paths to look for: one with directories and one without. */
+/** Maximum number of `**` per pattern. Each doubles the number of patterns for `find`: with and without a directory. */
 const anyDirectoriesMax = 6
 
 /** A pattern without `/` matches names at any depth. A pattern with `/` matches the whole path below the directory. */

@@ -77,7 +77,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.equal(statSync(room.at('new')).mode & 0o7777, 0o750)
   })
 
-  test('an upload that breaks off leaves the old file, and no other file beside it', async () => {
+  test('an upload that breaks off leaves the old file unchanged and leaves no temporary file', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('old'), 'old')
     const boundary = 'cut'

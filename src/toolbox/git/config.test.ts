@@ -35,7 +35,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.equal(readFileSync(join(room.home, '.gitconfig'), 'utf8'), '[a "x.Y"]\n\tb = 3\n')
   })
 
-  test('POST /git/config answers 400 for local without a path, a bad key or scope; 404 without a repository', async () => {
+  test('POST /git/config answers 400 for a bad key or scope, or scope local without a path; 404 for no repository', async () => {
     await using room = await GitRoom.start()
     const set = (more: object) => room.post('/config', { key: 'a.b', value: '1', ...more })
     for (const wrong of [
@@ -69,8 +69,8 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
   })
 })
 
-suite('the public client of the git endpoints', () => {
-  test('the API client of the public SDK can call every git endpoint with its own field names', async () => {
+suite('git endpoints, called by the API client of the public SDK', () => {
+  test('the API client of the public SDK reaches every git endpoint, with the field names of the SDK', async () => {
     await using room = await GitRoom.start()
     const git = new GitApi(undefined, room.url)
     const path = join(room.home, 'work')

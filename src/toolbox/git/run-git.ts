@@ -45,7 +45,8 @@ export type Git = {
 const quietly = {
   LC_ALL: 'C',
   GIT_TERMINAL_PROMPT: '0',
-  // Disable prompts: an empty value means that no program prompts. If the variable is unset, git looks for such a program.
+  // Empty, so that no program prompts. If the variable were unset, git would look for other settings that name such a
+  // program.
   GIT_ASKPASS: '',
   SSH_ASKPASS: '',
   GIT_PAGER: 'cat',

@@ -36,7 +36,7 @@ const readHeader = (status: Status, header: string): void => {
     const [ahead, behind] = value.split(' ')
     status.ahead = Math.abs(Number(ahead))
     status.behind = Math.abs(Number(behind))
-    // Git prints the counts ahead and behind only if the upstream branch exists.
+    // Git prints how many commits the branch is ahead and behind only if the upstream branch exists.
     status.branchPublished = true
   }
 }

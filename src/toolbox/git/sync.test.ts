@@ -44,7 +44,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'two\n')
   })
 
-  test('POST /git/pull answers 409 for a conflict, leaves it in the work tree, and then 409 until it is resolved', async () => {
+  test('POST /git/pull leaves a conflict in the work tree, and answers 409 until the conflict is resolved', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/config/user', { name: 'A', email: 'a@b' })

@@ -26,7 +26,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.equal((await start(box, 'pass', { contextId: id }).outcome).code, 1008)
   })
 
-  test('interpreter context calls answer 400 for another language, a bad directory, and deleting the default', async () => {
+  test('interpreter context calls answer 400 for a wrong language or directory, and for deleting the default', async () => {
     await using box = await startToolbox()
     for (const body of [{ language: 'r' }, { cwd: '/nowhere' }, { cwd: 'nowhere' }, { cwd: 7 }, { cwd: 'a\0' }, []]) {
       assert.equal((await box.post(contextPath, body)).status, 400, JSON.stringify(body))
@@ -68,7 +68,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.deepEqual([code, reason], [1011, 'There is no python3 in this sandbox.'])
     assert.deepEqual(messages[0], { type: 'error', name: 'InterpreterUnavailable', value: reason, traceback: '' })
   })
-  test('a context whose Python cannot be started again still exists, and starts when that is possible', async () => {
+  test('a context whose Python cannot restart stays in the list, and a later call can restart it', async () => {
     await using box = await startToolbox()
     const cwd = join(box.directory, 'cwd')
     mkdirSync(cwd)

@@ -56,7 +56,7 @@ suite('the timeout of interpreter code', () => {
 })
 
 suite('the end of an interpreter context’s Python', () => {
-  test('if Python itself ends, the caller gets an error and close code 1011, and the next run a new Python', async () => {
+  test('if Python itself ends, the caller gets an error and close code 1011; the next run gets a new Python', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box, { cwd: '/tmp' })
     for (const [code, words] of [
@@ -86,7 +86,7 @@ suite('the end of an interpreter context’s Python', () => {
     assert.equal((await waiting.outcome).code, 1008)
   })
 
-  test('after interpreter code forks, its context continues in one Python, and the child sends no messages', async () => {
+  test('after interpreter code forks, only the parent continues the context, and the child sends no messages', async () => {
     await using box = await startToolbox()
     const code = 'import os\npid = os.fork()\nif pid: _ = os.waitpid(pid, 0)\nprint("parent" if pid else "child")'
     assert.deepEqual((await printed(box, code)).split('\n').sort(), ['', 'child', 'parent'])
@@ -149,7 +149,10 @@ suite('interpreter runs that a killed gate left behind', () => {
 })
 
 suite('a lost end message of interpreter code', () => {
-  /** Stops the follower, lets the run end, and then fills the ring so that the end message is overwritten. */
+  /**
+   * Python code that ends its run while the client reads nothing, and then overwrites the ring, so that the end message
+   * is lost.
+   */
   const loseEnd = (file: string) => `import subprocess
 print("x" * 40_000_000)
 fill = "head -c 40000000 /dev/zero | tr '\\\\0' x; touch " + ${JSON.stringify(file)}

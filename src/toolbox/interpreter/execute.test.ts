@@ -269,7 +269,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, comment), 'long\n')
   })
 
-  test('an interpreter socket closes with 1013 if all memory is in use; each sandbox still has 64 KiB', async (t) => {
+  test('an interpreter socket closes with 1013 at the total memory limit; each sandbox may always use 64 KiB', async (t) => {
     await using box = await startToolbox()
     const most = 16 * 1024 * 1024
     for (let other = 0; other < 16; other++) {
@@ -294,7 +294,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(n)'), '64\n')
   })
 
-  test('if a client closes the socket of an interpreter run, it continues if started, else it is dropped', async () => {
+  test('if a client closes its socket, a started interpreter run continues, and a waiting run never starts', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const run = start(box, `print("runs")\n${waitFor(file)}print("x" * 100000)\ndone = True`)
@@ -309,7 +309,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(done, "waited" in dir())'), 'True False\n')
   })
 
-  test('40 MB of output for an interpreter client that does not read fill no memory; the loss is reported', async () => {
+  test('40 MB of output for an interpreter client that does not read are dropped, and the loss is reported', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'done')
     const run = start(

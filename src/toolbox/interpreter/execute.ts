@@ -94,8 +94,8 @@ const tellEnding = async (
 ): Promise<void> => {
   if (ending.how === 'done') {
     const display = formats === undefined ? {} : { display: formats }
-    // Python itself has not ended, but the kernel may have killed a process that the code had started. So look for memory
-    // kills.
+    // Python still runs, but the kernel may have killed a process that the code had started. So look for processes that
+    // were killed for lack of memory.
     const shortage = await findOutOfMemory(0)
     if (shortage !== undefined) await tell(socket, { type: 'stderr', text: shortage.line })
     const oom = shortage === undefined ? {} : { oom: shortage.oom }
@@ -138,7 +138,7 @@ export const execute = async (socket: WebSocket, sandbox: ToolboxSandbox): Promi
   try {
     const text = await firstFrame(socket)
     const request = readRequest(text)
-    // The memory of the code counts for the sandbox while the code waits and runs.
+    // While the code waits and runs, its size counts towards the memory limit of its sandbox.
     if (!heldBodies.take(sandbox.id, text.length))
       throw new Refusal(closeCodes.busy, 'too much code waits to be executed')
     try {

@@ -6,7 +6,7 @@ const lines = (...texts: string[]) => Buffer.from(texts.map((text) => `${text}\n
 const done = '{"id": null, "type": "done"}'
 
 suite('the output of an interpreter’s worker', () => {
-  test('`MessageReader` reads a worker’s output line by line, wherever it is cut, and skips other lines', () => {
+  test('`MessageReader` finds the messages in any pieces of a worker’s output, and skips all other lines', () => {
     const all = lines('', '{}', 'x'.repeat(30), '{"id"'.padEnd(30, 'x'), done, '{"id": 7, "type": "done"}', done)
     const expected = [
       { id: null, type: 'done' },

@@ -50,7 +50,7 @@ class Deadline {
     this.#sent = this.#jobs.signal(this.#jobId, signal).catch(() => undefined)
   }
 
-  /** Cancels the deadline. After this settles, no signal for this run can hit the next run. */
+  /** Cancels the deadline. After the returned promise settles, no signal for this run can reach the next run. */
   async clear(): Promise<void> {
     clearTimeout(this.#timer)
     await this.#sent

@@ -5,12 +5,12 @@ import { findTooMuch } from '#src/http/json-text.ts'
 /** Maximum size of one message, in bytes. A list of 10,000 completions has about 2 MiB. */
 export const messageBytes = 4 * 1024 * 1024
 const headerBytes = 4096
-/** Maximum number of values in one message, because parsing blocks this process. */
+/** Maximum number of values in one message. Parsing blocks this process, and its time grows with the number of values. */
 const mostValues = 200_000
 
 /**
- * The server broke the protocol, or exceeded a limit. The error message is the end of a sentence that begins "The language server
- * …".
+ * Thrown if the server broke the protocol or exceeded a limit. The error message is the end of a sentence that begins
+ * "The language server …".
  */
 export class BadServer extends Error {
   override name = 'BadServer'

@@ -218,7 +218,8 @@ suite('language servers', () => {
     ['endless questions', /too many messages/],
     ['endless stderr', /writes more than 16777216 bytes/],
   ] as const) {
-    test(`a call answers 422 if its server ${name.includes(' ') ? `sends: ${name}` : name}; another server answers`, async () => {
+    const problem = name.includes(' ') ? `sends: ${name}` : name
+    test(`a call answers 422 if its language server ${problem}; another server still answers`, async () => {
       const other = await started('beside it')
       const work = await started(name)
       const [pid] = work.pids()
@@ -316,7 +317,7 @@ suite('a language server with small limits', () => {
   }
   const completion = { textDocument: { uri: 'file:///a' }, context: {} }
 
-  test('a language server without an answer causes 408, too many open requests 429; the server stays in use', async () => {
+  test('a call answers 408 if its language server is too slow, 429 at too many requests; the server stays', async () => {
     await using box = await startToolbox()
     const server = await run(box, 'hangs', { answerMs: 300, mostWaiting: 2 })
     const waiting = [

@@ -11,7 +11,7 @@ export type Bounds = {
   answerMs: number
   /** Maximum number of bytes that a server may write between two calls of the API. A server that writes more is ended. */
   outputBytes: number
-  /** Maximum number of requests that wait for an answer. */
+  /** Maximum number of requests to one server that wait for an answer. */
   mostWaiting: number
   /** Maximum number of messages that a server may send between two calls of the API. */
   mostMessages: number
@@ -51,7 +51,10 @@ const refusalOf = (error: unknown, method: string): Problem => {
   return new Problem('unprocessable', `The language server refused ${method}: ${textOf(message)}`)
 }
 
-/** The reply to a request that the server sends to its client: it gets no settings, and each registration is accepted. */
+/**
+ * The reply to a request that the server sends to its client, which is the gate. The gate provides no settings, and
+ * accepts every registration.
+ */
 const answerTo = ({ method, params }: Message): object => {
   if (method === 'workspace/configuration') {
     const { items } = (params ?? {}) as { items?: unknown }
@@ -171,7 +174,7 @@ export class LanguageServer {
     }
   }
 
-  /** Updates the bytes that count for this server in `held`. */
+  /** Updates how many bytes of `held` this server uses. */
   #count(): void {
     if (this.#ending !== undefined) return
     const now = this.#reader.heldBytes + this.#command.unsentBytes

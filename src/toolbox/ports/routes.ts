@@ -25,7 +25,8 @@ const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
     user: sandbox.assignment.user,
     mergeOutput: true,
   }
-  // The command prints two tables. Without IPv6 the second one is missing, which only adds an error line to the output.
+  // The command prints two tables. If the sandbox has no IPv6, `cat` cannot read the second table; its error line is
+  // ignored.
   await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data)).catch((error) => {
     if (!(error instanceof StartFailed)) throw error
     throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no program that could tell.')

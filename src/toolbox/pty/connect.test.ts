@@ -23,7 +23,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
   })
 
-  test('a terminal’s socket selects the exit subprotocol if the client offers it, else another offered one', async () => {
+  test('a terminal’s socket prefers the subprotocol for exit messages to other offered subprotocols', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     for (const [offered, selected] of [
@@ -65,7 +65,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     ['exit 143', 143, 'SIGTERM'],
     ['kill -HUP $$', 129, 'signal 1'],
   ] as const) {
-    test(`after ${how} a terminal client gets all output, an exit message if it asked for it, and the close`, async () => {
+    test(`after ${how} a terminal client gets all output, then an exit message if requested, then the close`, async () => {
       await using box = await startBox()
       await box.post(pty, { id: 'a' })
       const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]
@@ -80,7 +80,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     })
   }
 
-  test('byte 3 typed into a terminal is Ctrl-C, and text frames are input as well as binary frames', async () => {
+  test('a terminal handles byte 3 as Ctrl-C, and accepts input in text frames and in binary frames', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -234,7 +234,7 @@ suite('GET /process/pty/create-connect', () => {
     assert.deepEqual(await client.end, { code: 1011, reason: '{"exitCode":3,"exitReason":"non-zero exit"}' })
   })
 
-  test('GET /process/pty/create-connect refuses a bad id, size or variables before the upgrade, makes nothing', async () => {
+  test('GET /process/pty/create-connect refuses a bad id, size or variables before the upgrade, and makes nothing', async () => {
     await using box = await startBox()
     for (const [query, offered, status] of [
       [{}, [], 400],

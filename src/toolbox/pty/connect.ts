@@ -20,8 +20,8 @@ import { Typing } from './typing.ts'
 /** Number of bytes of earlier output that a new client gets. */
 const scrollbackBytes = 64 * 1024
 /**
- * Interval in ms of attempts to wake a shell with `lazyStart`. There may be several, because the shell may not have stopped
- * itself yet at the first attempt.
+ * Interval in ms of attempts to wake a shell with `lazyStart`. The first attempt has no effect if the shell has not yet
+ * stopped itself.
  */
 const wakeMs = 20
 /** Maximum number of clients of one terminal. Each client follows the output and buffers input on its own. */
@@ -56,8 +56,8 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // Before its first client, a shell with `lazyStart` has printed nothing, not even its start mark. So `first`, which is at
-    // least the offset after that mark, may be after the end of the output.
+    // A shell with `lazyStart` prints nothing before its first client, not even its start mark. `first` is never before
+    // the end of that mark, so it may be beyond the end of the present output.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from

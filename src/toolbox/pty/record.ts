@@ -16,7 +16,10 @@ const metadataBytes = 4096
 export const jobIdOf = (ptyId: string): string =>
   prefix + createHash('sha256').update(ptyId).digest('base64url').slice(0, 40)
 
-/** Encodes the record with as many variables as fit. The shell gets all variables, but the record omits the others. */
+/**
+ * Encodes the record with as many variables as fit. The record omits all other variables, but the shell still gets
+ * them.
+ */
 export const encodeRecord = ({ id, cwd, lazyStart, envs }: PtyRecord): Buffer => {
   const kept: Record<string, string> = {}
   let encoded = Buffer.from(JSON.stringify({ id, cwd, lazyStart, envs: kept }))

@@ -11,8 +11,8 @@ import type { CreatePtyRequest, PtyInfo, ResizeRequest } from './schemas.ts'
 import { shellsFor } from './shell.ts'
 
 /**
- * Maximum number of output bytes that are stored for a terminal, on the sandbox's disk. The file is only as large as the
- * output. If more unread output than this is waiting for a client, the client is too slow, and the oldest of it is lost.
+ * Maximum number of output bytes that are stored for a terminal, on the sandbox's disk. The file is only as large as
+ * the output. A client with more unread output than this is too slow, and loses the oldest output.
  */
 const ringBytes = 16 * 1024 * 1024
 const ptysMax = 128

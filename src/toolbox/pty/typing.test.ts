@@ -69,7 +69,7 @@ suite('typing into a terminal that accepts nothing', () => {
     }
   })
 
-  test('a client is closed with 1013 if typed input of its sandbox, or of all, exceeds its limit', async () => {
+  test('a client is closed with 1013 if typed input of its sandbox, or of all sandboxes, exceeds the limit', async () => {
     const bound = new Budget({ each: 10_000, all: 15_000, sure: 2000 })
     const [one, two, three] = [start(bound, 'a'), start(bound, 'a'), start(bound, 'b')]
     for (const { find } of [one, two, three]) find()

@@ -34,7 +34,8 @@ export const watchMemory = (sandbox: Sandbox) => {
     const until = Date.now()
     if (exitCode === 0 && until - from < fastMs) return undefined
     const { spans } = await killsOf(sandbox)
-    // Calls `Date.now()` again, because the runner notes the time of a kill a moment after the kill.
+    // Calls `Date.now()` again, because the time that the runner records for a kill may be a moment later than the
+    // kill.
     return wasBetween(spans, from, Date.now()) ? shortageOf(sandbox) : undefined
   }
 }
@@ -42,8 +43,9 @@ export const watchMemory = (sandbox: Sandbox) => {
 type Ran = { createdAt: Date; endedAt: Date | null }
 
 /**
- * Returns a function that tells whether the sandbox ran out of memory during a command. For ended commands without
- * `watchMemory`. The time of a kill is known only to two seconds, so a command that ran at about that time may be reported too.
+ * Returns a function that tells whether the sandbox ran out of memory during an ended command. Use it if `watchMemory`
+ * was not called before the command. The time of a kill is known only to two seconds, so a command that ran at about
+ * that time may be reported too.
  */
 export const lookBack = async (
   sandbox: Sandbox,

@@ -45,7 +45,7 @@ suite('the limited output of a command', () => {
     assert.equal(text.droppedBytes, 0)
   })
 
-  test('all outputs share a memory limit: an owner may use half of what is free until the output is disposed', () => {
+  test('all outputs share a memory limit, and the outputs of one owner use at most half of what is free', () => {
     const piece = Buffer.alloc(16 * 1024 * 1024, 'x')
     const keptBy = (owner: string) => {
       const many = Array.from({ length: 40 }, () => new BoundedOutput(owner))

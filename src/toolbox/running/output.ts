@@ -23,22 +23,22 @@ const shared = new Budget({ all: 512 * 1024 * 1024, ofFree: 1 })
 
 const firstBytes = 4096
 
-/** The part of an output's limit, and of its sure bytes, that is reserved for its end. */
+/** Part of an output's limit that is reserved for the end of the output. */
 const endPart = 1 / 16
 const sureEndBytes = sureBytes / 4
 
 /**
- * Stores an output completely up to its limit; of a longer output, the beginning and the end. Copies its input, so that a million
- * small writes do not become a million small buffers.
+ * Stores an output up to its limit. If the output is longer, stores its beginning and its end. Copies its input, so
+ * that a million small writes do not become a million small buffers.
  */
 export class BoundedOutput {
   /** The beginning of the output, in one growing block. */
   #block = Buffer.alloc(0)
   #length = 0
-  /** The output after the beginning; created when the beginning is full. */
+  /** The end of the output. Created when the block of the beginning is full. */
   #end: RingBuffer | undefined
   #shared = 0
-  /** The organization whose share the output counts for. */
+  /** The organization whose share of the memory this output uses. */
   readonly owner: string
   readonly #limit: number
   readonly #endLimit: number
@@ -75,7 +75,7 @@ export class BoundedOutput {
     this.#end.add(data.subarray(bytes))
   }
 
-  /** Drops an incomplete character at the end, because other text follows after a gap. */
+  /** Call this before a gap in the output: drops the bytes of an incomplete character at the end of the stored text. */
   dropCutCharacter(): void {
     if (this.#end === undefined) this.#length = wholeCharacters(this.#block.subarray(0, this.#length))
   }
@@ -102,7 +102,7 @@ export class BoundedOutput {
     return Math.min(more, this.#block.length - this.#length)
   }
 
-  /** The end of the output, as many bytes as fit in JSON. */
+  /** Returns the end of the output, shortened until its JSON text is within the limit. */
   #endBytes(): Buffer {
     const kept = this.#end?.bytes() ?? Buffer.alloc(0)
     return kept.subarray(kept.length - endThatFitsIntoJson(kept, this.#endLimit * inJsonAtMost))

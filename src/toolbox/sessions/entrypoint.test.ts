@@ -45,7 +45,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.deepEqual((await box.get(session)).body.commands, [{ ...expected, exitCode: 7 }])
   })
 
-  test('GET /process/session/entrypoint has no commands if the image has no entrypoint, and empty logs', async () => {
+  test('GET /process/session/entrypoint has no commands and empty logs if the image has no entrypoint', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get(session), { status: 200, body: { sessionId: 'entrypoint', commands: [] } })
     assert.equal((await box.get(command)).status, 404)
@@ -143,7 +143,7 @@ suite('GET /process/session/entrypoint/logs', () => {
     ['an entrypoint that only mentions process 1', 'Tini is not running as PID 1', 1, false],
     ['an entrypoint that succeeds', 'can only run as pid 1', 0, false],
   ] as const)
-    test(`the end of ${what} is ${isExplained ? 'explained after its own message' : 'not explained'}`, async () => {
+    test(`the log of ${what} ${isExplained ? 'ends with an explanation' : 'gets no added explanation'}`, async () => {
       await using box = await boxWith(script(`echo '${line}' >&2; exit ${status}`))
       await ended(box)
       const { stderr } = (await box.get(`${session}/logs`)).body
@@ -156,7 +156,7 @@ suite('GET /process/session/entrypoint/logs', () => {
       }
     })
 
-  test('an entrypoint’s log above 16 MiB keeps its beginning and end, and reports the gap', async () => {
+  test('an entrypoint’s log above 16 MiB keeps its beginning and end, and reports the number of lost bytes', async () => {
     await using box = await boxWith(script("echo BEGIN; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the-end"))
     await ended(box)
     const { body } = await box.get(`${session}/logs`)

@@ -101,7 +101,7 @@ suite('sessions', () => {
       })
     })
 
-    test('a session command repeated with its Idempotency-Key gets the first answer, with another text 422', async () => {
+    test('a session command repeated with its Idempotency-Key gets the first answer, or 422 for another text', async () => {
       const id = await open()
       const key = { 'idempotency-key': 'only once' }
       const send = (body: object, headers = { 'idempotency-key': 'only-once' }) =>
@@ -182,7 +182,7 @@ suite('sessions', () => {
       assert.equal((await box.delete(`/process/session/${id}`)).status, 204)
     })
 
-    test('if a session’s shell is killed by signal N, its command has 128 + N, and queued ones never run', async () => {
+    test('if signal N kills a session’s shell, its command has exit code 128 + N, and no queued command runs', async () => {
       const id = await open()
       const killed = await execAsync(id, 'read x; kill -9 $$')
       const [waiting, waited] = [await execAsync(id, 'echo never'), exec(id, 'echo never')]
@@ -252,7 +252,7 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'echo on')).body.stdout, 'on\n')
     })
 
-    test('a session command that is missing or blank answers 400, above 1 MiB 413, in no session 404', async () => {
+    test('a session command answers 400 if missing or blank, 413 above 1 MiB, and 404 if no session exists', async () => {
       const id = await open()
       for (const body of [{}, { command: '' }, { command: ' \n' }, { command: 'a\0b' }, { command: 7 }, '{', '[]']) {
         assert.equal((await box.post(`/process/session/${id}/exec`, body)).status, 400, JSON.stringify(body))

@@ -146,7 +146,7 @@ class Conversation {
     this.#socket.once('close', onClose)
     await this.#tell({ type: 'started' })
     for await (const { stream, data } of running.outputs()) {
-      // After a hang-up the remaining output is read and dropped, because leaving the loop would kill the command.
+      // After a hang-up, the loop reads the remaining output and drops it. Leaving the loop would kill the command.
       await sendWhole(this.#socket, Buffer.concat([Buffer.of(streamNumbers[stream]), data]))
     }
     const { code, signal } = await running.end
@@ -163,8 +163,8 @@ class Conversation {
 }
 
 /**
- * Serves one command. Sends no pings to the SSH gateway: while a client does not read, even for an hour, the gateway answers
- * no ping, and the command must wait.
+ * Serves one command. Sends no pings to the SSH gateway. A gateway whose client does not read answers no pings, even
+ * for an hour, and the command must wait for that client.
  */
 export const serveCommand = async (socket: WebSocket, sandbox: ToolboxSandbox): Promise<void> => {
   const conversation = new Conversation(socket, sandbox)

@@ -29,7 +29,8 @@ export const dialPort = async ({ agent }: ToolboxSandbox, port: number): Promise
 }
 
 /**
- * Copies the bytes in both directions. Sends no pings to the SSH gateway, because it answers none while its client does not read.
+ * Copies the bytes in both directions. Sends no pings to the SSH gateway, because the gateway answers no pings while
+ * its client does not read.
  */
 export const servePort = async (socket: WebSocket, connection: Duplex): Promise<void> => {
   socket.on('message', (data, isBinary) => {

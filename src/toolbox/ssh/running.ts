@@ -8,7 +8,7 @@ export interface Running {
   outputs(): AsyncIterable<Output>
   /** Resolves after the output has been read. */
   readonly end: Promise<End>
-  /** Adds input. `onGone` is called when its memory is no longer needed. */
+  /** Adds input. `onGone` is called when the memory of `data` may be reused. */
   write(data: Buffer, onGone: () => void): void
   endInput(): void
   signal(signal: number): void

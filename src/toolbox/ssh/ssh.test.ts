@@ -42,7 +42,7 @@ const start = async (box: Toolbox, run: object, more: object = {}) => {
 const exec = (box: Toolbox, command: string, more: object = {}) => start(box, { kind: 'exec', command }, more)
 
 suite('GET /ssh/command', () => {
-  test('GET /ssh/command returns output, errors and exit code separately, and passes on the end of the input', async () => {
+  test('GET /ssh/command returns stdout, stderr and exit code separately, and passes on the end of the input', async () => {
     await using box = await startToolbox()
     const socket = await exec(box, 'cat; echo "$GREETING" >&2; exit 7', { env: { GREETING: 'hello' } })
     const { out, err, told, code } = await follow(socket, ({ type }) => {
@@ -63,7 +63,7 @@ suite('GET /ssh/command', () => {
     assert.deepEqual(told.at(-1), { type: 'exit', code: 143, signal: 'TERM' })
   })
 
-  test('GET /ssh/command gives credit for input that its command has read, and closes with 1008 above it', async () => {
+  test('GET /ssh/command gives credit for input when its command has read some, and closes with 1008 above the credit', async () => {
     await using box = await startToolbox()
     const piece = Buffer.alloc(64 * 1024)
     const reading = await exec(box, 'wc -c')

@@ -76,7 +76,7 @@ class Terminal implements Running {
   }
 }
 
-/** Counts the living terminals, and removes the oldest ended ones above their limit. */
+/** Counts the living terminals. Removes the oldest ended terminals if more than `endedMax` exist. */
 const makeRoom = async (jobs: Jobs): Promise<void> => {
   const ours = (await jobs.list()).filter(({ id }) => id.startsWith(prefix))
   const ended = ours.filter(({ state }) => state === 'ended')

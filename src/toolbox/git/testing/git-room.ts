@@ -19,11 +19,11 @@ type Reply = { status: number; body: any }
 type CallOptions = { signal?: AbortSignal }
 
 export class GitRoom {
-  /** URL of the git endpoints, without `/git/status` and so on. */
+  /** Start of all URLs of git endpoints, to which for example `/git/status` is appended. */
   readonly url: string
   readonly directory: string
   readonly home: string
-  /** A bare repository with one commit on `main`: `readme` says `one`. */
+  /** A bare repository with one commit on `main`, whose only file `readme` contains `one`. */
   readonly upstream: string
   /** An HTTP server for all repositories in the directory of `upstream`. */
   readonly http: GitServer
