@@ -50,8 +50,8 @@ const isAhead = (said: Partial<AccessAhead> | null): said is AccessAhead =>
   isAccess(said.access ?? null)
 
 /**
- * Allowed difference between control's clock and ours, in ms. Control sends some answers before a call needs them. If the
- * time in such an answer differs more, the gate ignores the answer and asks control.
+ * Largest allowed difference between control's clock and the gate's clock, in ms. If the time in an answer that control
+ * sent ahead differs more, the gate ignores the answer and asks control.
  */
 const clockSkewMs = 50
 
@@ -91,7 +91,7 @@ export class AccessDesk implements AsyncDisposable {
     if (open && open.until > performance.now()) return open.asking
     if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     this.#questions += 1
-    // Count the second of a cached answer from when the question is sent. So access that is withdrawn while the question is
+    // The second of a cached answer begins when the question is sent. So access that is withdrawn while the question is
     // pending ends within a second.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
@@ -116,7 +116,7 @@ export class AccessDesk implements AsyncDisposable {
     return this.#keep(said.question, said.access, performance.now() + accessKeptMs - Math.max(age, 0))
   }
 
-  /** Asks control without using cached answers. Used for connections that have been open for a while. */
+  /** Asks control without using cached answers. Used for calls that have been open for a while. */
   async askAnew(question: AccessQuestion): Promise<Access> {
     // A call without a credential can only reach a port that is open to everybody, never a toolbox.
     if (question.credentials.length === 0 && question.port === undefined) throw new Problem('unauthorized')
@@ -137,7 +137,7 @@ export class AccessDesk implements AsyncDisposable {
     throw unavailable('control answered something that is no access')
   }
 
-  /** Changes the variables of the ticket's sandbox. */
+  /** Asks control to change the environment variables of the sandbox that the ticket names. */
   async changeVariables(question: VariableQuestion): Promise<VariableAnswer> {
     const body: Partial<VariableAnswer> | null = await this.#asked('/api/proxy/env', question)
     if (typeof body?.generation === 'number') return { generation: body.generation }
@@ -184,7 +184,10 @@ export class AccessDesk implements AsyncDisposable {
     )
   }
 
-  /** Caches an answer, but not for a sandbox that is not started, because it may start at any moment. */
+  /**
+   * Caches an answer about a started sandbox. Other sandboxes may start at any moment, so answers about them are not
+   * cached.
+   */
   #keep(key: string, access: Access, until: number): Access {
     if (!access.isStarted) return access
     this.#kept.delete(key)

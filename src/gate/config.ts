@@ -5,9 +5,9 @@ import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settin
 export type GateConfig = {
   listen: { host: string; port: number }
   controlUrl: URL
-  /** The gate's key. Empty if the gate proves itself to control with its certificate. */
+  /** The gate's key. Empty if the gate authenticates to control with its certificate. */
   proxyKey: string
-  /** Directory with the gate's certificate. Undefined: it has none. */
+  /** Directory with the gate's certificate. Undefined: the gate has no certificate. */
   certificatesDirectory?: string | undefined
   /** The public address of the gate, by which clients call it. */
   publicUrl: URL
@@ -16,9 +16,9 @@ export type GateConfig = {
    * returns.
    */
   runnerSocket: string | undefined
-  /** Which gate this is: the id of its host's runner. Absent: a gate of the server's own machine. */
+  /** Id of this gate, which is the id of its host's runner. Absent: a gate of the server's own machine. */
   gateId?: string | undefined
-  /** Where the gate listens for gates of other hosts. Absent: it does not listen for them. */
+  /** Address on which the gate listens for gates of other hosts. Absent: it does not listen for them. */
   peersListen?: { host: string; port: number } | undefined
   /** Timeout in seconds of an `execute` call that has no timeout and does not come from an SDK. 0: no timeout. */
   executeTimeoutSeconds: number

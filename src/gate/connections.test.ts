@@ -20,7 +20,7 @@ const opened = async (port: number, count: number, localAddress = '127.0.0.1'): 
 const upgrading = { connection: 'Upgrade', upgrade: 'websocket' }
 
 suite('limits of connections to the gate', () => {
-  test('silent connections without credentials evict no toolbox call or socket, and keep out no new calls', async () => {
+  test('many silent connections without credentials neither evict toolbox calls nor prevent new ones', async () => {
     await using sides = await startSides({ connections: { most: 16, mostHeld: 8, mostUnknownOfOne: 4 } })
     const held = Promise.withResolvers<() => void>()
     sides.toolbox.call = (_request, response) => {
@@ -51,7 +51,7 @@ suite('limits of connections to the gate', () => {
     }
   })
 
-  test('a visitor counts for the preview’s owner, and evicts no calls or visitors of other organizations', async () => {
+  test('a visitor uses the limit of the preview’s owner, and evicts nothing of other organizations', async () => {
     await using sides = await startSides({ connections: { mostHeld: 4 } })
     const inside: { end: () => void; gone: Promise<unknown> }[] = []
     sides.inside.call = (_request, response) => {
@@ -88,7 +88,7 @@ suite('limits of connections to the gate', () => {
     }
   })
 
-  test('a visitor of a public preview is evicted only for a caller from its own address, a silent one first', async () => {
+  test('a visitor of a public preview is evicted only by callers from the same address, silent ones first', async () => {
     await using sides = await startSides({ connections: { mostUnknownOfOne: 4 } })
     openedBy(sides, 'public')
     sides.inside.call = (_request, response) => void response.write('begun')

@@ -9,9 +9,9 @@ export type Destination = {
   path: string
   /** Creates the request without sending it. */
   send: (outgoing: Outgoing) => ClientRequest
-  /** The headers of the call for the destination. */
+  /** Returns the headers of the call that the destination gets. */
   inward: (isUpgrade: boolean) => string[]
-  /** The headers of the answer for the caller. */
+  /** Returns the headers of the destination's answer that the caller gets. */
   outward: (answer: IncomingMessage) => string[]
   /** Returns the refusal for the caller if the destination disconnected before it answered. */
   failure: (cause: unknown) => Problem

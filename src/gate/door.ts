@@ -1,4 +1,4 @@
-// The way to a sandbox's agent, for toolbox calls and previews. No call passes without a ticket.
+// Lets toolbox calls and previews reach a sandbox's agent. Every call needs a ticket.
 import { Problem } from '#src/problems.ts'
 import type { Access } from '#src/wire/access.ts'
 import { localGateId } from '#src/wire/hosts.ts'
@@ -28,12 +28,13 @@ export const createDoor = (
       sandboxId: entering.sandboxId,
       ...need,
     } satisfies Need)
-    // A runner chooses its address. On another host, that could be any socket.
+    // The ticket names a socket of another host's runner. On this host, the same path could be any socket.
     if (home !== gateId) throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another gate' })
-    // The address in the ticket is signed. The other one may come from another gate, which must not name any socket here.
+    // The runner's address in the ticket is signed. The address in `entering` may come from another gate, which must
+    // not be able to name a socket of this host.
     const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
-    // A warm sandbox gets a new owner and a new generation when it is claimed. The runner reports both together, so this is
-    // the owner in the generation that control named.
+    // Before a claim, a warm sandbox has another owner. `find` has waited for the generation that control named, and
+    // the runner reports generation and owner together. So this is the new owner.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

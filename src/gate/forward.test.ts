@@ -29,7 +29,7 @@ const closesAtOnce = (lastBytes: string) => {
   })
 }
 
-/** A gate that forwards every call to this destination. */
+/** Starts a gate that forwards every call to this destination. */
 const startForwarding = async (destinationOf: (request: IncomingMessage) => Omit<Destination, 'path' | 'failure'>) => {
   const proxy = createServer((request, response) => {
     const failure = (cause: unknown) => new Problem('internal', undefined, { cause })

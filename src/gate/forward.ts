@@ -94,13 +94,13 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     }
     let isAnswered = false
     response.once('close', () => {
-      // The whole answer was sent, so the rest of the request body is not needed. The connection to the destination is
-      // closed.
+      // The caller has got the answer or has disconnected. The rest of the request body and of the answer is not
+      // needed, so the connection to the destination is closed.
       if (!response.writableFinished || !request.complete) outgoing.destroy()
       resolve()
     })
     outgoing.on('error', (cause) => {
-      // An error of the connection counts only before the answer begins: a server may answer and close without reading
+      // An error of the connection matters only before the answer begins: a server may answer and close without reading
       // the whole request body.
       if (!isAnswered) fail(cause)
     })

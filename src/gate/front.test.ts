@@ -378,7 +378,7 @@ suite('how the toolbox receives a call from the gate', () => {
   })
 
   for (const isKnown of [false, true]) {
-    test(`a slow reader slows down the toolbox, because the gate does not buffer, ${isKnown ? 'with' : 'without'} a length`, async () => {
+    test(`the gate does not buffer an answer ${isKnown ? 'with' : 'without'} a length for a slow reader`, async () => {
       await using sides = await startSides()
       const total = 256 * 1024 * 1024
       let written = 0
@@ -426,8 +426,8 @@ suite('how the toolbox receives a call from the gate', () => {
       await pause(isLate ? idleMs * 1.5 : 0)
       response.end(Buffer.alloc(isLate ? sizes.late : sizes.stuck))
     }
-    // The slow reader reads from the start. If it waited until the reader that reads nothing is disconnected, it would be
-    // disconnected, too.
+    // The slow reader starts now. If it started after the other reader is disconnected, it would not read for `idleMs`
+    // and would be disconnected, too.
     const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer }).then((reply) => reply.arrayBuffer())
     const socket = connect(sides.port, '127.0.0.1').pause()
     socket.on('error', () => {})

@@ -112,7 +112,10 @@ export const createFront = ({
   const slowBodies = new SlowBodies(slow)
   const upgraded = new Set<Duplex>()
   let toolboxDescription: string | undefined
-  /** All hosts have one store for uploads, so this host's runner takes those that control gives to another host. */
+  /**
+   * Returns the runner's address for an upload. If control names a runner of another host, this host's runner is used,
+   * because all hosts have one store for uploads.
+   */
   const ownRunner = ({ runnerAddress, gateId: id = localGateId }: UploadAccess): string => {
     if (id === (gateId ?? localGateId)) return runnerAddress
     if (runnerSocket === undefined) throw new Problem('unavailable', 'This gate has no runner that keeps files.')
@@ -145,8 +148,8 @@ export const createFront = ({
   }
 
   /**
-   * Counts an open call. Returns a function that must be called at the end of the call. Throws if the organization has
-   * too many open calls.
+   * Registers an open call. Returns a function that must be called at the end of the call. Throws if the organization
+   * has too many open calls.
    */
   const present = (
     { organizationId, openedBy }: Access,
@@ -315,7 +318,7 @@ export const createFront = ({
     return { question, place, goOn: () => handOver({ socket, head, destination, lingerMs }) }
   }
 
-  /** Handles an upgrade. Returns the status of the answer, or `undefined` if the caller has left. */
+  /** Handles an upgrade. Returns the status of the answer, or `undefined` if the caller has disconnected. */
   const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
     try {

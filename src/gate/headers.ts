@@ -1,5 +1,5 @@
-// The headers that pass the gate. They keep their order and repetitions. Left out are headers that belong to one connection (RFC
-// 9110 §7.6.1), and those that a destination does not want.
+// The headers that the gate passes on, in their order and with repetitions. The gate removes headers that belong to one
+// connection (RFC 9110 §7.6.1), and headers that a destination must not get.
 import type { IncomingMessage } from 'node:http'
 
 const ofOneConnection = new Set([
@@ -15,8 +15,9 @@ const ofOneConnection = new Set([
 ])
 
 /**
- * Whether a header says how a message is read. Such headers always pass, even if the `Connection` header names them (RFC 9110
- * §7.6.1). Otherwise a body would be passed on without its length, and the next server could read one message as two.
+ * Whether a header describes the body or its caching. Such headers always pass, even if the `Connection` header names
+ * them (RFC 9110 §7.6.1). Otherwise a body would be passed on without its length, and the next server could read one
+ * message as two.
  */
 const isForAll = (name: string) => name.startsWith('content-') || name === 'cache-control'
 
@@ -38,7 +39,9 @@ export const crossing = (message: IncomingMessage, isKept: (name: string, value:
   return kept
 }
 
-/** The framing of the body for the destination: the caller's length, or chunked. */
+/**
+ * Returns the header that says where the body ends, for the destination: the caller's `Content-Length`, or `chunked`.
+ */
 export const framing = ({ headers, method }: IncomingMessage): string[] => {
   if (headers['content-length'] !== undefined) return ['Content-Length', headers['content-length']]
   if (headers['transfer-encoding'] !== undefined) return ['Transfer-Encoding', 'chunked']

@@ -1,5 +1,6 @@
-// Asks a runner for memory kills in a sandbox. Commands that end while a question is pending share the next question. One
-// question for each of many short commands would cost more than the commands themselves.
+// Asks a runner which processes of a sandbox the kernel has killed for lack of memory. Commands that end while a
+// question is pending share the next question. One question for each of many short commands would cost more than the
+// commands themselves.
 import type { GateRequest, MemoryKillsHere } from '#src/wire/gate-link.ts'
 
 /** Maximum wait for the runner, because a runner may be present and not answer. */

@@ -8,14 +8,14 @@ import type { AccessDesk } from './access.ts'
  * answers are cached and activity is written with a delay.
  */
 const presenceMs = 20_000
-/** Interval of the questions while control cannot be reached. */
+/** Milliseconds between two questions while control cannot be reached. */
 const againMs = 3_000
 
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])
 
 /**
- * Asks control again at intervals, which also refreshes the sandbox's activity. `onRefused` runs if control refuses, but not if
- * control cannot be reached. Returns the function that stops this.
+ * Asks control again at intervals, which also refreshes the sandbox's activity. `onRefused` runs if control refuses,
+ * but not if control cannot be reached. Returns a function that stops the questions.
  */
 export const keepPresent = (
   access: AccessDesk,

@@ -33,7 +33,10 @@ type QueryParts = {
   rest: string
 }
 
-/** Takes these fields out of a query. If a field is there twice, the first value counts and both are removed. */
+/**
+ * Removes these fields from a query and returns their values. If a field is there twice, the first value is used and
+ * both are removed.
+ */
 export const takeFromQuery = (query: string, names: readonly string[]): QueryParts => {
   const values: QueryParts['values'] = {}
   const kept: string[] = []

@@ -9,7 +9,7 @@ import { sdkVersionHeader } from '#src/wire/access.ts'
 
 const closeMs = 5000
 
-/** The last message of a failed toolbox socket, and its close reason. */
+/** The last message to the client of a failed toolbox socket, and the close reason. */
 type Wording = (message: string) => { last: object; reason: string }
 
 /**
@@ -47,8 +47,8 @@ export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): 
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
 
 /**
- * The WebSocket server that accepts clients only to tell them the refusal, so it limits their input. A client that offers
- * subprotocols must get one of them.
+ * WebSocket server that accepts a client only to send the refusal, so it limits the client's messages. A client that
+ * offers subprotocols must get one of them.
  */
 const server = new WebSocketServer({
   noServer: true,

@@ -54,8 +54,8 @@ export class Sandboxes implements Disposable {
   }
 
   /**
-   * Finds the sandbox as its runner reports it, once the runner has the generation that control named. A warm sandbox that
-   * was claimed has an owner in control before its runner knows. Until the runner knows, nobody gets inside
+   * Finds the sandbox as its runner reports it, once the runner has the generation that control named. A claimed warm
+   * sandbox has an owner in control before its runner knows the owner. Until then, no call reaches the sandbox
    * (docs/adr/0014-warm-pools-follow-demand.md).
    */
   async find({ sandboxId, runnerAddress, isStarted, leastGeneration = 0 }: AdmittedSandbox): Promise<SandboxPlace> {

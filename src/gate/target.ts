@@ -80,7 +80,7 @@ export const readTarget = (url: string, method: string): Target => {
   }
 }
 
-/** Calls of the SSH gateway take an SSH token and nothing else, and no other call takes one. */
+/** Calls of the SSH gateway accept only an SSH token, and all other calls accept no SSH token. */
 const sshCredentials = (headers: Parameters<typeof credentialsOf>[0]): Credential[] =>
   credentialsOf(headers, undefined).flatMap((credential) =>
     credential.kind === 'bearer' ? [{ kind: 'ssh', token: credential.token }] : [],

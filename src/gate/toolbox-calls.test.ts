@@ -143,8 +143,8 @@ suite('a call that the gate passes to a toolbox', () => {
         (error) => error.status,
       )
       assert.equal(answered, status)
-      // The gate asks the runner for the sandbox only if the ticket is valid. The organization is the exception: only the runner
-      // knows the sandbox's owner.
+      // The gate looks the sandbox up only after a valid ticket. A ticket of another organization is found to be wrong
+      // only after that, because only the runner knows the sandbox's owner.
       if (!what.includes('organization')) assert.equal(looked, status === 200 ? 1 : 0)
     })
   }

@@ -68,7 +68,10 @@ async function* oneOf(text: string) {
   yield Buffer.from(text)
 }
 
-/** Makes the function that finds the sandbox of a call. It throws if the call has no ticket for that sandbox. */
+/**
+ * Returns the function that finds the sandbox of a call. This function throws if the call has no ticket for the
+ * sandbox.
+ */
 export const calledBy =
   (door: Door, control: ControlOfVariables) =>
   async (request: IncomingMessage, sandboxId: string): Promise<Called> => {
@@ -99,7 +102,7 @@ export const passCall = (
   passAdmitted(toolbox, request, response, admitted)
 }
 
-/** Passes a call on without CORS headers, which the gate sets that the caller has called. */
+/** Passes a call of another gate on, without CORS headers, which the other gate sets. */
 export const passAdmitted = (
   toolbox: Answering,
   request: IncomingMessage,

@@ -71,7 +71,7 @@ class ChunkReader {
     return true
   }
 
-  /** The next line without its line break; undefined at the end. */
+  /** Returns the next line without its line break; undefined at the end. */
   async line(): Promise<string | undefined> {
     for (;;) {
       const end = this.#held.indexOf('\r\n')
@@ -169,7 +169,7 @@ const readTrailer = async (
     throw new S3Refusal('SignatureDoesNotMatch', 'What comes behind the body is not signed as it has to be.')
 }
 
-/** The body of a signed call, without the chunk framing. */
+/** Returns the body of a signed call, without the chunk framing. */
 export const bodyOf = (request: IncomingMessage, { payload }: SignedCall, key: SigningKey): Pieces => {
   const expected = checksumsIn(request)
   const pieces: Pieces = request.iterator({ destroyOnReturn: false })

@@ -56,7 +56,7 @@ const codes: Partial<Record<number, S3Code>> = {
   429: 'SlowDown',
 }
 
-/** The refusal for a status of control or a runner. */
+/** Returns the refusal for a status with which control or a runner has answered. */
 export const refusalOf = (status: number, message: string, options?: ErrorOptions): S3Refusal =>
   new S3Refusal(codes[status] ?? 'ServiceUnavailable', message, options)
 

@@ -13,13 +13,13 @@ export type SignedCall = {
   datetime: string
   signedHeaders: readonly string[]
   signature: string
-  /** Value of `x-amz-content-sha256`: a hash, or the kind of body that carries its own. */
+  /** Value of `x-amz-content-sha256`: the hash of the body, or the name of the form in which the body is sent. */
   payload: string
 }
 
 /**
- * What is needed to check the signatures of a body's chunks: the key, and the signature of the call, from which that of the
- * first chunk is computed.
+ * Values to check the signatures of a body's chunks: the key and the signature of the call. The signature of the first
+ * chunk depends on the signature of the call.
  */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 
@@ -94,7 +94,7 @@ export const checkSignature = async (
 
 const nothing = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** The expected signature of the next chunk. `before`: the signature of the previous chunk. */
+/** Returns the expected signature of the next chunk. `before`: the signature of the previous chunk. */
 export const signatureOfChunk = ({ key, scope, datetime }: SigningKey, before: string, sha256: string): string =>
   createHmac('sha256', key)
     .update(['AWS4-HMAC-SHA256-PAYLOAD', datetime, scope, before, nothing, sha256].join('\n'))

@@ -1,5 +1,5 @@
-// Serves the gates of other machines. A gate proves itself by its certificate, and each call by its ticket: the door
-// checks it as for a call of this gate.
+// Serves the gates of other machines. A gate authenticates with its certificate. Each call needs a ticket, which
+// door.ts checks as it does for calls of this gate.
 import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -24,7 +24,7 @@ import { join } from '../upgrade.ts'
 import { readPlace } from './headers.ts'
 
 export type ListenerBounds = {
-  /** How often the files of the certificate are looked at, in milliseconds. */
+  /** Milliseconds between two checks whether the files of the certificate have changed. */
   renewMs?: number
   /** Maximum number of connections that have not shown the certificate of a gate. */
   mostUnproved?: number
@@ -40,9 +40,9 @@ type ListenerParts = ListenerBounds & {
   log: Logger
 }
 
-/** The head of a caller, and what a gate adds to it. */
+/** Maximum size of the head of a call: the caller's head, and the headers that the other gate adds. */
 const headBytes = 64 * 1024
-/** Maximum number of refused gates whose refusal was logged. */
+/** Maximum number of refused gates that are logged. */
 const mostNoted = 256
 
 /** Returns which host's gate has connected, or why the connection is refused. */
@@ -101,8 +101,8 @@ export const listenForPeers = async ({
     if (unproved.size > mostUnproved) unproved.values().next().value?.destroy()
   })
 
-  // A gate that was taken over must not take the places of all others. If there are too many connections, the oldest of
-  // the host that has most is closed.
+  // A gate that an attacker controls must not use up the connections of all other gates. If there are too many
+  // connections, the oldest connection of the host with the most connections is closed.
   const proved = new Map<string, Set<Duplex>>()
   let provedCount = 0
   const admit = (hostId: string, socket: Duplex) => {

@@ -1,5 +1,6 @@
-// The gate of another machine, as this gate calls it. Connections are kept for later calls. While calls are open, the
-// other gate is asked regularly whether it is alive, because a machine that has lost its power closes no connection.
+// Calls the gate of another machine. Connections are kept for later calls. While calls are open, this gate regularly
+// asks
+// the other gate whether it is alive, because a machine that loses its power closes no connection.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { Duplex } from 'node:stream'
@@ -18,17 +19,20 @@ import { ofPlace } from './headers.ts'
 export type PeerBounds = {
   /** Timeout of a connect in milliseconds. */
   connectMs?: number
-  /** Interval of the questions whether the other gate is alive, in milliseconds. */
+  /** Milliseconds between two questions whether the other gate is alive. */
   beatMs?: number
-  /** How long such a question waits for its answer, in milliseconds. */
+  /** Timeout of such a question in milliseconds. */
   silentMs?: number
   /** Maximum number of open calls to one gate. */
   mostCalls?: number
 }
 
-/** How long the refusal or answer of a connect to a port is waited for. The other gate's own limit is lower. */
+/**
+ * Timeout, in milliseconds, for the other gate's answer about a connection to a port. The other gate has a shorter
+ * timeout of its own.
+ */
 const dialMs = 30_000
-/** Maximum size of an answer's head. It includes the head of an answer of the toolbox. */
+/** Maximum size of an answer's head, including an answer of the toolbox. */
 const headBytes = 64 * 1024
 const problemBytes = 64 * 1024
 
@@ -47,7 +51,7 @@ const reasons: Record<string, string> = {
   CERT_NOT_YET_VALID: "the certificate of its gate is not valid yet (compare the machines' clocks)",
 }
 
-/** Returns why a gate cannot be used, as the end of a sentence. Undefined: it does not answer. */
+/** Returns why a gate cannot be used, as the end of a sentence. Undefined: the gate does not answer. */
 const reasonOf = (cause: unknown): string | undefined => {
   if (cause instanceof PeerRefuses) return cause.message
   const code = String((cause as { code?: unknown } | null)?.code ?? '')
@@ -92,7 +96,7 @@ export class Peer implements Disposable {
     return this.#open.size === 0
   }
 
-  /** Creates a request without its end. Throws a Problem if too many calls to this gate are open. */
+  /** Creates a request, which the caller must end. Throws a Problem if too many calls to this gate are open. */
   request(outgoing: Outgoing): ClientRequest {
     if (this.#open.size >= this.#bounds.mostCalls) {
       throw new Problem('unavailable', 'The host of this sandbox has too many open calls; try again.')
@@ -109,7 +113,7 @@ export class Peer implements Disposable {
     return sent
   }
 
-  /** Throws a Problem if the files of the certificate, or the address, cannot be used. */
+  /** Creates a request. Throws a Problem if the files of the certificate, or the address, cannot be used. */
   #send(outgoing: Outgoing): ClientRequest {
     try {
       return this.#begin(outgoing)
@@ -139,7 +143,7 @@ export class Peer implements Disposable {
     return sent
   }
 
-  /** Opens a connection to a port inside a sandbox. Throws a Problem. */
+  /** Opens a connection to a port inside a sandbox. Throws a Problem if the connection is refused or fails. */
   dial(entering: Entering, port: number): Promise<Duplex> {
     return new Promise((resolve, reject) => {
       const path = `/port/${encodeURIComponent(entering.sandboxId)}/${port}`

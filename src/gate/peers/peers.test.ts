@@ -71,7 +71,10 @@ const preview = async ({ port }: Pick<Sides, 'port'>, headers: Record<string, st
   return { status: answer.statusCode, text: await bodyOf(answer) }
 }
 
-/** Opens TLS to the gate `far` as this program of this host, and sends a request. Returns all bytes of the answer. */
+/**
+ * Connects to the gate `far` with the certificate of a program of a host, and sends a request. Returns all bytes of the
+ * answer.
+ */
 const callAs = async (
   { far, authority }: { far: Sides; authority: TestAuthority },
   head: string,
@@ -102,7 +105,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([kept, two.near.seen, two.far.asked], [[], [], []])
   })
 
-  test('calls one after the other share a connection; a renewed certificate is shown and taken at once', async () => {
+  test('consecutive calls share a connection; a renewed certificate is used and accepted immediately', async () => {
     await using two = await startTwo({}, { listener: { renewMs: 20 } })
     const ports = new Set<number | undefined>()
     two.far.toolbox.call = (request, response) => {
@@ -137,7 +140,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal(await closed.promise, 4321)
   })
 
-  test('a preview reaches the port inside; if no server listens or the sandbox is stopped, it says so', async () => {
+  test('a preview reaches the port inside; the answer says if no server listens or the sandbox is stopped', async () => {
     await using two = await startTwo()
     assert.deepEqual(await preview(two.near), { status: 200, text: 'hello from inside' })
     assert.deepEqual(two.far.dialled, ['box-id:3000'])
@@ -150,7 +153,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal((await preview(two.near)).status, 409)
   })
 
-  test('a caller that reads nothing stops the other gate’s toolbox; one that leaves ends the call there', async () => {
+  test('if a caller reads nothing, the other gate’s toolbox waits; if it disconnects, the call ends there', async () => {
     await using two = await startTwo()
     let sent = 0
     const ended = Promise.withResolvers<void>()
@@ -202,7 +205,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal((await preview(two.near)).status, 503)
   })
 
-  test('if control does not hear the host either, the 503 says since when', async () => {
+  test('if control gets no heartbeat of the host either, the 503 says since when', async () => {
     await using two = await startTwo()
     const silentSince = '2026-11-27T00:00:00.000Z'
     const gate = { id: 'far', address: `127.0.0.1:${two.far.peersPort}` }
@@ -216,7 +219,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([status, /has not heard it since/.test(text)], [503, true])
   })
 
-  test('a silent host is noticed: at the connect, and while a call is open', async () => {
+  test('a host that does not answer is noticed when the gate connects, and while a call is open', async () => {
     await using two = await startTwo({}, { peers: { connectMs: 300, beatMs: 50, silentMs: 300 } })
     const silent = createNetServer(() => {})
     await once(silent.listen(0, '127.0.0.1'), 'listening')
@@ -225,7 +228,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal(answer.status, 503)
     assert.match(await messageOf(answer), /host of this sandbox does not answer/)
     silent.close()
-    // A middle that can stop to pass bytes, without closing a connection.
+    // A TCP proxy before the other gate. It can stop passing bytes without closing a connection.
     let isCut = false
     const middle = createNetServer((socket) => {
       const other = connect(two.far.peersPort!, '127.0.0.1')
@@ -239,7 +242,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     two.far.toolbox.call = (_request, response) => void held.push(response)
     const running = two.call('/b')
     while (held.length === 0) await pause(10)
-    // An open call without any bytes is not cut off as long as the other gate is alive.
+    // An open call on which no bytes come is not cut off while the other gate is alive.
     await pause(800)
     assert.equal(held[0]?.destroyed, false)
     isCut = true
@@ -247,7 +250,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     middle.close()
   })
 
-  test('a gate with a wrong certificate is not called, and the answer says why', async () => {
+  test('a gate with a wrong certificate is not called, and the caller gets the reason', async () => {
     const stranger = new TestAuthority()
     for (const [far, sentence] of [
       [{ name: hostNameOf('gate', 'third') }, /certificate of another host/],
@@ -263,7 +266,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     }
   })
 
-  test('a caller without the certificate of a gate is refused, and its own callers get the reason', async () => {
+  test('if a gate is refused because of its certificate, its own callers get the reason', async () => {
     await using runner = await startTwo({ near: { name: hostNameOf('runner', 'near') } })
     const answer = await runner.call('/a')
     assert.equal(answer.status, 503)
@@ -273,7 +276,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual(runner.far.seen, [])
   })
 
-  test('a gate without a valid certificate tells its callers so, and reaches no sandbox of another host', async () => {
+  test('a gate without a valid certificate reaches no sandbox of another host, and tells callers why', async () => {
     await using expired = await startTwo({ near: { days: -1 } })
     assert.match(await messageOf(await expired.call('/a')), /refuses the certificate of this gate \(CERT_HAS_EXPIRED\)/)
     assert.equal((await preview(expired.near)).status, 503)
@@ -284,7 +287,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([expired.far.seen, expired.far.wanted], [[], []])
   })
 
-  test('a gate that sends 1xx answers without end gets its call closed', async () => {
+  test('a call to a gate that sends endless 1xx answers is closed', async () => {
     await using two = await startTwo()
     const identity = two.authority.newCertificate(hostNameOf('gate', 'far'))
     const endless = createTlsServer(identity, (socket) => {
@@ -297,7 +300,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     endless.close()
   })
 
-  test('something that speaks no HTTP, or no TLS, gets 503 and not 500', async () => {
+  test('if the other gate’s address answers without HTTP or TLS, the caller gets 503 and not 500', async () => {
     await using two = await startTwo()
     const identity = two.authority.newCertificate(hostNameOf('gate', 'far'))
     const rubbish = createTlsServer(identity, (socket) => {
@@ -315,7 +318,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     }
   })
 
-  test('strangers who open many connections and say nothing lock no gate out', async () => {
+  test('many silent connections without a certificate do not prevent other gates from connecting', async () => {
     await using two = await startTwo({}, { listener: { mostUnproved: 20 } })
     const strangers = Array.from({ length: 60 }, () => connect(two.far.peersPort!, '127.0.0.1').on('error', () => {}))
     await Promise.all(strangers.slice(0, 40).map((socket) => socket.destroyed || once(socket, 'close')))
@@ -323,7 +326,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     for (const socket of strangers) socket.destroy()
   })
 
-  test('a gate that takes all connections loses its oldest ones; the gates of other hosts get in', async () => {
+  test('if one gate opens too many connections, its oldest are closed, and other gates can connect', async () => {
     await using two = await startTwo({}, { listener: { mostProved: 20 } })
     assert.equal((await two.call('/a')).status, 200)
     const identity = two.authority.newCertificate(hostNameOf('gate', 'evil'))
@@ -355,7 +358,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([two.far.wanted, two.far.dialled], [[], []])
   })
 
-  test('a ticket for a sandbox of another host opens no socket of this one, whatever address its runner told', async () => {
+  test('a ticket for a sandbox of another host opens no socket on this host, for any runner address', async () => {
     await using two = await startTwo()
     const more = { gateId: 'evil', runnerAddress: 'unix:/tmp/mine.sock' }
     const ticket = two.signer.sign({ allowed: { kind: 'port', port: 3000 }, ...more })
@@ -364,7 +367,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([two.far.wanted, two.far.dialled], [[], []])
   })
 
-  test('the runner’s socket is taken from the ticket; the calling gate can name none', async () => {
+  test('a gate reads the runner’s socket from the ticket, and accepts no socket from the calling gate', async () => {
     await using two = await startTwo()
     const allowed = { kind: 'port', port: 3000 } as const
     two.far.insideSocket = (socket) => void socket.end('bytes from inside')

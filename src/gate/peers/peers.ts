@@ -1,4 +1,6 @@
-// The gates of other machines. Control names the gate of each sandbox's host; a gate passes on what is not its own.
+// The gates of other machines. Control names the gate of each sandbox's host. A gate passes calls for sandboxes of
+// other
+// hosts on to their gates.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { CertificateFiles } from '#src/kit/certificate-files.ts'
@@ -18,19 +20,19 @@ import { Peer, type PeerBounds } from './peer.ts'
 type PeersParts = {
   /** The id of this gate. */
   id: string | undefined
-  /** Absent: this gate cannot call others. */
+  /** The certificate of this gate. Absent: this gate cannot call other gates. */
   certificates: CertificateFiles | undefined
   log: Logger
   bounds?: PeerBounds
 }
 
-/** Gates without an open call are forgotten above this number. */
+/** Maximum number of known gates. Above it, gates without an open call are forgotten. */
 const keptPeers = 1024
 
 /** Headers that are written anew for the connection between the gates. */
 const rewritten = new Set(['host', 'expect', 'content-length'])
 
-/** Adds to the refusal since when control has not heard the host, which callers of a dead host need to know. */
+/** Adds the time of the host's last heartbeat to the refusal, so that callers know since when the host is silent. */
 const sayingSince = (error: Problem, { silentSince }: Pick<Access, 'silentSince'>): Problem =>
   silentSince === undefined || error.code !== 'unavailable'
     ? error

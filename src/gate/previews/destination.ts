@@ -26,12 +26,12 @@ const rewritten = new Set([
   ...forwarded,
 ])
 
-/** Headers that would affect every preview on the same host. */
+/** Headers of answers that would affect every preview on the same host. They are removed if previews share a host. */
 const ofWholeHost = new Set(['alt-svc', 'nel', 'report-to', 'service-worker-allowed', 'strict-transport-security'])
 
 /**
- * Headers that are rewritten, or that would affect every preview below one domain. For example, `clear-site-data` would also
- * clear the cookies of that domain.
+ * Headers of answers that are never passed on unchanged. Some are rewritten. `clear-site-data` is removed, because it
+ * would also clear the cookies of every preview below the same domain.
  */
 const neverOut = new Set(['set-cookie', 'location', 'clear-site-data'])
 

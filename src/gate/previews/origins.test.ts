@@ -153,7 +153,7 @@ suite('Alcove’s cookies in previews', () => {
   })
 })
 
-suite('where a preview cookie counts', () => {
+suite('the pages from which a preview cookie is accepted', () => {
   const isOffered = async (
     sides: Sides,
     headers: Record<string, string>,
@@ -163,7 +163,7 @@ suite('where a preview cookie counts', () => {
     return sides.asked.at(-1)!.credentials.length === 1
   }
 
-  test('a preview cookie does not count for an origin that only resembles the preview’s', async () => {
+  test('a preview cookie is not accepted from an origin that only resembles the preview’s', async () => {
     await using sides = await startSides()
     for (const origin of [
       'http://box-id.proxy.test:4601',
@@ -178,7 +178,7 @@ suite('where a preview cookie counts', () => {
     assert.equal(await isOffered(sides, { origin: 'http://8080-box-id.proxy.test' }), true)
   })
 
-  test('a preview cookie counts in its own sandbox’s pages and a dashboard, not in another sandbox’s frame', async () => {
+  test('a preview cookie is accepted from its sandbox’s pages and a dashboard, not in frames of others', async () => {
     await using sides = await startSides()
     const frame = { ...browser, 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' }
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://3000-other.proxy.test:4601/' }), false)
@@ -187,14 +187,14 @@ suite('where a preview cookie counts', () => {
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://dashboard.proxy.test/' }), true)
   })
 
-  test('without Sec-Fetch headers a preview cookie counts for an opened page, but not for scripts and images', async () => {
+  test('without Sec-Fetch headers a preview cookie opens a page, but no scripts and images', async () => {
     await using sides = await startSides()
     const referer = 'http://3000-other.proxy.test:4601/'
     assert.equal(await isOffered(sides, { referer, accept: 'text/html' }), true)
     assert.equal(await isOffered(sides, { referer, accept: '*/*' }), false)
   })
 
-  test('by path a preview cookie counts only for whole pages, because all previews share that origin', async () => {
+  test('if previews share an origin (by path), a preview cookie opens only whole pages', async () => {
     await using sides = await startSides()
     const byPath = { host: '127.0.0.1', path: '/preview/box-id/80/' }
     const opens = { ...browser, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }
@@ -269,7 +269,7 @@ suite('port 2280 of previews', () => {
     assert.equal((await visit(sides, { ...unknown, path: '/work-dir' })).status, 401)
   })
 
-  test('port 2280 answers 401 to a cookie or no credential, 404 to `..`, 400 at an address by name', async () => {
+  test('port 2280 answers 401 to a cookie, 404 to a path with `..`, and 400 if a sandbox’s name is used', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { host, headers: { cookie: 'daytona-sandbox-auth-box-id=c' } })).status, 401)
     assert.equal((await visit(sides, { host, path: '/../other/files', headers: key })).status, 404)

@@ -48,7 +48,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     }
   })
 
-  test('a credential that its caller disguises on purpose passes, because that cannot be prevented', async () => {
+  test('a credential that its caller encodes in an unusual way is not found, and reaches the server', async () => {
     const disguises = {
       'x-hex': Buffer.from(apiKey).toString('hex'),
       'x-entities': apiKey.replaceAll(/./g, (letter) => `&#${letter.charCodeAt(0)};`),
@@ -94,7 +94,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     assert.deepEqual([answer.statusCode, calls], [400, 0])
   })
 
-  test('no credential passes in cookies, queries or subprotocols; all other values in them do', async () => {
+  test('credentials are removed from cookies, queries and subprotocols; all other values are passed on', async () => {
     const cookie = `a=1; k=${percent(apiKey)}; ${apiKey}=2; t=${token}; b=2`
     assert.equal((await seen({ cookie })).headers.cookie, 'a=1; b=2')
     const protocols = await seen({ 'sec-websocket-protocol': `vite-hmr, ${apiKey}, ${percent(token)}` })
@@ -104,7 +104,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     assert.equal((await seen({}, { path: `/p?${names[0]}` })).url, '/p')
   })
 
-  test('no credential passes in Referer and Origin, which are cut to the origin', async () => {
+  test('Referer and Origin with a credential are cut to the origin', async () => {
     const at = `http://${previewHost}`
     for (const query of [
       `DAYTONA_SANDBOX_AUTH_KEY=${token}`,

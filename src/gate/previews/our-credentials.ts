@@ -23,8 +23,8 @@ const decodedWords = (text: string): string =>
     .join('\n')
 
 /**
- * Returns a function that tells whether a text contains a credential of this server. `used`: the credentials of the call.
- * `isBearerOurs`: a bearer token is meant for us, not for the server inside.
+ * Returns a function that tells whether a text contains a credential of this server. `used`: the credentials of the
+ * call. `isBearerOurs`: true if the bearer token is for the gate, and not for the server inside.
  */
 export const findOurs = (used: readonly Credential[], { openedBy, isBearerOurs }: Access): CarriesOurs => {
   const isOurs = ({ kind }: Credential) => kind !== 'bearer' || isBearerOurs || openedBy === 'bearer'

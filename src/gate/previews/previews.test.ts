@@ -299,7 +299,7 @@ suite('how a sandbox’s server receives a preview call', () => {
     assert.equal(await seen('Bearer eyJ.c.d', { openedBy: 'bearer' }), undefined)
   })
 
-  test('a sandbox’s server sees the id instead of a signed address’s token, and redirects lead to the token', async () => {
+  test('a sandbox’s server sees its id instead of a signed address’s token; its redirects keep the token', async () => {
     await using sides = await startSides()
     const token = 'abcdefghijklmn01'
     openedBy(sides, 'signed-preview')
@@ -334,7 +334,7 @@ suite('how a sandbox’s server receives a preview call', () => {
 })
 
 suite('the answer of a sandbox’s server through a preview', () => {
-  test('a sandbox’s server may set headers, but its cookies get no other host and no name of Alcove’s', async () => {
+  test('a sandbox’s server can set headers, but no cookies for other hosts or with a name of Alcove’s', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       response.writeHead(200, [

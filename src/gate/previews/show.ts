@@ -48,14 +48,16 @@ const isWarned = ({ request, address, access }: Visit): boolean =>
   !hasAccepted(request.headers.cookie, address, access.sandboxId, protocolOf(request) === 'https')
 
 /**
- * Whether content may be served at this address. A name means different sandboxes in different organizations and over time,
- * so nothing is served at an address with a name. So browsers store data per sandbox id. The token of a signed address means
- * one sandbox, too, so it is allowed.
+ * Whether content may be served at this address: at the sandbox's id, or at the token of a signed address, which means
+ * one sandbox too. A name means different sandboxes in different organizations and over time. Nothing is served at a
+ * name, so browsers store data per sandbox id.
  */
 export const isAtId = (address: PreviewAddress, { sandboxId, openedBy }: Access): boolean =>
   address.sandbox === sandboxId || openedBy === 'signed-preview'
 
-/** Throws for an upgrade or a call with a body, which cannot be redirected, if the address is not the sandbox's id. */
+/**
+ * Throws if the address is not the sandbox's id. Used for upgrades and calls with a body, which cannot be redirected.
+ */
 export const checkAtId = (address: PreviewAddress, access: Access): void => {
   if (isAtId(address, access)) return
   throw new Problem('bad_request', `Previews take this at the id of the sandbox only: ${access.sandboxId}.`)

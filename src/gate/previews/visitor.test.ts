@@ -11,7 +11,7 @@ const offeredTokens = async (sides: Sides, call: Parameters<typeof visit>[1] = {
 }
 
 suite('a preview cookie', () => {
-  test('a preview cookie counts if its visitor follows a link, and for the sandbox’s own pages on any port', async () => {
+  test('a preview cookie is accepted if the visitor follows a link, and from the sandbox’s own pages', async () => {
     await using sides = await startSides()
     for (const headers of [
       {},
@@ -29,7 +29,7 @@ suite('a preview cookie', () => {
     }
   })
 
-  test('a preview cookie does not count in a request of another sandbox’s page, though browsers send it', async () => {
+  test('a preview cookie is not accepted from another sandbox’s page, although browsers send it', async () => {
     await using sides = await startSides()
     for (const headers of [
       { origin: 'http://3000-other.proxy.test:4601' },

@@ -46,14 +46,14 @@ const isLink = ({ method, headers }: IncomingMessage): boolean =>
     (headers['sec-fetch-mode'] === 'navigate' && (method === 'GET' || method === 'HEAD')))
 
 /**
- * Whether the cookie of a request counts: only if the visitor, and not another sandbox's page, has caused the request. A
- * browser treats all previews below one domain as one site. So it sends the cookie even with requests of another sandbox's
- * page, and lets that page read a WebSocket.
+ * Whether the cookie of a request is accepted: only if the visitor, and not another sandbox's page, has caused the
+ * request. A browser treats all previews below one domain as one site. So it sends the cookie even with requests of
+ * another sandbox's page, and lets that page read a WebSocket.
  */
 const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress): boolean => {
   const { origin, referer, 'sec-fetch-site': site } = request.headers
-  // All previews by path share one origin, so their pages cannot be distinguished. So only a request that follows a link counts:
-  // it opens a whole page, whose contents the page with the link cannot read.
+  // All previews by path share one origin, so their pages cannot be distinguished. Only a request that follows a link
+  // is accepted: it opens a whole page, whose contents the page with the link cannot read.
   if (prefix !== '') return isLink(request) && !isFramed(request)
   if (site === 'same-origin' || site === 'none') return true
   const from = origin ?? referer
