@@ -14,7 +14,7 @@ export type Addresses = {
   /** The URL at which clients call control. */
   publicUrl: string
   publicProxyUrl: string
-  /** Where the SSH gateway listens, and where clients reach it. Undefined if the gateway is switched off. */
+  /** Where the SSH gateway listens, and the URL at which clients reach it. Undefined if the gateway is switched off. */
   ssh?: SshAddress
   /** Where control listens for hosts that join over the network, and the gate for other gates, as `host:port`. */
   hosts?: HostsAddresses
@@ -40,8 +40,8 @@ export const checkHost = (option: string, host: string): void => {
 }
 
 /**
- * Returns where a server listens for other machines. `address`: the address of this machine for them. Throws a Complaint
- * if it is none.
+ * Returns the addresses on which control and the gate listen for other machines. `address`: the address at which other
+ * machines reach this machine. Throws a Complaint if `address` is not such an address.
  */
 export const hostsAddressesOf = (address: string, port: number): HostsAddresses => {
   checkHost('--hosts', address)

@@ -31,8 +31,8 @@ export type UpConfig = {
   /** Maximum number of warm sandboxes for each snapshot. */
   mostWarm: number
   /**
-   * How many times as much CPU, memory and disk sandboxes may have than the machine has. The text has three factors,
-   * which control reads.
+   * How many times the CPU, the memory and the disk of the machine can be allocated to sandboxes. The text has three
+   * factors, which control reads.
    */
   overcommit: string
   path: string

@@ -100,8 +100,8 @@ export const markAsOurs = (path: string): void => {
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /**
- * Returns whether an older version of Alcove, which wrote no mark file, has made this directory. These versions began
- * by making everything that is checked here, even for a joined runner.
+ * Returns whether an older version of Alcove, which wrote no mark file, has made this directory. Older versions made
+ * all of the checked files and directories first, even for a runner that joined a server.
  */
 const isOfOlderVersion = (path: string) =>
   isThere(join(path, 'run', 'up.lock')) &&

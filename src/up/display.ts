@@ -1,4 +1,5 @@
-// What `up` prints for people. On a terminal this includes a progress bar. Otherwise it prints lines of text, so few
+// The output of `up` for people. On a terminal it includes a progress bar. Otherwise it consists of lines of text, so
+// few
 // that they fit into a log.
 import { SingleBar } from 'cli-progress'
 import type { Progress } from '#src/wire/runner-link.ts'

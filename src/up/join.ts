@@ -41,7 +41,8 @@ const runJoined = async (options: JoinOptions, config: UpConfig): Promise<void> 
   if (Object.keys(config.archive).length === 0) {
     throw new Complaint('ALCOVE_ARCHIVE_STORE must be set to the store of the server: sandboxes move through it')
   }
-  // The gate of this machine is that of the server, which listens for other gates at the server's port plus 4.
+  // This machine has no gate of its own: it uses the server's gate, which listens for other gates at the server's port
+  // plus 4.
   const gateAddress = readGateAddress(options.address, Number(controlUrl.port || 80))
   await checkIsHere(controlUrl)
   const runner = await introduce(controlUrl, token)

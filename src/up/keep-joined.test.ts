@@ -1,5 +1,5 @@
-// Tests for which reasons a joined runner ends, and what it says then. In place of the runner, these tests start a
-// program that does nothing.
+// Tests why a joined runner ends, and which message it prints then. In place of the runner, these tests start a program
+// that does nothing.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,5 @@
-// Remembers how far the first start has made the default image, for the terminal of `up` and for `alcove status`.
+// Keeps the progress of the default image that the first start builds, for the terminal of `up` and for `alcove
+// status`.
 import type { Progress } from '#src/wire/runner-link.ts'
 
 export class MakingImage {

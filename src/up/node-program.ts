@@ -1,4 +1,5 @@
-// Starts a program of Alcove as a child process of `up`. It has an IPC channel, on which it says when it serves.
+// Starts a program of Alcove as a child process of `up`. The child has an IPC channel, on which it reports that it
+// serves.
 import { spawn } from 'node:child_process'
 import type { Progress } from '#src/wire/runner-link.ts'
 import type { BoundedLog } from './bounded-log.ts'
@@ -27,7 +28,7 @@ export const startNodeProgram = async ({ name, command, env, log, onProgress, on
     detached: true,
   })
   for (const stream of [child.stdout, child.stderr]) new ProgramLines(name, log).read(stream)
-  /** Why the program ended, if it has said so on the IPC channel. */
+  /** Why the program ended, if it has reported a reason on the IPC channel. */
   let why: string | undefined
   const ended = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message))

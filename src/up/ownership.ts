@@ -1,5 +1,5 @@
 // Checks who can replace a data directory or the files in it. Root trusts these files, so no other user may be able to
-// do that.
+// replace them.
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Complaint } from './complaint.ts'

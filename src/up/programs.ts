@@ -168,7 +168,7 @@ export const controlProgram = (parts: ProgramParts): Program => {
   }
 }
 
-/** What a gate has so that gates of other machines can call it. */
+/** Values that a gate needs so that gates of other machines can call it. */
 type GateForPeers = {
   gate: GateOfHost
   /** Directory of the gate's certificate. */
@@ -177,10 +177,10 @@ type GateForPeers = {
   hasCertificates: Promise<void>
 }
 
-/** What is needed to start a gate without the other programs of a server. */
+/** Values that are needed to start a gate without the other programs of a server. */
 type GateProgramParts = Pick<ProgramParts, 'data' | 'config' | 'port'> & {
   addresses: Pick<Addresses, 'gate' | 'controlUrl' | 'publicProxyUrl'>
-  /** `proxyKey`: absent if the gate proves itself to control with its certificate. */
+  /** `proxyKey`: absent if the gate authenticates to control with its certificate. */
   secrets: Partial<Pick<Secrets, 'proxyKey'>>
   peers?: GateForPeers | undefined
 }
@@ -247,10 +247,10 @@ export const sshGatewayProgram = (parts: ProgramParts, { host, port }: { host: s
   }
 }
 
-/** What is needed to start a runner without the other programs of a server. */
+/** Values that are needed to start a runner without the other programs of a server. */
 type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
   addresses: Pick<Addresses, 'controlUrl'>
-  /** `runnerKey`: absent if the runner proves itself to control with its certificate. */
+  /** `runnerKey`: absent if the runner authenticates to control with its certificate. */
   secrets: Partial<Pick<Secrets, 'runnerKey'>>
   /** Directory of the runner's certificate. */
   certificates?: string
@@ -295,8 +295,8 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
 }
 
 /**
- * Describes the program PostgreSQL. `onUrl` is called with its URL each time it serves. The URL is the same after each
- * restart.
+ * Describes the program PostgreSQL. `onUrl` is called each time that PostgreSQL begins to serve. Its URL is the same
+ * after each restart.
  */
 export const postgresProgram = (
   { data, config }: Pick<ProgramParts, 'data' | 'config'>,

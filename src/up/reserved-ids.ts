@@ -13,13 +13,13 @@ export const overlapsDiskIds = (line: string): boolean => {
 }
 
 const changing = (file: string, change: (lines: readonly string[]) => readonly string[]): void => {
-  // Without this file, no program allocates ids from it, so nothing must be reserved.
+  // The file does not exist, so no program allocates ids from it, and nothing must be reserved.
   if (!existsSync(file)) return
   const lock = `${file}.lock`
   try {
     writeFileSync(lock, `${process.pid}`, { flag: 'wx', mode: 0o600 })
   } catch {
-    return // another program has locked the file, so the next start of `up` will try again
+    return // Another program has locked the file, so the next start of `up` will try again.
   }
   try {
     const before = readFileSync(file, 'utf8')

@@ -23,7 +23,7 @@ export type UpState = ProcessIdentity & {
   /** `host:port` at which control listens for hosts. Absent: no machine may join over the network. */
   hosts?: string
   programs: ProgramState[]
-  /** How far the default image is made. Absent unless it is being made for the first time. */
+  /** Progress of the first build of the default image. Absent at all other times. */
   makingImage?: Progress
 }
 

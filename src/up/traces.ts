@@ -16,8 +16,7 @@ type Kind = {
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
   /**
-   * Finds the processes that prevent the removal of one such thing. Absent: for this kind of thing, they cannot be
-   * found.
+   * Finds the processes that prevent the removal of the thing with this name. Absent: such processes cannot be found.
    */
   holders?: (name: string) => Holder[]
 }
@@ -71,7 +70,7 @@ const cgroupsOf = (data: DataDirectory, pid: string): string[] =>
 const programs = (data: DataDirectory): ProcessIdentity[] =>
   (findUpState(data.stateFile)?.programs ?? []).filter((program) => isAlive(program))
 
-/** Unfreezes a cgroup, because under cgroup v1 a frozen process does not die while it is frozen. */
+/** Unfreezes a cgroup, because cgroup v1 does not kill a process while it is frozen. */
 export const thaw = (cgroup: string): void => {
   const files = [
     ['freezer.state', 'THAWED'],

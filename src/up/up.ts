@@ -47,7 +47,7 @@ type UpOptions = {
   host: string
   port: number
   publicHost?: string | undefined
-  /** The address at which other machines reach this one. Undefined: no machine may join over the network. */
+  /** The address at which other machines reach this machine. Undefined: no other machine may join over the network. */
   hosts?: string | undefined
 }
 
@@ -88,7 +88,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   reserveIds()
   await buildNativePrograms(display.say)
   const dashboard = findDashboardPlace(config.cacheDirectory)
-  // The programs start meanwhile.
+  // The programs start while the dashboard is being built.
   const built = ensureDashboard(dashboard, display.say)
   await endOrphans(data)
   const { ssh } = addresses
@@ -240,7 +240,7 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
     await Promise.all([...ends, postgres?.stop(1500)])
     if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })
   }
-  gaveUp.promise.catch(() => {}) // otherwise, this rejection would end the process if no caller awaits it
+  gaveUp.promise.catch(() => {}) // Without this handler, the rejection would end the process if no caller awaits it.
   return {
     ready: Promise.all(all.map((program) => program.firstReady)).then(() => 'ready'),
     gaveUp: gaveUp.promise,

@@ -3,9 +3,9 @@
 //   <data>/host/           0711
 //   <data>/host/host.json  0600   the server that this host has joined
 //   <data>/host/runner/    0700   authority.pem, certificate.pem and key.pem of the runner
-//   <data>/host/gate/      0750   those of the gate, whose group may read them
+//   <data>/host/gate/      0750   the gate's files with the same names, which the gate's group may read
 //
-// A key is made once and stays, so that a trade that was interrupted is repeated with the same keys.
+// Each key is made only once. If joining a server is interrupted, it is repeated with the same keys.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -33,7 +33,7 @@ const replaceFile = (path: string, text: string, group: number): void => {
 export class HostFiles {
   readonly #directory: string
 
-  /** Makes the directories. */
+  /** Makes the directories for the certificates in the data directory. */
   constructor({ path }: Pick<DataDirectory, 'path'>) {
     this.#directory = join(path, 'host')
     mkdirSync(this.#directory, { recursive: true })
@@ -46,7 +46,7 @@ export class HostFiles {
     }
   }
 
-  /** The directory that a program gets as ALCOVE_CERTIFICATES_DIR. */
+  /** Returns the directory that a program gets as ALCOVE_CERTIFICATES_DIR. */
   directoryOf(program: HostProgram): string {
     return join(this.#directory, program)
   }
@@ -66,18 +66,18 @@ export class HostFiles {
     return key.export({ type: 'spki', format: 'pem' }) as string
   }
 
-  /** Writes new certificates. A program takes them at its next connection. */
+  /** Writes new certificates. A program uses them from its next connection on. */
   write({ authority, certificates }: Pick<HostCertificates, 'authority' | 'certificates'>): void {
     for (const program of hostPrograms) {
       const put = (name: string, text: string) =>
         replaceFile(join(this.directoryOf(program), name), text, groups[program])
       put('authority.pem', authority)
-      // Programs look only at this file to find out whether there are new files, so it is the last.
+      // Programs check only this file to find out whether there are new files, so it is written last.
       put('certificate.pem', certificates[program])
     }
   }
 
-  /** When the earlier of the certificates ends. Undefined: there is none yet. */
+  /** Time at which the first of the two certificates expires. Undefined: a certificate is missing. */
   get endsAt(): Date | undefined {
     const ends = hostPrograms.map((program) => {
       const path = join(this.directoryOf(program), 'certificate.pem')
@@ -86,13 +86,16 @@ export class HostFiles {
     return ends.includes(undefined) ? undefined : new Date(Math.min(...(ends as number[])))
   }
 
-  /** The server that this host has joined. Undefined: none yet. */
+  /** The server that this host has joined. Undefined: the host has joined no server yet. */
   get joined(): JoinedServer | undefined {
     const path = join(this.#directory, 'host.json')
     return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as JoinedServer) : undefined
   }
 
-  /** Notes the server. This is the last step of a trade: without the note, the trade is repeated. */
+  /**
+   * Saves the server that this host has joined. This is the last step of joining: if it is missing, the next start
+   * joins again.
+   */
   noteJoined(server: JoinedServer): void {
     replaceFile(join(this.#directory, 'host.json'), `${JSON.stringify(server, null, 2)}\n`, 0)
   }

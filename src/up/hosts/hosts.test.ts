@@ -1,4 +1,4 @@
-// The certificates of a host: made once, traded, written, renewed.
+// Tests the certificates of a host: how they are requested, checked, written and renewed.
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
@@ -39,7 +39,7 @@ suite('certificates of a host', needsRoot, () => {
 
   type Question = JoinQuestion & { path: string; bearer: string | undefined }
 
-  /** Starts a control that answers as it is told. */
+  /** Starts a simulated control that gives the answers of `answer`. */
   const startControl = async (context: TestContext, answer: (question: Question) => [number, unknown]) => {
     const asked: Question[] = []
     const server = createServer(async (request: IncomingMessage, response) => {
@@ -54,7 +54,7 @@ suite('certificates of a host', needsRoot, () => {
     return { url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`), asked }
   }
 
-  test('keys are made once, so that a trade that was interrupted is repeated with the same', (context) => {
+  test('the keys of a host are made only once, so an interrupted join is repeated with the same keys', (context) => {
     const { path, files } = makeFiles(context)
     const keys = files.publicKeys()
     assert.notEqual(keys.runner, keys.gate)
@@ -63,7 +63,7 @@ suite('certificates of a host', needsRoot, () => {
     assert.equal(files.joined, undefined)
   })
 
-  test('only root reads the runner’s files, and only root and the gate the gate’s', (context) => {
+  test('only root can read the runner’s key, and only root and the gate can read the gate’s key', (context) => {
     const { path, files } = makeFiles(context)
     files.write(answerTo({ keys: files.publicKeys() }))
     const ownerOf = (name: string) => {
@@ -82,7 +82,7 @@ suite('certificates of a host', needsRoot, () => {
     assert.ok((files.endsAt?.getTime() ?? 0) > Date.now() + 29 * 86_400_000)
   })
 
-  test('a token is traded with the version and the two public keys', async (context) => {
+  test('a host sends its token, its version and two public keys to get certificates', async (context) => {
     const { files } = makeFiles(context)
     const control = await startControl(context, (question) => [200, answerTo(question)])
     const keys = files.publicKeys()
@@ -91,7 +91,7 @@ suite('certificates of a host', needsRoot, () => {
     assert.deepEqual(control.asked, [{ token: 'alr_1', version, keys, path: '/api/runners/join', bearer: undefined }])
   })
 
-  test('the server’s own machine renews with the key of its runner', async (context) => {
+  test('the server’s own machine renews its certificates with the key of its runner', async (context) => {
     const { files } = makeFiles(context)
     const control = await startControl(context, (question) => [200, answerTo(question, 'local')])
     await renewCertificates(control.url, { headers: { authorization: 'Bearer own' } }, files.publicKeys())
@@ -101,7 +101,7 @@ suite('certificates of a host', needsRoot, () => {
     )
   })
 
-  test('a refusal keeps the server’s sentence and status', async (context) => {
+  test('if the server refuses a token, the error has the server’s message and status', async (context) => {
     const { files } = makeFiles(context)
     const control = await startControl(context, () => [409, { message: 'This token was traded by another machine.' }])
     await assert.rejects(
@@ -110,7 +110,7 @@ suite('certificates of a host', needsRoot, () => {
     )
   })
 
-  test('certificates for another key, another name or of another authority are refused', async (context) => {
+  test('a host refuses certificates for another key, for another name or of another authority', async (context) => {
     const { files } = makeFiles(context)
     const other = makeFiles(context)
     const stranger = new TestAuthority()
@@ -135,7 +135,7 @@ suite('certificates of a host', needsRoot, () => {
     }
   })
 
-  test('if the server does not answer, the error is one sentence that says so', async (context) => {
+  test('if the server does not answer a renewal, the error says so in one sentence', async (context) => {
     const { files } = makeFiles(context)
     const control = await startControl(context, () => [200, {}])
     const closed = new URL(control.url)
@@ -144,7 +144,7 @@ suite('certificates of a host', needsRoot, () => {
   })
 })
 
-suite('renewal', () => {
+suite('renewal of a host’s certificates', () => {
   const hour = 3_600_000
 
   const start = (steps: readonly (number | string)[], ends: readonly (Date | undefined)[]) => {
@@ -166,7 +166,7 @@ suite('renewal', () => {
     return { renewal, said, done: done.promise }
   }
 
-  test('a host without certificates tries until it has some, and prints once why it has none', async () => {
+  test('a host without certificates asks until it gets some, and prints only once why it has none', async () => {
     const steps = [...Array<string>(4).fill('control does not answer'), 86_400]
     const { renewal, said, done } = start(steps, [undefined])
     await done
@@ -178,7 +178,7 @@ suite('renewal', () => {
     ])
   })
 
-  test('two failed renewals print nothing while the certificates last; the third prints when they end', async () => {
+  test('two failed renewals print nothing; the third prints when the certificates expire', async () => {
     const end = new Date(Date.now() + 48 * hour)
     const quiet = start(['a', 'b', 86_400], [end])
     await quiet.done
@@ -191,13 +191,13 @@ suite('renewal', () => {
     assert.ok(loud.said[0]?.includes(`could not be renewed: c. They last until ${end.toISOString()}`))
   })
 
-  test('a program that waits for certificates goes on when the renewal ends, because none will come', async () => {
+  test('if the renewal is stopped, a program that waits for certificates gets an error', async () => {
     const { renewal } = start(['control does not answer'], [undefined])
     await renewal[Symbol.asyncDispose]()
     await assert.rejects(renewal.hasCertificates, /is ending/)
   })
 
-  test('after the time that the server said, the certificates are renewed again', async () => {
+  test('certificates are renewed each time that the interval from the server has passed', async () => {
     const { renewal, done } = start([0.005, 0.005, 86_400], [new Date(Date.now() + hour)])
     await done
     await renewal[Symbol.asyncDispose]()

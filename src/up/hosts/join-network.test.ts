@@ -1,4 +1,4 @@
-// How a host joins: what is asked of the server in which case, and the sentence for each refusal.
+// Tests how a host joins a server: what it asks the server, and the error message for each refusal.
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,7 +25,10 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
 
   type Answer = 'takes' | 'loses' | { status: number; message: string }
 
-  /** Starts a control whose next answers the test decides. It notes the questions and the names of the callers. */
+  /**
+   * Starts a simulated control whose answers the test sets. It records the requests and the certificate names of the
+   * callers.
+   */
   const startControl = async (context: TestContext, { days = 30 } = {}) => {
     const asked: string[] = []
     const questions: JoinQuestion[] = []
@@ -80,7 +83,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
 
   const refusal = (pattern: RegExp) => (error: unknown) => error instanceof Complaint && pattern.test(error.message)
 
-  test('the first start trades the token; later ones need none, and ask whether the host is still known', async (context) => {
+  test('the first start uses the token; later starts only ask the server whether it still knows the host', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     const { runnerId, regionId } = await host.join(control.url, tokenOf('0a'))
@@ -91,7 +94,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     assert.deepEqual(control.asked, ['POST /api/runners/join by nobody', again, again])
   })
 
-  test('if the answer is lost, the next start trades the same token with the same keys', async (context) => {
+  test('if the server’s answer is lost, the next start sends the same token with the same keys', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     control.state.answer = 'loses'
@@ -102,7 +105,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     assert.deepEqual(control.questions[0], control.questions[1])
   })
 
-  test('a new token is traded, although the host has joined before', async (context) => {
+  test('a host that has joined before joins again if it gets a new token', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     await host.join(control.url, tokenOf('0a'))
@@ -113,7 +116,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     )
   })
 
-  test('a missing token, a wrong one, and one not for the network: each error says what to do', async (context) => {
+  test('if a token is missing, wrong or not for the network, the error says what to do', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     await assert.rejects(host.join(control.url), refusal(/has joined no server yet: give the token/))
@@ -126,7 +129,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     )
   })
 
-  test('a server of another authority never sees the token', async (context) => {
+  test('the token is never sent to a server of another authority', async (context) => {
     const control = await startControl(context)
     const foreign = `alr_0a.${'A'.repeat(43)}`
     await assert.rejects(
@@ -136,7 +139,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     assert.deepEqual(control.asked, [])
   })
 
-  test('another refusal, as of a version that is too old, keeps the server’s sentence', async (context) => {
+  test('if the server refuses a host for another reason, such as its version, the error has this reason', async (context) => {
     const control = await startControl(context)
     control.state.answer = { status: 409, message: 'This host has version 0.1.0, the server 0.9.0.' }
     await assert.rejects(
@@ -145,7 +148,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     )
   })
 
-  test('a host that was removed ends at its next start with a sentence', async (context) => {
+  test('a host that was removed from the server ends at its next start, with one sentence that says why', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     await host.join(control.url, tokenOf('0a'))
@@ -153,7 +156,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     await assert.rejects(host.join(control.url), refusal(/does not take runner "second" any more/))
   })
 
-  test('a host whose server does not answer starts anyway', async (context) => {
+  test('a host starts even if its server does not answer', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     await host.join(control.url, tokenOf('0a'))
@@ -162,7 +165,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     assert.match(host.said.at(-1) ?? '', /does not answer.*start anyway/)
   })
 
-  test('a host whose certificates have ended says so, and how to get new ones', async (context) => {
+  test('a host whose certificates have expired says how to get new ones', async (context) => {
     const control = await startControl(context, { days: -1 })
     const host = makeHost(context)
     await host.join(control.url, tokenOf('0a'))

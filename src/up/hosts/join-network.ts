@@ -1,5 +1,5 @@
 // `alcove runner --join https://…`: makes this machine a host of a server on another machine. The host has a runner and
-// a gate. The first start trades a token for certificates; later starts need none.
+// a gate. The first start exchanges a token for certificates. Later starts need no token.
 import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
@@ -30,10 +30,13 @@ import { askControl, Refused, renewCertificates, tradeToken } from './trade.ts'
 export type NetworkJoinOptions = {
   data: string
   token: string | undefined
-  /** Where the gate listens for clients. */
+  /** Address on which the gate listens for clients. */
   host: string
   port: number
-  /** The address at which other machines reach this one. Undefined: the one through which this machine reaches the server. */
+  /**
+   * The address at which other machines reach this machine. Undefined: this machine's address on the route to the
+   * server.
+   */
   address?: string | undefined
   publicUrl?: string | undefined
 }
@@ -97,7 +100,7 @@ const readPublicUrl = (text: string | undefined): string | undefined => {
   throw new Complaint(`--public-url ${text} must be http:// or https:// and a name, such as https://host2.example.com`)
 }
 
-/** Throws if sandboxes of this host could not move to other machines, because those have another store. */
+/** Throws if no archive store is set for this host: its sandboxes could then not move to other machines. */
 const checkStore = ({ archive }: UpConfig, say: Display['say']): void => {
   const address = archive['ALCOVE_ARCHIVE_STORE']
   if (address === undefined) {
@@ -113,7 +116,10 @@ const checkStore = ({ archive }: UpConfig, say: Display['say']): void => {
 
 type Parts = { data: Pick<DataDirectory, 'path'>; files: HostFiles; say: Display['say'] }
 
-/** Returns the server that this host has joined. Joins it if it has not, or if there is another token. */
+/**
+ * Returns the server that this host has joined. Joins the server first if this host has joined none, or if `token` is
+ * new.
+ */
 export const joinedServer = async (
   url: URL,
   { token }: Pick<NetworkJoinOptions, 'token'>,
@@ -142,7 +148,7 @@ export const joinedServer = async (
   return server
 }
 
-/** Checks the way to the server before the token is sent. Returns the certificate of the server's authority. */
+/** Checks the connection to the server before the token is sent. Returns the certificate of the server's authority. */
 const checkWay = async (url: URL, token: string): Promise<string> => {
   const hash = authorityHashIn(token)
   if (hash === undefined) {
@@ -168,8 +174,8 @@ const credentialOf = (url: URL, files: HostFiles) =>
   credentialFor(url, { key: '', certificatesDirectory: files.directoryOf('runner'), controlName: controlHostName })
 
 /**
- * Asks the server at a later start whether it still knows this host. A server that does not answer is no reason not to
- * start: sandboxes run without it, and the programs connect as soon as it is back.
+ * Asks the server, at a later start, whether it still knows this host. The host starts even if the server does not
+ * answer: sandboxes run without the server, and the programs connect as soon as it is back.
  */
 const greet = async (url: URL, { runnerId }: JoinedServer, files: HostFiles, say: Display['say']): Promise<void> => {
   const endsAt = files.endsAt
@@ -198,7 +204,7 @@ const renewFor = async (url: URL, { runnerId }: JoinedServer, files: HostFiles):
   return told.renewAfterSeconds
 }
 
-/** Returns this machine's address on the way to the server. Nothing is sent. */
+/** Returns the address from which this machine would connect to the server. Nothing is sent. */
 const addressTowards = async (url: URL): Promise<string> => {
   const { address } = await lookup(url.hostname.replace(/^\[|\]$/g, '')).catch(() => {
     throw new Complaint(`the name ${url.hostname} is not known`)

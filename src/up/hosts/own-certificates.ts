@@ -1,5 +1,5 @@
-// The certificates of the server's own gate, with `up --hosts`. They come from the server's own control, which knows its
-// runner by a key.
+// The certificates of the gate on the server's own machine, with `up --hosts`. Control on this machine issues them,
+// because it knows this machine's runner by a key.
 import type { DataDirectory } from '../data-directory.ts'
 import { HostFiles } from './host-files.ts'
 import { Renewal } from './renewal.ts'
@@ -14,7 +14,7 @@ type Parts = {
   say: (line: string) => void
 }
 
-/** Gets the certificates as soon as control serves, and keeps renewing them. */
+/** Requests the certificates as soon as control serves, and keeps renewing them. */
 export const keepOwnCertificates = ({ data, controlUrl, runnerKey, controlServes, say }: Parts) => {
   const files = new HostFiles(data)
   const credential = { headers: { authorization: `Bearer ${runnerKey}` } }

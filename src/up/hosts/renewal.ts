@@ -1,14 +1,15 @@
-// Renews the certificates of a host: at each start, and then as often as the server says, usually each day. A failure is
-// harmless for weeks, so it is said once and tried again.
+// Renews the certificates of a host: at each start, and then at the interval that the server sets, usually once a day.
+// A
+// failure does no harm for weeks, so it is printed at most once a day, and the renewal is tried again.
 import { setTimeout as pause } from 'node:timers/promises'
 
 type RenewalParts = {
-  /** Gets and writes new certificates. Returns after how many seconds it should be called again. */
+  /** Gets and writes new certificates. Returns the number of seconds until the next call. */
   renew: () => Promise<number>
-  /** When the current certificates end. Undefined: there are none. */
+  /** Time at which the current certificates expire. Undefined: there are none. */
   endsAt: () => Date | undefined
   say: (line: string) => void
-  /** Delays between two tries after a failure. */
+  /** Delays between two attempts after a failure, in milliseconds. */
   retryMs?: { first: number; longest: number }
 }
 
@@ -16,7 +17,7 @@ const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const quietFailures = 2
 
-/** What to do when the certificates have ended. */
+/** Returns a sentence that says how to get new certificates after the current ones have expired. */
 export const newTokenRemedy = (runnerId: string): string =>
   `On the server, "alcove runner token ${runnerId}" prints a new token: start this host once with --token`
 
@@ -28,13 +29,13 @@ export class Renewal implements AsyncDisposable {
 
   constructor(parts: RenewalParts) {
     this.#parts = parts
-    // Otherwise, the rejection at the end would end the process if no program waits for certificates.
+    // Without this handler, the rejection on disposal would end the process if no program waits for certificates.
     this.#has.promise.catch(() => {})
     if (parts.endsAt() !== undefined) this.#has.resolve()
     this.#loop = this.#keepRenewing()
   }
 
-  /** Resolves when there are certificates. Rejects if the renewal is ended before. */
+  /** Resolves when there are certificates. Rejects if this object is disposed of before. */
   get hasCertificates(): Promise<void> {
     return this.#has.promise
   }
@@ -53,7 +54,7 @@ export class Renewal implements AsyncDisposable {
         await this.#wait(seconds * 1000)
       } catch (error) {
         failures += 1
-        // The server may just be starting again, so the first failures are not said.
+        // The server may just be restarting, so the first failures are not printed.
         if (failures > quietFailures && (saidAt === 0 || Date.now() - saidAt >= dayMs)) {
           say(this.#complain(error as Error))
           saidAt = Date.now()
@@ -75,7 +76,7 @@ export class Renewal implements AsyncDisposable {
     return `The certificates of this host could not be renewed: ${message}. ${until}; it tries again each hour.`
   }
 
-  /** Waits by the wall clock, because a machine that was suspended must not wait longer. */
+  /** Waits until a time of the wall clock, so that time in which the machine was suspended counts too. */
   async #wait(ms: number) {
     const until = Date.now() + ms
     const { signal } = this.#ending
@@ -87,7 +88,7 @@ export class Renewal implements AsyncDisposable {
   async [Symbol.asyncDispose]() {
     this.#ending.abort()
     this.#has.reject(new Error('the program that asks for certificates is ending'))
-    // A request that is on its way is not awaited: what it brings is written whole, or not at all.
+    // A pending request is awaited for at most 1 s. Its certificates are written completely, or not at all.
     await Promise.race([this.#loop, pause(1000)])
   }
 }

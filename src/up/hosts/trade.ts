@@ -21,7 +21,7 @@ const patienceMs = 10_000
 
 const tooLarge = () => new Complaint('the server answered more than certificates can be')
 
-/** A refusal of the server. Its sentence is for people. */
+/** A refusal by the server. Its message is a sentence for people. */
 export class Refused extends Complaint {
   readonly status: number
 
@@ -34,7 +34,9 @@ export class Refused extends Complaint {
 
 type Body = { message?: unknown } & Partial<HostCertificates>
 
-/** Sends one request to a server. Throws a Complaint if it does not answer, and Refused if it refuses. */
+/**
+ * Sends one request to a server. Throws a Complaint if the server does not answer, and Refused if the server refuses.
+ */
 export const askControl = async (
   url: URL,
   credential: Credential,
@@ -98,7 +100,10 @@ const isFor = ({ runnerId, authority, certificates }: HostCertificates, program:
   }
 }
 
-/** Trades the token of a runner. The same token with the same keys may be traded again, because the answer may be lost. */
+/**
+ * Exchanges the token of a runner for certificates. If the answer is lost, the same token may be sent again with the
+ * same keys.
+ */
 export const tradeToken = async (
   url: URL,
   credential: Credential,
@@ -109,7 +114,7 @@ export const tradeToken = async (
   return checkCertificates(answer, keys)
 }
 
-/** Gets new certificates for a host that has joined. */
+/** Requests new certificates for a host that has joined. */
 export const renewCertificates = async (url: URL, credential: Credential, keys: Keys): Promise<HostCertificates> => {
   const question = { version, keys }
   const answer = await askControl(url, credential, { method: 'POST', path: '/runners/certificates', body: question })
