@@ -1,4 +1,5 @@
-// The part of the image that is ours. `node scripts/image.ts` adds Debian, which takes minutes.
+// Tests the part of the image that Alcove's own files make up. `node scripts/image.ts` adds Debian, which takes
+// minutes.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +23,7 @@ suite('the image of Alcove', { skip: needsRoot }, () => {
   })
   after(() => rmSync(code, { recursive: true, force: true }))
 
-  test('it has the programs and the pages, and nothing that only builds or tests', () => {
+  test('the image has Alcove’s programs and the dashboard, and no tools that only build or test', () => {
     const needed = ['agent/build/alcove-agent', 'native/build/launch', 'native/build/confine', 'client/dist/alcove.js']
     for (const file of [...needed, 'dashboard/pages/index.html', 'bin/runner.ts', 'LICENSE']) {
       assert.ok(existsSync(join(code, file)), file)
@@ -34,7 +35,7 @@ suite('the image of Alcove', { skip: needsRoot }, () => {
     assert.ok(!debianPackages.includes('gcc') && debianPackages.includes('crun'))
   })
 
-  test('control serves the API and the pages from it without privileges, with nothing to write to', async () => {
+  test('control in the image serves API and dashboard without privileges, with no writable directory', async () => {
     await using opened = await openTestDatabase('empty')
     const address = `127.0.0.1:${await freePorts(1)}`
     const readOnly = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"'

@@ -12,13 +12,13 @@ import { ensureDashboard, findDashboardPlace } from '#src/up/dashboard/ensure.ts
 import { buildNativePrograms } from '#src/up/native-programs.ts'
 
 const checkout = resolve(import.meta.dirname, '..')
-/** Where Alcove lies in the image. */
+/** Directory of Alcove in the image. */
 export const home = '/opt/alcove'
 
 const run = (file: string, args: readonly string[], options: { cwd?: string; env?: NodeJS.ProcessEnv } = {}) =>
   execFileSync(file, args, { cwd: checkout, stdio: ['ignore', 'pipe', 'inherit'], encoding: 'utf8', ...options })
 
-/** What is copied as it is. There is no Makefile: what runs from a package compiles nothing. */
+/** Files that are copied unchanged. No Makefile is among them, because Alcove compiles no C programs in an image. */
 const copied = [
   'LICENSE',
   'alcove',
@@ -34,10 +34,16 @@ const copied = [
 ]
 const onlyForTests = /\.test\.tsx?$|\/testing\//
 
-/** The default image of sandboxes has the other headers. */
+/**
+ * Files of Node that the image does not need: `share`, and headers for other platforms. The other headers stay, because
+ * the default image of sandboxes gets them.
+ */
 const unusedOfNode = ['node-linux-*/share', 'node-linux-*/include/node/openssl/archs/!(linux-x86_64|linux-aarch64)']
 
-/** Installs the packages of the lock that programs need, without those of the dashboard's pages, which are built. */
+/**
+ * Installs the packages of package-lock.json that programs need. The packages for the dashboard are left out, because
+ * the dashboard is built already.
+ */
 const installPackages = (target: string): void => {
   const npm = join(checkout, 'node_modules/npm/bin/npm-cli.js')
   const options = [
@@ -55,7 +61,7 @@ const installPackages = (target: string): void => {
     rmSync(join(packages, unused), { recursive: true })
   }
   rmSync(join(packages, '.package-lock.json'))
-  // By these the launcher sees that the packages are complete.
+  // The launcher checks these two files to find out whether the packages are complete.
   copyFileSync(join(target, 'package-lock.json'), join(packages, '.alcove-lock.json'))
   cpSync('/dev/null', join(packages, '.alcove-without-test-packages'))
 }
@@ -67,7 +73,7 @@ const buildPages = async (target: string, scratch: string): Promise<void> => {
   cpSync(place.directory, join(target, 'dashboard/pages'), { recursive: true })
 }
 
-/** Fills `target` with what the image has below /opt/alcove. */
+/** Copies all files that the image has below /opt/alcove into `target`. */
 export const stageCode = async (target: string): Promise<void> => {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-image-'))
   try {
@@ -88,7 +94,7 @@ export const stageCode = async (target: string): Promise<void> => {
   }
 }
 
-/** Debian packages of the image: what sandboxes are made of, and what the pinned Node needs. */
+/** Debian packages of the image: those that sandboxes need, and those that the pinned Node needs. */
 export const debianPackages = [
   ...requiredPackages.filter(({ compiles }) => compiles !== true).map(({ name }) => name),
   ...['ca-certificates', 'libatomic1', 'libstdc++6'],

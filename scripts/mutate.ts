@@ -133,7 +133,9 @@ try {
   const env = { ...process.env, NODE_COMPILE_CACHE: join(scratch, 'compiled'), ALCOVE_TEST_DATABASE_URL: database?.url }
   const isRed = async (test: string): Promise<boolean> =>
     hasFailed(await runTestFile(test, { scratch, env, timeoutSeconds: seconds! }))
-  /** For each test file, whether it fails without any change. If so, its failures say nothing about a change. */
+  /**
+   * For each test file, whether it fails without any change. The failures of such a file prove nothing about a change.
+   */
   const redAnyway = new Map<string, boolean>()
 
   const survivors: string[] = []

@@ -58,7 +58,7 @@ const readIfThere = (name: string) => {
   }
 }
 
-/** Lists the files whose content differs from what the code gives now. */
+/** Lists the files whose content differs from what the code generates now. */
 export const findStaleFiles = async (sql: Sql): Promise<string[]> =>
   Object.entries(await printFiles(sql))
     .filter(([name, text]) => readIfThere(name) !== text)

@@ -20,8 +20,8 @@ const findMirror = async (): Promise<string[]> => {
 }
 
 /**
- * Starts `./alcove up` and resolves when the server is ready. When `stopping` aborts, the server is stopped. What it
- * prints goes to standard error of this process.
+ * Starts `./alcove up` and resolves when the server is ready. When `stopping` aborts, the server is stopped. The
+ * server's errors go to standard error of this process.
  */
 export const startSharedPlatform = async (
   data: string,
