@@ -120,7 +120,8 @@ suite('limits of a cgroup while its processes run', {
 
 suite('memory on cgroup v2', () => {
   test('a memory limit below the memory in use is refused without being written; all other limits stay', async () => {
-    // The kernel of the test machine may have no memory controller for v2, so plain files play the part of the cgroup's files.
+    // The kernel of the test machine may have no memory controller for v2, so the test uses plain files instead of the cgroup's
+    // files.
     const root = mkdtempSync(join(tmpdir(), 'alcove-cgroup-'))
     try {
       const files = { current: '2147483648', max: '4294967296', high: 'max' }
@@ -131,7 +132,8 @@ suite('memory on cgroup v2', () => {
         cgroup.limit({ cpu: 1, memoryGiB: 1 }),
         (error) => error instanceof MemoryInUse && error.usedBytes === 2 * 1024 ** 3,
       )
-      // Unlike a cgroup file, a plain file keeps the end of a longer earlier content, which is removed here.
+      // `limit` writes a short value over a longer one, and a plain file keeps the rest of the longer one. `read` removes that
+      // rest.
       const read = (name: string) => readFileSync(join(root, name), 'utf8').replace(/^max.*/, 'max')
       assert.deepEqual(['memory.max', 'memory.high', 'cpu.max', 'cpu.weight'].map(read), [
         '4294967296',
@@ -147,7 +149,7 @@ suite('memory on cgroup v2', () => {
   })
 })
 
-suite('what cgroup files contain', () => {
+suite('parsing of cgroup files', () => {
   test('`parseCounters` finds a counter in a cgroup file by its name', () => {
     assert.deepEqual(
       [...parseCounters('oom 1\noom_kill 22\n\n')],

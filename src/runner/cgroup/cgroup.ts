@@ -1,5 +1,5 @@
-// The cgroup of a sandbox, for cgroup v1 and v2. The runtime creates it with its first limits. Later limits are set by writing
-// to its files: that takes microseconds, while running a program would take milliseconds.
+// The cgroup of a sandbox, for cgroup v1 and v2. The runtime creates the cgroup with its first limits. The runner changes limits
+// later by writing to the cgroup's files, which takes microseconds. To run a program for that would take milliseconds.
 import { existsSync } from 'node:fs'
 import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -26,7 +26,10 @@ export interface Cgroup {
    * limit.
    */
   limit(compute: Compute): Promise<void>
-  /** The processors on which the cgroup's processes may run, as a kernel list. Undefined if they may run on all. */
+  /**
+   * The processors on which the cgroup's processes may run, in the kernel's list format, such as `0-3,8`. Undefined if they may
+   * run on all.
+   */
   cpus(): Promise<string | undefined>
   /** Sets the processors on which the cgroup's processes may run. */
   useCpus(list: string): Promise<void>
@@ -143,7 +146,7 @@ class CgroupV2 implements Cgroup {
       try {
         await write(this.#file('cgroup.kill'), 1)
       } catch (error) {
-        // Linux before 5.14 has no `cgroup.kill`, so the processes are killed one by one.
+        // Linux before 5.14 has no file `cgroup.kill`. There the processes are killed one by one.
         if (!hasCode(error, 'ENOENT')) throw error
         for (const pid of await this.pids()) kill(pid)
       }
@@ -399,7 +402,7 @@ class CgroupV1 implements Cgroup {
       mapped: of('mapped_file'),
       dirty: of('dirty'),
       writeback: of('writeback'),
-      // Cgroup v1 does not say which part of the slabs can be reclaimed.
+      // Cgroup v1 does not report slab memory by whether it can be reclaimed, so both values are 0.
       slabReclaimable: 0,
       slabUnreclaimable: 0,
     }
@@ -465,7 +468,7 @@ export const limitsSockets = (layout: CgroupLayout): boolean =>
 export const limitsSwap = async (layout: CgroupLayout): Promise<boolean> => {
   if (layout.version === 1)
     return (await readIfThere(join(layout.roots.memory, 'memory.memsw.limit_in_bytes'))) !== undefined
-  // The root cgroup has no such file. If the kernel counts swap, every other cgroup has it.
+  // The root cgroup never has the file `memory.swap.max`. Every other cgroup has it if the kernel counts swap.
   const [any] = await listCgroups(layout, '/')
   return any !== undefined && (await readIfThere(join(layout.root, any, 'memory.swap.max'))) !== undefined
 }

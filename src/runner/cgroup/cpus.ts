@@ -1,6 +1,6 @@
-// Chooses on which processors of the host each sandbox runs: as many as its `cpu`, rounded up. A program in it that counts
-// processors therefore gets the number that it may use. A new sandbox gets the processors to which the least is assigned. A
-// resized sandbox keeps its processors as far as possible.
+// Chooses on which processors of the host each sandbox runs. Their number is the sandbox's `cpu`, rounded up, so programs in the
+// sandbox that count processors start a suitable number of threads. A new sandbox gets the processors of which the least is
+// assigned to other sandboxes. A resized sandbox keeps its processors as far as possible.
 import { readFileSync } from 'node:fs'
 
 /** Parses a kernel list such as `0-3,8` (cpuset(7), "List format"). */
@@ -41,7 +41,7 @@ export class CpuSpread {
     this.#promised = new Map(cpus.map((cpu) => [cpu, 0]))
   }
 
-  /** Chooses the processors for a sandbox with this `cpu`. If the host has fewer, returns all of them. */
+  /** Chooses the processors for a sandbox with this `cpu`. If the host has fewer processors than that, returns all of them. */
   take(sandboxId: string, cpu: number): number[] {
     const before = this.#held.get(sandboxId)?.cpus ?? []
     this.release(sandboxId)

@@ -8,9 +8,9 @@ const cpuPeriodMicroseconds = 100_000
 export type Compute = { cpu: number; memoryGiB: number }
 
 /**
- * Maximum number of processes and threads of a sandbox. A thread takes about 30 KiB. At this limit most of the sandbox's memory
- * is therefore left, and a fork bomb fails before the host is affected. The highest value is Linux's default. The agent tells
- * programs the limit (agent/src/setup.c).
+ * Maximum number of processes and threads of a sandbox. A thread takes about 30 KiB, so even this many threads leave most of the
+ * sandbox's memory free. A fork bomb fails at this limit before it affects the host. The maximum of 32,768 is Linux's default
+ * limit. The agent tells programs the limit (agent/src/setup.c).
  */
 export const pidsLimit = ({ memoryGiB }: Pick<Compute, 'memoryGiB'>) =>
   Math.min(32_768, Math.max(1024, Math.floor(memoryGiB * 4096)))
@@ -43,8 +43,8 @@ export type ResourceLimit = { type: string; soft: number; hard: number }
 
 /**
  * Limits of each process in a sandbox. They are not above the runner's own hard limits, because a runner in a container may lack
- * the right to raise these. Core files are limited to one byte: this is the only value with which the host's crash handler does
- * not run either (core(5)).
+ * the right to raise these. Core files are limited to one byte, because the kernel then does not start the host's crash handler.
+ * With a limit of 0 it would (core(5)).
  */
 export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/limits', 'utf8'))): ResourceLimit[] => {
   const both = (type: string, value: number) => ({ type, soft: value, hard: value })
