@@ -40,7 +40,7 @@ const openContexts = async (limits: Partial<ContextLimits> = {}) => {
 
 const tooMany = { code: 'rate_limited', message: /Too many uploads are open/ }
 
-suite('uploads of context files that are open', () => {
+suite('open uploads of context files', () => {
   test('open uploads are limited per organization and in total; a refused upload writes nothing to the store', async () => {
     await using kept = await openContexts({ uploadsOfOrganization: 2, uploads: 3 })
     const { contexts, objects } = kept
@@ -87,7 +87,7 @@ suite('uploads of context files that are open', () => {
     time.now += 1
     await contexts.beginUpload(named('1'))
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
-    // The expired upload does not count any more. If it is aborted, the number must not go down a second time.
+    // The expired upload does not count any more. An abort of it must not lower the number of open uploads a second time.
     await contexts.abort(named('1'), left)
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
   })

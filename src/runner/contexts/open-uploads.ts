@@ -1,5 +1,6 @@
-// Counts the uploads that callers of this process have begun and not ended. They are limited, because beginning an upload costs
-// a caller nothing but leaves objects in the store. An abandoned upload counts until it is old enough to be removed.
+// Counts the uploads that callers of this process have begun and not ended. Their number is limited, because a caller can begin
+// an upload without sending data, and each upload leaves objects in the store. An abandoned upload counts as open until it is old
+// enough to be removed.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, partsOf } from './keys.ts'
@@ -10,8 +11,8 @@ export class OpenUploads {
   readonly #now: () => number
   readonly #bound: Budget
   /**
-   * Open uploads, by the prefix of the keys of their parts. An id that is not in it ends no upload. The most recently used
-   * upload is last.
+   * Open uploads, by the prefix of the keys of their parts. The most recently used upload is last. For an unknown key, `hear` and
+   * `end` do nothing.
    */
   readonly #open = new Map<string, { organizationId: string; at: number }>()
 

@@ -6,8 +6,8 @@ import type { ContextStore } from './store.ts'
 import { largestTable, readMoment } from './table.ts'
 
 /**
- * Returns when the context was last requested, or begun. Undefined if neither is recorded: the objects are then left from an
- * interrupted removal.
+ * Returns when the context was last requested or, if it is incomplete, when it was begun. Undefined if neither is recorded: the
+ * objects are then left from an interrupted removal.
  */
 const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<number | undefined> => {
   const table = await contexts.find(name)
@@ -25,7 +25,7 @@ const remove = async ({ store }: ContextStore, name: ContextName): Promise<void>
   await store.remove(begunKey(name))
 }
 
-/** Removes what is not needed any more. Returns the number of removed contexts. */
+/** Removes the contexts and uploads that are not needed any more. Returns the number of removed contexts. */
 export const sweepContexts = async (
   contexts: ContextStore,
   { organizationId, inUse }: ContextsInUse,
