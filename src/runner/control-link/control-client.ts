@@ -36,8 +36,8 @@ const tooLarge = () => new Error('control answered more than the runner reads')
 type UncheckedRecord = { id?: unknown; env?: unknown; assignment?: object }
 
 /**
- * Adds `env` to the assignment. The current version of control sends it once, beside the assignment; an older version also sends
- * it in the assignment.
+ * Copies `env` from the entry of the list into an assignment that lacks it. The current version of control sends `env` only in
+ * the entry, and older versions also in the assignment.
  */
 const withOwnEnv = (record: UncheckedRecord): UncheckedRecord =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record

@@ -2,15 +2,15 @@
 // control that is being replaced, or from another server at that address.
 
 /**
- * After this time with only 401 answers, the key counts as refused. The runner was then removed in control, or another control
- * answers at the address.
+ * After this time with only 401 answers, the key counts as refused. Then the runner was probably removed in control, or another
+ * control answers at the address.
  */
 export const refusedAfterMs = 60_000
 
 export class KeyRefusal {
   readonly #onChange: (isRefused: boolean) => void
   readonly #now: () => number
-  /** Time of the first of the latest 401 answers. Undefined if the last answer had another status. */
+  /** Time of the first 401 answer since the last answer with another status. Undefined if the last answer had another status. */
   #since: number | undefined
   #isRefused = false
 

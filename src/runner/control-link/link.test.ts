@@ -104,7 +104,7 @@ suite('the link to control', () => {
     assert.deepEqual(control.linked[0]?.said, [hello])
   })
 
-  test('a link that control closes because of the version says why, and is not opened again', async () => {
+  test('if control closes the link because of the version, the runner gets the reason and stays disconnected', async () => {
     await using control = await startControl()
     const { promise, resolve } = Promise.withResolvers<void>()
     const heard: string[] = []

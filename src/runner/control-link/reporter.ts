@@ -43,8 +43,8 @@ export class Reporter implements Disposable {
       failures: 0,
     }
     this.#waiting.set(report.sandboxId, waiting)
-    // If an earlier report about this sandbox is being sent over HTTP, this one waits, because control believes the report that
-    // arrives last.
+    // If an earlier report about this sandbox is being sent over HTTP, the new report waits. Otherwise the earlier report could
+    // arrive last, and control uses the last one.
     if (!waiting.isTelling && !this.#parts.send(report)) this.#tell(waiting)
   }
 
@@ -56,8 +56,8 @@ export class Reporter implements Disposable {
   }
 
   /**
-   * Compares reports with control's list, which was requested at `askedAt`. Reports that it shows as received are dropped. All
-   * others are sent again.
+   * Compares reports with control's list, which was requested at `askedAt`. A report is dropped if the list shows that control
+   * has received it. All other reports are sent again.
    */
   confirm(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
     const known = new Map(listed.map((one) => [idOf(one), one]))
