@@ -18,7 +18,10 @@ const notOfTheImage = new Set([
 const mostLinks = 40
 /** Maximum number of directory levels that one call of the agent lists. */
 const deepest = 64
-/** Number of files that are opened before their turn. Without that, copying many small files would wait for each of them. */
+/**
+ * Number of files that are opened ahead, while an earlier file is being copied. Otherwise each of many small files would cost the
+ * time of one call of the agent.
+ */
 const ahead = 16
 
 type SandboxSourceParts = { files: Files; place: string; signal: AbortSignal }

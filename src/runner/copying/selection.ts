@@ -41,8 +41,8 @@ export type WantedFile = { path: string; mode: number; modifiedSeconds: number; 
 const keyOf = ({ tar, file }: Pick<Content, 'tar' | 'file'>): string => `${tar}:${file}`
 
 /**
- * The files to copy, by the number of their tar and their number in the tar. If a file is needed at several paths, it is written
- * once and linked.
+ * The files to copy. A file is identified by two numbers: that of the tar, and that of the file in the tar. If a file is needed
+ * at several paths, it is written once and linked.
  */
 export class WantedFiles {
   readonly #wanted = new Map<string, [WantedFile, ...WantedFile[]]>()
@@ -71,7 +71,7 @@ export class WantedFiles {
 }
 
 export type Selection = {
-  /** Directories and links to create, in an order in which that is possible. */
+  /** Directories and links to create. First all directories, each before the directories in it. Then the links. */
   made: readonly CreatedEntry[]
   files: WantedFiles
   /** Files that are unpacked if they are archives. If the directory of such a file is copied too, the file is also in `files`. */

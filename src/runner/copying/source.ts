@@ -1,5 +1,5 @@
-// What a COPY needs from the source of its files. The source is the files that came with the definition, or another sandbox of
-// the build.
+// The interface of a source of files for COPY and ADD. A source is the files that came with the definition, another sandbox of
+// the build, or a downloaded repository.
 import type { WantedFile, WantedFiles } from './selection.ts'
 import type { Tree } from './tree.ts'
 

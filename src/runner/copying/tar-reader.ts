@@ -1,5 +1,6 @@
-// Reads the entries of a tar stream (POSIX pax, and GNU tar's additions). A caller has packed it, so nothing is written to the
-// file system. An entry that is not a file, a directory or a link is refused, and the error names it.
+// Reads the entries of a tar stream (POSIX pax, and GNU tar's additions). The caller who packed the tar may be hostile, so no
+// entry is written to this host's file system. An entry that is not a file, a directory or a link is refused, and the error
+// names the entry.
 //
 // Names are sequences of bytes, represented by one character per byte.
 import type { EventLoopTurns } from '#src/kit/yield.ts'

@@ -47,7 +47,7 @@ export class Tree {
   readonly #keepsOwners: boolean
   #entries = 0
 
-  /** `keepsOwners`: files keep the owners in their entries. */
+  /** `keepsOwners`: files have the owners that the tar entries name. Otherwise they have the owner of the COPY line, or root. */
   constructor({ keepsOwners = false } = {}) {
     this.#keepsOwners = keepsOwners
   }
