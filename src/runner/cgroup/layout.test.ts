@@ -17,7 +17,7 @@ suite('where the cgroup hierarchies of a host are mounted', () => {
     assert.deepEqual(mountsToHide(layout), [])
   })
 
-  test('in cgroup v1 and v2, `ownProcsFile` finds `cgroup.procs` of the runner’s own cgroup, if it is visible', () => {
+  test('`ownProcsFile` finds `cgroup.procs` of the runner’s own cgroup, if visible, in cgroup v1 and v2', () => {
     assert.equal(ownProcsFile({ version: 2, root: '/sys/fs/cgroup' }, '0::/../no/such/place\n'), undefined)
     assert.equal(ownProcsFile(parseLayout(v1.join('\n')), '4:cpu:/a\n'), undefined)
     const actual = ownProcsFile(readLayout())
