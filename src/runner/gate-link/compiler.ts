@@ -16,8 +16,8 @@ const options =
   )
 
 /**
- * Format of the result. `files` is like `cjs`, but dynamic imports become calls of `require`, because Node could not import
- * TypeScript files there.
+ * Format of the result. `files` is `cjs` with calls of `require` instead of dynamic imports. In the sandbox, `require` can load
+ * TypeScript files, and a dynamic import cannot.
  */
 export type Format = 'cjs' | 'esm' | 'files'
 

@@ -101,7 +101,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual(await next(), { type: 'gone', sandboxId: 'two' })
   })
 
-  test('an invalid request to the runner’s socket gets an error or a closed connection, and harms nothing', async () => {
+  test('the runner’s socket answers an invalid request with an error or closes it, and serves later requests', async () => {
     await using runner = await startGates()
     const bad = [
       '{}',
@@ -159,7 +159,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
   })
 
-  test('30 concurrent requests for compilations are handled one after another; other requests need not wait', async () => {
+  test('of 30 concurrent compilations at most 8 run at a time; other requests do not wait for them', async () => {
     await using runner = await startGates()
     const program = [frameOf(Buffer.from('export const a: number = 1')), frameOf(Buffer.alloc(0))]
     const asked = Array.from({ length: 30 }, () => {

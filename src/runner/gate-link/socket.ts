@@ -26,7 +26,10 @@ type GateParts = WatchParts & {
 
 /** Maximum number of connections at a time. One gate needs fewer, because it queues its requests. */
 const mostConnections = 1024
-/** Time limits in milliseconds for the arrival of a request, and of code to compile. A gate sends each of them in one piece. */
+/**
+ * Time limits in milliseconds for receiving a request, and for receiving code to compile. A gate sends each of them without
+ * pauses.
+ */
 const requestMs = 5000
 const sourceMs = 10_000
 const sourceBytes = 1024 * 1024
@@ -155,7 +158,7 @@ export const serveGates = async (parts: GateParts, path: string, gid: number): P
       server.close()
       for (const socket of open) socket.destroy()
       await closed
-      // When all requests have ended, the data of incomplete uploads has been removed, too.
+      // A request for an upload ends only when the data of an incomplete upload has been removed.
       await Promise.all(served)
     },
   }

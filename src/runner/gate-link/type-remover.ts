@@ -1,6 +1,6 @@
-// Makes a program that removes TypeScript types inside a sandbox. It is sucrase in one file, and is built when it is first
-// needed. The runner compiles the caller's own code (compiler.ts), but that code may import files that exist only in the
-// sandbox.
+// Makes a program that removes TypeScript types inside a sandbox. The runner compiles only the code that the caller sends
+// (compiler.ts). TypeScript files that this code imports exist only in the sandbox, so they are converted there. The program is
+// sucrase in one file. It is built at the first request.
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { runCommand } from '#src/kit/run-command.ts'

@@ -51,7 +51,10 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
   socket.once('close', () => wake())
   let isWhole = false
   const tell = (news: GateNews) => sendFrame(socket, jsonFrameOf(news))
-  /** Returns the message about one sandbox. Undefined if it cannot be read now, so that the others are reported anyway. */
+  /**
+   * Returns the message about one sandbox. Undefined if the sandbox cannot be read now. The other sandboxes are then reported
+   * anyway.
+   */
   const newsOf = async (sandboxId: string): Promise<GateNews | undefined> => {
     const held = host.get(sandboxId)
     try {
@@ -75,8 +78,8 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
       await new Promise<void>((resolve) => {
         wake = resolve
       })
-      // Wait one turn of the event loop, so that the report to control is sent before this message: callers wait for control's
-      // answer. If control tells the gate of the change first, the gate waits for this message.
+      // Wait one turn of the event loop, so that the report to control is sent before this message to the gate. Callers wait only
+      // for control. If control tells the gate of the change first, the gate itself waits for this message.
       await new Promise(setImmediate)
     }
   } finally {
