@@ -81,7 +81,8 @@ suite('keeper: assignments are carried out', () => {
   test('a sandbox that is deleted during its first start is reported as destroyed only when it is removed', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
-    // Like a real host: it runs one verb per sandbox at a time, and lists a new sandbox only when it has started.
+    // The fake host behaves like a real one: it runs one verb per sandbox at a time, and lists a new sandbox only when it has
+    // started.
     kept.host.before = async (verb) => {
       await passed
       while (verb === 'destroy' && kept.host.get('box') === undefined) await new Promise(setImmediate)
@@ -196,7 +197,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('a stop of a lost sandbox is reported as destroyed; a stop before the first start, as stopped', async () => {
+  test('stopping a sandbox that the host lost reports `destroyed`; stopping one not yet started, `stopped`', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])
@@ -279,7 +280,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [10, ['box 2 destroyed']])
   })
 
-  test('a destroy during the first start that fails is tried again until it succeeds', async () => {
+  test('if a destroy that was requested during the first start fails, it is retried until it succeeds', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = async (verb) => {
@@ -359,7 +360,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'It ran out of memory.', true])
   })
 
-  test('a sandbox that has ended is not started again because control’s list has a newer generation', async () => {
+  test('a newer generation in control’s list does not start a sandbox again that ended by itself', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
     kept.keeper.takeAll([{ assignment: assigned('box', 6), state: 'started' }], kept.time.now)
@@ -375,7 +376,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 4 stopped']])
   })
 
-  test('a sandbox that ended before its start was reported is stopped; an interrupted start runs again', async () => {
+  test('a sandbox that ended before its start was reported stays stopped; an interrupted start runs again', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('ended', 2), 'stopped', { detail: 'Its first process was ended from outside the sandbox.' })
     kept.host.hold(assigned('cut', 2), 'stopped')
@@ -430,7 +431,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [['destroy stranger'], []])
   })
 
-  test('each time that control lists a missing sandbox again, the minutes until its removal begin anew', async () => {
+  test('if control lists a missing sandbox again, the time until its removal starts from zero', async () => {
     using kept = startKeeper({ strangerGraceMs: 10 * minutes })
     kept.host.hold(assigned('box', 1), 'started')
     const listed = [{ assignment: assigned('box', 1), state: 'started' as const }]
@@ -453,7 +454,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], []])
   })
 
-  test('a sandbox that was assigned after a list was requested is not removed because that list lacks it', async () => {
+  test('a sandbox that was assigned after a list was requested stays, although that list lacks it', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     const askedAt = kept.time.now - 1
     kept.keeper.take(assigned('box', 1))

@@ -31,7 +31,7 @@ export type KeeperParts = {
    * the last pause.
    */
   retryMs?: readonly number[]
-  /** Milliseconds for which a sandbox stays although control does not list it. */
+  /** Time in milliseconds after which a sandbox is removed that control's lists do not contain. */
   strangerGraceMs?: number
   atOnce?: AtOnce
 }
@@ -49,7 +49,9 @@ type Entry = {
   progressAt: number
   attempts: number
   retry?: NodeJS.Timeout
-  /** True if, during a start of the sandbox here, control gave it to another runner or did not want it any more. */
+  /**
+   * True if control's list has omitted the sandbox while it was starting here. Then another runner starts it, or nobody needs it.
+   */
   isLeft: boolean
   /** True for a fork that the host does not list yet, if the host may already have a copy of the parent's disk for it. */
   mayHaveCopy: boolean
@@ -89,14 +91,14 @@ export class Keeper implements Disposable {
     host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
   }
 
-  /** Takes an assignment from control. An assignment is ignored if its generation is older than the newest that is known. */
+  /** Carries out an assignment from control. Ignores it if its generation is older than one that arrived before. */
   take(assignment: Assignment): void {
     const entry = this.#entryFor(assignment)
     if (entry.settled) this.#report(entry.settled)
     else this.#reconcile(entry)
   }
 
-  /** Takes control's whole list of sandboxes, which was requested at the time `askedAt`. */
+  /** Carries out the assignments of control's whole list of sandboxes, which was requested at the time `askedAt`. */
   takeAll(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
     // Forks come first, because each fork must be copied before a newer verb of its parent runs.
     const read = listed.filter(isRead).sort((a, b) => Number(isFork(b.assignment)) - Number(isFork(a.assignment)))
@@ -190,14 +192,15 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // The sandbox ended by itself, perhaps while no runner ran. It stays stopped until somebody requests a start. The journal
-    // may lack the newest generation. The end then counts if control has seen that the target was reached. A warm sandbox may be
-    // started again, because nobody has used it.
+    // A sandbox that ended by itself, perhaps while no runner ran, stays stopped until somebody requests a start. If the journal
+    // lacks the newest generation, the end is reported only if control has seen that the target was reached. A warm sandbox may
+    // be started again, because nobody has used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     const wasReached = isThisGeneration || known === target || isChanged
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
     if (!isThisGeneration) return undefined
-    // The verb has failed, and control knows that, perhaps from an earlier runner. It is retried only if somebody requests that.
+    // The verb has failed, perhaps in an earlier runner. If control has recorded that, the verb is not retried until somebody
+    // requests it.
     if (status === 'error') return known === 'error' ? { state: 'error' } : undefined
     if (refused !== undefined) return { state: status, refused }
     if (status !== target) return undefined
@@ -265,8 +268,8 @@ export class Keeper implements Disposable {
     const reason = sentenceOf(error)
     const status = this.#host.get(assignment.sandboxId)?.status
     const recoverable = !(error instanceof NotRecoverable)
-    // A sandbox that could not be paused is still running, and one that could not be archived still has its disk. Then the verb
-    // counts as refused, not as an error of the sandbox.
+    // A failed pause leaves the sandbox running, and a failed archive leaves its disk. In both cases the assignment is reported
+    // as refused, and the sandbox does not become an error.
     const isWell = (verb === 'pause' && status === 'started') || (verb === 'archive' && status === 'stopped')
     if (recoverable && isWell) return { state: status, refused: reason }
     return { state: 'error', errorReason: reason, recoverable }
@@ -282,8 +285,8 @@ export class Keeper implements Disposable {
 
   #onExit(sandboxId: string, cause: Cause) {
     const entry = this.#entries.get(sandboxId)
-    // If a verb is running or queued, its result will be reported. If the sandbox should be stopped, its end is expected. In
-    // both cases nothing needs to be done here.
+    // Nothing is reported here in two cases: a verb is running or queued and will report its result, or the sandbox should be
+    // stopped anyway.
     if (!entry || entry.verb !== undefined || !runs(entry.assignment.target)) return
     this.#settle(entry, ended(cause))
   }

@@ -38,7 +38,7 @@ const listed = (...assignments: Assignment[]) =>
   assignments.map((assignment) => ({ assignment, state: 'stopped' as const }))
 
 suite('saves of stopped disks', () => {
-  test('a save is made once, and said again while control asks for it', async () => {
+  test('a save is made once; its report is repeated each time that control requests the save', async () => {
     using kept = startSaver()
     kept.host.hold(stopped('box'), 'stopped')
     kept.saver.take(stopped('box', 'one'))
@@ -51,7 +51,7 @@ suite('saves of stopped disks', () => {
     await kept.until(() => kept.said.at(-1) === 'box saved two')
   })
 
-  test('two saves run at the same time, one of each organization; a third organization’s waits', async () => {
+  test('at most two saves run at a time, and at most one for each organization', async () => {
     using kept = startSaver()
     const { passed, open } = gate()
     kept.host.before = () => passed
@@ -71,7 +71,7 @@ suite('saves of stopped disks', () => {
     assert.equal(kept.host.mostRunning, 2)
   })
 
-  test('a failed save is said once and tried again after a pause, until it is made', async () => {
+  test('a failed save is reported once, and is retried after a pause until it succeeds', async () => {
     using kept = startSaver()
     kept.host.hold(stopped('box'), 'stopped')
     let failures = 3
@@ -84,7 +84,7 @@ suite('saves of stopped disks', () => {
     assert.equal(kept.host.asked.length, 4)
   })
 
-  test('a save that a verb interrupted is made when control’s next list still asks for it', async () => {
+  test('a save that a verb interrupted is made again if control’s next list requests it', async () => {
     using kept = startSaver()
     kept.host.hold(stopped('box'), 'started')
     kept.saver.take(stopped('box', 'one'))
@@ -96,7 +96,7 @@ suite('saves of stopped disks', () => {
     await kept.until(() => kept.said.length === 1)
   })
 
-  test('a save that is not wanted any more leaves the queue, and its result is not said', async () => {
+  test('a save that control does not request any more leaves the queue, and its result is not reported', async () => {
     using kept = startSaver()
     const { passed, open } = gate()
     kept.host.before = () => passed

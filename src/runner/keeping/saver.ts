@@ -1,6 +1,6 @@
-// Has the disks of stopped sandboxes saved, in the background and few at a time, as control's assignments ask
-// (docs/adr/0043-saved-at-stop.md). Control's list has a save until control has heard that it is made, so nothing is kept here
-// for the next runner.
+// Saves the disks of stopped sandboxes in the background, as control's assignments request (docs/adr/0043-saved-at-stop.md).
+// Control's list contains a save until control has received its report. Therefore the runner need not record saves for the next
+// runner.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from '#src/runner/control-link/assignment.ts'
@@ -10,10 +10,10 @@ import type { Host } from '../host.ts'
 type SaverParts = {
   host: Pick<Host, 'save'>
   onSaved: (saved: SavedDisk) => void
-  /** Called when a save has failed for the first time. */
+  /** Called at the first failure of a save, and not at later ones. */
   onUnsaved: (unsaved: UnsavedDisk) => void
   log: Logger
-  /** Pauses in milliseconds after failures. After the last, the last pause is used again. */
+  /** Pauses in milliseconds before the retries of a save. All further retries use the last pause. */
   retryMs?: readonly number[]
 }
 
@@ -21,13 +21,13 @@ type Wanted = {
   assignment: Assignment
   archiveId: string
   failures: number
-  /** Aborts when the save is not wanted any more, so that it leaves the queue. */
+  /** Aborts when the save is not wanted any more, and removes the save from the queue. */
   forgotten: AbortController
   retry?: NodeJS.Timeout
   made?: WrittenArchive
 }
 
-/** Saves of one host at the same time. One organization may have one of them. */
+/** Maximum number of saves that run at the same time. Each organization has at most one of them. */
 const atOnce = 2
 
 export class Saver implements Disposable {
@@ -40,7 +40,9 @@ export class Saver implements Disposable {
     this.#parts = { retryMs: [30_000, 120_000, 600_000], ...parts }
   }
 
-  /** Takes an assignment from control: begins the save that it asks for, or forgets an earlier one. */
+  /**
+   * Reads an assignment from control. Begins the save that it names. If it names another save or none, drops the earlier save.
+   */
   take(assignment: Assignment): void {
     const { sandboxId, target, save } = assignment
     const known = this.#wanted.get(sandboxId)
@@ -51,7 +53,7 @@ export class Saver implements Disposable {
       this.#wanted.set(sandboxId, wanted)
       this.#begin(wanted)
     }
-    // Control asks again, so it has not heard that the save is made.
+    // Control requests the save again, so it has not received the report.
     else if (known.made !== undefined) this.#parts.onSaved({ sandboxId, archive: known.made })
   }
 
@@ -76,7 +78,7 @@ export class Saver implements Disposable {
       const made = await this.#parts.host.save(assignment)
       if (!isWanted()) return
       if (made === undefined) {
-        // A verb of a caller came first. If the save is still wanted afterwards, the next list asks for it again.
+        // A verb has interrupted the save. If control still wants the save after the verb, its next list requests the save again.
         this.#wanted.delete(sandboxId)
         return
       }

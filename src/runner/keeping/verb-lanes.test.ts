@@ -6,7 +6,7 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 const oneLane = { atOnce: { work: 1, stops: 1, transfers: 1 } }
 
 suite('the lanes of verbs on a runner', () => {
-  test('a delete waits for no other sandbox’s start or archive, and its own sandbox’s queued verb is dropped', async () => {
+  test('a delete does not wait for verbs of other sandboxes, and removes its own sandbox’s queued verb', async () => {
     for (const first of [{}, { target: 'archived', archive: { id: 'a' } }] as const) {
       using kept = startKeeper({ atOnce: { work: 2, stops: 1, transfers: 1 } })
       kept.host.hold(assigned('other', 1), 'stopped')
@@ -40,7 +40,7 @@ suite('the lanes of verbs on a runner', () => {
     await kept.reported(21)
   })
 
-  test('at most 8 starts run at a time, at most 6 of one organization, and every start gets its turn', async () => {
+  test('at most 8 starts run at a time, at most 6 of one organization, and all of them run in the end', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = () => passed

@@ -15,8 +15,9 @@ export const verbTo = {
 export type Verb = (typeof verbTo)[Target]
 
 /**
- * Limits of verbs that run at the same time. `stops` is high because a stop mostly waits. `transfers` is separate for archives
- * and for restores, because both move whole disks. An archive must not delay a restore, and neither may delay other verbs.
+ * Maximum numbers of verbs that run at the same time. `stops` is high because a stop mostly waits. `transfers` is the limit for
+ * archives and, separately, for restores. Both move whole disks, so they must not delay other verbs, and archives must not delay
+ * restores.
  */
 export type AtOnce = { work: number; stops: number; transfers: number }
 
@@ -25,8 +26,8 @@ export const isFork = (assignment: Assignment): assignment is Assignment & { for
   assignment.target === 'started' && assignment.isNew === true && assignment.forkOf !== undefined
 
 /**
- * Makes a lane of which one organization may fill only a share, so that its slow verbs do not delay those of other
- * organizations.
+ * Makes a lane in which one organization can use only a part (`share`) of the places. Its slow verbs therefore do not delay verbs
+ * of other organizations.
  */
 const shared = (atOnce: number, share: number) => new FairQueue({ atOnce, ofOne: Math.ceil(atOnce * share) })
 
@@ -70,7 +71,7 @@ export class VerbLanes {
     void (first === undefined ? begin() : first.then(begin))
   }
 
-  /** Runs `work`, which removes a sandbox that control does not list. */
+  /** Runs `work`, which removes a sandbox that control's lists do not contain. */
   async remove(work: () => Promise<void>): Promise<void> {
     await this.#work.run(work)
   }
