@@ -78,7 +78,7 @@ suite('the experiment that finds the sandbox whose kernel memory grows', () => {
     let growths = 0
     let wasHeld = false
     const uncharged = () => bytes
-    // Memory grows twice without a sandbox as the cause: before any sandbox is frozen, and while the suspect runs alone.
+    // Memory grows twice, but no sandbox is the cause: once before any sandbox is frozen, and once while the suspect runs alone.
     const wait = async () => {
       wasHeld ||= held.size > 0
       if (held.size === 0 && (!wasHeld || growths++ < 1)) bytes += 16 * MiB

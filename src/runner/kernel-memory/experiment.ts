@@ -80,8 +80,8 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
         const before = settled
         settled = await settle(parts, windowMs)
         if (settled === undefined) return undefined
-        // If most of the growth is freed when the sandbox is frozen, it proves nothing. Busy programs allocate and free memory
-        // all the time.
+        // If most of the growth is freed when the sandbox is frozen, the growth is no evidence: busy programs allocate and free
+        // memory all the time.
         if (settled - before < tellingBytes / 2) break
       }
       if (timesGrown === timesToGrow) return sandboxId

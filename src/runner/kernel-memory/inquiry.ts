@@ -10,7 +10,7 @@ export type InquiryParts = TrialParts & {
   now: () => number
 }
 
-/** If memory grows more slowly than this part of the speed at the beginning, the growth counts as stopped. */
+/** Factor: if memory grows more slowly than this times the speed when the growth was noticed, the growth counts as stopped. */
 const leastPart = 1 / 4
 /** Maximum number of bouts of an inquiry. With the usual pauses they take an hour and a half. */
 const mostBouts = 200
@@ -51,8 +51,8 @@ export class Inquiry {
   }
 
   /**
-   * Chooses what is measured: if certain kernel caches grow, only those, because their growth can be measured more exactly than
-   * that of all memory.
+   * Chooses what is measured. If certain kernel caches have grown, measures only these caches, because their growth can be
+   * measured more exactly than the growth of all memory.
    */
   #measure(seconds: number) {
     const { uncharged, slabs } = this.#parts

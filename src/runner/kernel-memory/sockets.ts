@@ -1,19 +1,19 @@
-// Reads from the kernel's socket tables how much memory a sandbox's sockets take that no limit counts. Three kinds of sockets
-// take such memory: netlink sockets with unread messages, TCP connections that were not accepted, and unsent datagrams
+// Reads from the kernel's socket tables how much memory a sandbox's sockets use outside of every limit. Three kinds of sockets
+// use such memory: netlink sockets with unread messages, TCP connections that were not accepted, and unsent datagrams
 // (`MSG_MORE`).
 import { open, readFile } from 'node:fs/promises'
 
 export type FullSockets = 'netlink sockets' | 'unaccepted connections' | 'unsent datagrams'
 
-/** Maximum number of bytes that a sandbox's sockets may take uncounted. Ordinary programs need far less. */
+/** Maximum number of bytes that a sandbox's sockets may use outside of every limit. Ordinary programs need far less. */
 export const mostSocketBytes = 64 * 1024 ** 2
 
 /** Bytes of a connection that was not accepted yet: its socket and its request, which no control group is charged for. */
 const connectionBytes = 3 * 1024
 
 /**
- * If a sandbox has fewer sockets than this, its tables are not read: that takes as long as reading those of the whole host.
- * About half of these few sockets can be waiting connections, which take at most 8 MiB each: twice `net.core.rmem_max`.
+ * The tables of a sandbox with at most this many sockets are not read, because a read takes as long as for the sockets of the
+ * whole host. About half of these sockets can be waiting connections of at most 8 MiB each, which is twice `net.core.rmem_max`.
  */
 const fewSockets = 16
 
@@ -73,7 +73,7 @@ const sumLines = async (path: string, most: number, bytesOf: (line: string) => n
   return bytes
 }
 
-/** Returns `none` if the file does not exist, because a kernel without IPv6 has no tables for it. */
+/** Resolves like `read`, or with `none` if its file does not exist. A kernel without IPv6 has no tables for IPv6. */
 const ofIPv6 = async <T>(read: Promise<T>, none: T): Promise<T> =>
   read.catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return none

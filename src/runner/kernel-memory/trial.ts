@@ -23,7 +23,7 @@ const settleMs = 150
  * random.
  */
 const mostHeld = 64
-/** Minimum error in bytes that a measurement is assumed to have, even if the measurements so far agree. */
+/** Smallest error in bytes that is assumed for a measurement, even if all measurements so far agree more closely. */
 const leastError = 32 * 1024
 /** If after this many bouts the growth does not depend on the sandboxes, it is attributed to the host. */
 const boutsForAll = 12

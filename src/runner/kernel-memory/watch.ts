@@ -46,7 +46,7 @@ export type Evidence = FullSockets | 'growth'
 
 export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
   layout: CgroupLayout
-  /** Called if a sandbox takes too much uncharged memory, and again as long as it does. */
+  /** Called if a sandbox uses too much uncharged memory. Called again at later checks while that is so. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   log: Logger
   bounds?: Partial<typeof standardBounds>
@@ -153,7 +153,7 @@ export class KernelMemoryWatch {
 
   /**
    * Returns the uncharged memory without data in sockets. If a caller reads a sandbox's output slowly, the data waits in sockets
-   * of the gate, not of the sandbox. The sandbox's own sockets have a limit or were examined before.
+   * of the gate, not of the sandbox. Data in the sandbox's own sockets is limited, or `#findFullSockets` has examined it.
    */
   #ownUncharged() {
     return this.#uncharged() - socketBytes()
