@@ -47,7 +47,7 @@ suite('the runner’s journal', () => {
     assert.ok(read?.run?.pid !== undefined)
   })
 
-  test('for the journal, a damaged `run.json` is missing; with a damaged `spec.json` there is no sandbox', async () => {
+  test('`read` ignores a damaged `run.json`, and returns undefined if `spec.json` is damaged', async () => {
     await journal.writeSpec('torn', spec)
     writeFileSync(join(directory, 'torn/run.json'), '{"boo')
     assert.deepEqual(await journal.read('torn'), { spec, run: undefined })

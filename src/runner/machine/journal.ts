@@ -21,11 +21,11 @@ export type Spec = {
   cause?: Cause
   /** The sandbox's archive. If it is set, a disk of the sandbox on this host is only left over, and will be removed. */
   archive?: Archive
-  /** The newest save of the disk, which is still on this host and unchanged since. */
+  /** The newest save of the sandbox's disk. Absent if the disk may have changed since the save. */
   saved?: Archive
   /** The base image of the sandbox's disk, if that disk is archived. */
   base?: string
-  /** Why the runner refused the sandbox's assignment with this generation. The sandbox stayed as it was. */
+  /** Why the runner refused the sandbox's assignment with this generation. The assignment has changed nothing in the sandbox. */
   refused?: string
 }
 
@@ -33,11 +33,11 @@ export type Run = {
   bootId: string
   /** The name of the sandbox's network namespace. */
   slot: string
-  /** Process id, on the host, of the sandbox's PID 1. Absent until the start is complete, the network policy included. */
+  /** Process id, on the host, of the sandbox's PID 1. Absent until the start is complete and the network policy applies. */
   pid?: number
   /** When PID 1 started, in clock ticks since boot. Process id and start time together identify a process uniquely. */
   startTime?: string
-  /** Whether control has requested a pause of the sandbox. Whether it is paused now is shown by the freezer of its cgroup. */
+  /** Whether control has requested a pause of the sandbox. The freezer of its cgroup shows whether it is really paused. */
   isPaused?: boolean
 }
 

@@ -23,13 +23,16 @@ import { cgroupPathOf, type Places } from './places.ts'
 export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'files'> & { jobs: Pick<Jobs, 'spawn'> }
 
 export type Images = {
-  /** The directory of an image's files, whose owners have shifted ids. Undefined if the image is not on this host. */
+  /**
+   * Returns the directory of an image's files. On the host, the owners of the files are shifted by a constant (oci/ids.ts).
+   * Undefined if the image is not on this host.
+   */
   rootfsOf(image: string): string | undefined
   /** Returns the base image for a new disk: `image` itself or, for the default image, its newest version. */
   newest?(image: string): string
   /** Returns the part of an image's configuration that applies to its sandboxes. */
   configOf?(image: string): ImageConfig | undefined
-  /** Returns the user ids that the image needs and that not every sandbox has (oci/ids.ts). */
+  /** Returns the user ids that the image needs in addition to those of every sandbox (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
 }
 
@@ -42,7 +45,7 @@ export type Machine = {
   agentProgram: string
   agentAt: (socketPath: string) => AgentLink
   cgroups: CgroupLayout
-  /** Limit of the speed at which a sandbox reads and writes its disk. Absent: no limit. */
+  /** Speed limit of each sandbox's disk. Absent: no limit. */
   diskSpeed: DiskSpeed | undefined
   limitsSwap: boolean
   limitsSockets: boolean
@@ -79,7 +82,7 @@ export type Machine = {
 export const cgroupOf = (machine: Machine, sandboxId: string): Cgroup =>
   cgroupAt(machine.cgroups, cgroupPathOf(machine.places, sandboxId))
 
-/** Thrown for a failure that every retry would meet again. */
+/** Thrown if a verb fails in such a way that each retry would fail, too. */
 export class NotRecoverable extends Error {
   override readonly name = 'NotRecoverable'
 }

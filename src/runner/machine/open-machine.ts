@@ -52,7 +52,7 @@ export type HostParts = {
   useBtrfs?: boolean
   /** Size of the pool's image file, for a host where it does not exist yet. */
   poolBytes?: number
-  /** Limit of the speed at which a sandbox reads its disk, and of the speed at which it writes. 0 (default): no limit. */
+  /** Speed limit of a sandbox's disk, which applies to reads and to writes separately. 0 (default): no limit. */
   diskMebibytesPerSecond?: number
   /** False: sandboxes have no sudo. */
   offersSudo?: boolean

@@ -69,7 +69,7 @@ export const makePlaces = async (places: Places): Promise<void> => {
   const { image, sudo, disk, rootfs, own, sys, runtime, volumes } = mountPoints
   for (const directory of [image, sudo, disk, rootfs, own, sys, shown]) await mkdir(directory, { recursive: true })
   for (let at = 0; at < mostVolumes; at++) await mkdir(volumePointOf(places, at), { recursive: true })
-  // The runtime enters these directories as root of the sandbox, who has no rights on the host.
+  // The runtime enters these directories as root of the sandbox, which is an unprivileged user on the host.
   for (const directory of [join(rootfs, '..'), rootfs, own, sys, shown, volumes]) await chmod(directory, 0o755)
   await writeFile(runtime, '', { flag: 'a' })
   await keepInMemory(shown)

@@ -20,13 +20,12 @@ const wanted = {
   '/proc/sys/fs/pipe-user-pages-soft': 16_777_216,
   '/proc/sys/net/ipv4/tcp_max_orphans': 16_777_216,
   // The host and all network namespaces share one neighbour (ARP) table. Links of sandboxes add nothing to it
-  // (network/make-slots.ts), but links that older versions of the runner have made do. At the default limit of 1024 entries the
-  // host could then no longer find its own gateway.
+  // (network/make-slots.ts), but each link from an older version of the runner adds entries. With the default limit of 1024
+  // entries, many such links would make the host lose its own gateway.
   '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh3': 65_536,
-  // Memory for compiled system call filters, of which each sandbox has one. In bytes, as newer kernels count it
-  // (oci/seccomp/arguments.ts).
+  // Memory for compiled system call filters, of which each sandbox has one. The unit is bytes.
   '/proc/sys/net/core/bpf_jit_limit': 528_482_304,
   '/proc/sys/kernel/pid_max': 4_194_304,
   '/proc/sys/kernel/threads-max': 4_194_304,
@@ -35,7 +34,7 @@ const wanted = {
 
 const pagesOfMemory = Math.ceil(totalmem() / 4096)
 
-/** A setting for which 0 means "no limit". If it is 0, it is not changed. */
+/** A setting for which 0 means "no limit". The runner does not change the value 0. */
 const mayBeWithout = '/proc/sys/fs/pipe-user-pages-soft'
 
 /**
