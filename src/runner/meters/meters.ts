@@ -36,7 +36,7 @@ export class Meters {
     this.#marks.delete(sandboxId)
   }
 
-  /** Measures a sandbox. Undefined if it does not run and is not paused. Calls at the same time share one measurement. */
+  /** Measures a sandbox. Undefined if the sandbox is neither running nor paused. Calls at the same time share one measurement. */
   measure(assignment: Assignment): Promise<MeterReading | undefined> {
     const { sandboxId } = assignment
     const known = this.#measuring.get(sandboxId)
@@ -47,7 +47,8 @@ export class Meters {
   }
 
   /**
-   * Measures all sandboxes that run or are paused. Returns the results by id. Processor use is measured since the call before.
+   * Measures all sandboxes that run or are paused. Returns the results by id. Processor use is the average since the previous
+   * call.
    */
   async measureAll(assignments: readonly Assignment[]): Promise<Map<string, MeterReading>> {
     const disks = await this.#machine.pool.sizesOfDisks()
@@ -58,7 +59,7 @@ export class Meters {
       const before = this.#marks.get(sandboxId)
       const now = this.#mark(sandboxId)
       if (now === undefined) continue
-      // The sandbox may have ended while the sandboxes before it were measured.
+      // Without `before`, the sandbox is not watched any more: it ended while other sandboxes were measured. Then store nothing.
       if (before) this.#marks.set(sandboxId, now)
       const reading = before && this.#read(assignment, before, now, disks.get(sandboxId))
       if (reading) readings.set(sandboxId, reading)
