@@ -4,7 +4,7 @@ import { startControl, type TestControl } from '#test/control/harness.ts'
 import { keys } from '#test/control/people.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
-/** The source that runners get for a definition. */
+/** Makes a snapshot from a Dockerfile. Returns the source of its image, as runners get it. */
 const sourceOf = async (app: TestControl, name: string, dockerfileContent: string) => {
   const made = await app.as('owner').post('/snapshots', { name, buildInfo: { dockerfileContent } })
   assert.equal(made.status, 200, made.text)
@@ -16,9 +16,9 @@ const sourceOf = async (app: TestControl, name: string, dockerfileContent: strin
 }
 
 suite('a definition that uses a snapshot as a base', () => {
-  test('a name in FROM, --from or a mount means a snapshot if there is one of that name, or else an image', async () => {
+  test('a name in FROM, --from or a mount is a snapshot’s name, or an image’s if no snapshot has that name', async () => {
     await using app = await startControl()
-    // The linked runner has the built-in image.
+    // This runner reports that it has the built-in image.
     await using _ = await connectRunner(app)
     const dockerfile = [
       'FROM --platform=linux/amd64 default AS a',

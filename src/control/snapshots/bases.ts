@@ -8,7 +8,7 @@ import { isBuiltPerOrganization } from './desktop.ts'
 import { findSnapshotByIdOrName } from './store.ts'
 
 /**
- * Maximum number of names of a definition that are looked up as snapshots. Any further name counts as an image of a
+ * Maximum number of names of a definition that are looked up as snapshots. Further names are taken as images of a
  * registry.
  */
 const mostNames = 100
@@ -40,8 +40,7 @@ export const withSnapshots = async (sql: Sql, organizationId: string, definition
   for (const { name, isArg } of namesIn(definition.dockerfile)) {
     const snapshot = await findSnapshotByIdOrName(sql, organizationId, name)
     if (snapshot === undefined || (isArg && snapshot.state !== 'active')) continue
-    // While the built-in image is being made, at the first start of a server, this call throws, so that callers try
-    // again later.
+    // Throws while the built-in image is being made, at the first start of a server. Callers then try again later.
     if (snapshot.general) checkMade(snapshot)
     if (snapshot.state !== 'active')
       throw new Problem('bad_request', `FROM ${name}: the snapshot is ${snapshot.state}, and not active.`)

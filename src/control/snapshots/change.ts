@@ -35,7 +35,10 @@ export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName
   await pushImage(parts, image)
 }
 
-/** Prevents new sandboxes from the snapshot. Runners remove its image, if the image can be pulled or built again later. */
+/**
+ * Deactivates a snapshot, so that no new sandbox can be made from it. Runners remove its image, if the image can be
+ * pulled or built again later.
+ */
 export const deactivateSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts
   const { id, image, state } = await getOwn(parts, actor, idOrName)
@@ -72,8 +75,8 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
 }
 
 /**
- * Returns whether runners still have the image. Runners may be removing an image that was not needed until now. They
- * therefore get a new assignment for the image.
+ * Returns whether a runner has the image and keeps it. If the image was not needed until now, runners may be removing
+ * it. The image is then deleted from the runners' lists, so that they get a new assignment for it. Returns false.
  */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)

@@ -15,7 +15,7 @@ const create = async (app: TestControl, who: 'owner' | 'stranger' = 'owner') => 
 }
 
 suite('POST /sandbox with the snapshot "desktop"', () => {
-  test('a sandbox of the snapshot `desktop` has its name and size, and starts when its image is built', async () => {
+  test('a sandbox of the snapshot `desktop` has the snapshot’s size, and starts after the image is built', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const made = await create(app)
@@ -91,7 +91,7 @@ suite('the snapshot "desktop"', () => {
     assert.equal(body.buildInfo.dockerfileContent, desktop.dockerfile)
   })
 
-  test('a definition FROM desktop and a warm pool of `desktop` answer 400, and say what to do instead', async () => {
+  test('a definition FROM desktop, or a warm pool of `desktop`, answers 400 with advice what to do instead', async () => {
     await using app = await startControl()
     const buildInfo = { dockerfileContent: 'FROM desktop\n' }
     const answers = [

@@ -17,7 +17,10 @@ import { ensureBuiltIn, insertSnapshot, moveSnapshots, removeSnapshot } from './
 type Event = MovingEvent | 'delete'
 type Ending = SnapshotState | 'stays' | 'gone'
 
-/** The expected ending for every event and state, written out by hand, in the order of `snapshotStates`. */
+/**
+ * The expected result of every event in every state, written out by hand. The order of the states is that of
+ * `snapshotStates`.
+ */
 const expected: Record<Event, Ending[]> = {
   // building, pending, pulling, snapshotting, active, inactive, error, build_failed, removing
   progress: ['building', 'pulling', 'pulling', 'snapshotting', 'stays', 'stays', 'stays', 'stays', 'stays'],
@@ -41,7 +44,7 @@ const endingOf = (on: Event, state: SnapshotState): Ending => expected[on][snaps
 const before = new Date('2026-01-01T00:00:00Z')
 const now = new Date('2026-01-02T00:00:00Z')
 
-/** Inserts one snapshot in each state for each group. Its name has the group and the state. */
+/** Inserts one snapshot in each state for each group. The snapshot's name contains the group and the state. */
 const addSnapshots = async (sql: Sql, groups: readonly string[]): Promise<void> => {
   const rows = groups.flatMap((group) =>
     snapshotStates.map((state) => ({
@@ -131,7 +134,7 @@ suite('the states of a snapshot', () => {
     assert.deepEqual([state, reason], ['pending', null])
   })
 
-  test('a snapshot’s event has at most one move from a state; one that is being made can succeed or fail', () => {
+  test('an event has at most one move from a state; a snapshot that is being made can succeed and fail', () => {
     const pairs = snapshotMoves.map(([on, from]) => `${on} ${from}`)
     assert.equal(new Set(pairs).size, pairs.length)
     assert.deepEqual(
@@ -143,7 +146,7 @@ suite('the states of a snapshot', () => {
       snapshotStates.filter((state) => !reached.has(state)),
       ['removing'],
     )
-    // A snapshot in the making must reach an end, whatever its runners do.
+    // Each of these events ends the making of a snapshot, so no snapshot stays in the making forever.
     for (const state of statesInMaking) {
       for (const on of ['arrive', 'refuse', 'fail', 'give-up'] as const) assert.notEqual(endingOf(on, state), 'stays')
     }
@@ -169,7 +172,7 @@ const untilWaiting = async (sql: Sql, first: number, count: number): Promise<voi
 }
 
 suite('concurrent writes of one snapshot', () => {
-  test('if two requests make the same move of a snapshot at the same time, only one of them makes it', async () => {
+  test('if two requests make the same move of a snapshot at the same time, only one of them changes it', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     for (const on of events.filter((on) => on !== 'progress' && on !== 'lose-runner')) {
@@ -196,8 +199,8 @@ suite('concurrent writes of one snapshot', () => {
         const waits = events.map((second) =>
           snapshotStates.some((state) => endingOf(first, state) !== 'stays' && endingOf(second, state) !== 'stays'),
         )
-        // Before the first writer commits, every second writer has read the state. Each second writer has then ended, or
-        // waits for the first writer's lock.
+        // Before the first writer commits, the test waits until every second writer has ended, or waits for the first
+        // writer's lock.
         await Promise.all(later.filter((_, index) => !waits[index]))
         const [{ pid }] = await transaction<[{ pid: number }]>`select pg_backend_pid() as pid`
         await untilWaiting(sql, pid, waits.filter(Boolean).length)
@@ -217,8 +220,8 @@ suite('concurrent writes of one snapshot', () => {
 })
 
 /**
- * The expected state after the events of two concurrent writers. The second writer reads the state before it waits for
- * the lock. If its event has no move from that state, it changes nothing.
+ * Returns the expected state after the events of two concurrent writers. The second writer reads the state before it
+ * waits for the lock. If the second event has no move from that state, it changes nothing.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {

@@ -1,4 +1,5 @@
-// The whole life of a snapshot. Moves that are not in these tables cannot happen. Only `write.ts` writes the state.
+// All states of a snapshot, and all moves between them. Moves that are not in these tables cannot happen. Only
+// `write.ts` writes the state.
 
 export const snapshotStates = [
   'building',
@@ -79,7 +80,7 @@ export const snapshotMoves = [
   ['give-up', 'pending', 'error'],
   ['give-up', 'pulling', 'error'],
   ['give-up', 'snapshotting', 'error'],
-  // No runner has the image any more. Runners were told to pull or build it again.
+  // No runner has the image any more. Control has told runners to pull or build it again.
   ['lose', 'active', 'pulling'],
   // The only runner with the image is out of service. Built images are not tied to one runner, so they are not
   // affected.
@@ -122,7 +123,7 @@ export const firstStateOn = (on: FirstEvent): SnapshotState => {
   return to
 }
 
-/** All moves of an event: the state before and the state after. */
+/** Lists the moves of an event, each with the state before and the state after. */
 export const movesOn = (on: MovingEvent): { from: SnapshotState; to: SnapshotState }[] =>
   rowsOf(on).flatMap(([, from, to]) => (from === null || to === null ? [] : [{ from, to }]))
 
@@ -141,12 +142,12 @@ export const snapshotStateRows: Record<SnapshotState, StateRow> = {
   pulling: { isInMaking: true, keepsImage: true },
   snapshotting: { isInMaking: true, keepsImage: true },
   active: { isInMaking: false, keepsImage: true },
-  // Exception: `change.ts` lets runners remove an image that can be pulled or built again, once no snapshot of it is
-  // active.
+  // Exception: runners may remove an image that can be pulled or built again, if no snapshot of the image is active
+  // (`change.ts`).
   inactive: { isInMaking: false, keepsImage: true },
   error: { isInMaking: false, keepsImage: false },
   build_failed: { isInMaking: false, keepsImage: false },
-  // The public API defines this state. No snapshot of this server is ever in it.
+  // The public API defines this state, but no snapshot of this server is ever in it.
   removing: { isInMaking: false, keepsImage: false },
 }
 

@@ -31,10 +31,13 @@ export const refuseWhatCannotBe = async (
   return isAnyRefused
 }
 
-/** Size and config of the image. Null: the snapshot's own value is not changed. */
+/** Size and config of the image. A null does not change the snapshot. */
 type ImageFacts = { sizeGiB: number | null; user: string | null; entrypoint: string[] | null }
 
-/** Activates the snapshots of the image. A snapshot's own entrypoint wins over the one of the image. */
+/**
+ * Activates the snapshots of the image. A snapshot that has an entrypoint of its own does not get the image's
+ * entrypoint.
+ */
 export const activateSnapshots = async (transaction: Transaction, image: string, found: ImageFacts, now: Date) => {
   await moveSnapshots(transaction, 'arrive', transaction`image = ${image}`, { now, image: found })
 }
@@ -47,7 +50,7 @@ export const failSnapshots = async (transaction: Transaction, image: string, rea
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })
 }
 
-/** Records that the image makes progress. Snapshots with progress do not count as stuck. */
+/** Records that the image makes progress, so that its snapshots are not treated as stuck. */
 export const noteProgress = async (sql: Sql, image: string, now: Date): Promise<void> => {
   await moveSnapshots(sql, 'progress', sql`image = ${image}`, { now })
 }

@@ -18,8 +18,8 @@ const imageOf = async (app: TestControl, name: string): Promise<string> => {
   return row!.image
 }
 
-suite('snapshots follow the images that runners list', () => {
-  test('when the only runner connects, a snapshot becomes active if the runner has its image, else pulling', async () => {
+suite('the state of snapshots after a runner has listed its images', () => {
+  test('when the only runner connects, a snapshot becomes `active` if the runner has its image, or `pulling`', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     await app.as('owner').post('/snapshots', { name: 'tool', imageName: 'ghcr.io/team/tool:1' })

@@ -6,8 +6,9 @@ const isOnSomeRunner = (sql: Sql) => sql`
   exists (select from runners where snapshots.image = any(runners.images) and runners.state <> 'decommissioned')`
 
 /**
- * Makes the state of snapshots agree with the runners' images: active if some runner has the image, else pulling.
- * If the config of an image is not known yet, its runner still has to report it, and that report activates the snapshot.
+ * Updates the states of snapshots from the runners' lists of images: `active` if some runner has the image, otherwise
+ * `pulling`. Skips an image whose config is not known yet, because the report of the config will activate its
+ * snapshots.
  */
 export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<void> => {
   const isReported = sql`
@@ -18,7 +19,7 @@ export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<
   await moveSnapshots(sql, 'lose', sql`${hasImage} and not ${isOnSomeRunner(sql)}`, { now })
 }
 
-/** Marks the snapshots as failed whose image only this runner kept. */
+/** Marks snapshots as failed if only this runner had their image. */
 export const loseSnapshotsOf = async (transaction: Transaction, runnerId: string, now: Date): Promise<void> => {
   const which = transaction`image in (select name from images where runner_id = ${runnerId})`
   const reason = 'The runner that kept it was taken out of service.'

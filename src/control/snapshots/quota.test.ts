@@ -58,7 +58,7 @@ suite('the quota of snapshots', () => {
     assert.deepEqual([refused.status, (await app.as('viewer').get('/sandbox/box')).body.state], [403, 'started'])
   })
 
-  test('POST /snapshots answers 403 while too many snapshots are being made; finished ones do not count', async () => {
+  test('POST /snapshots answers 403 while too many snapshots are being made, not counting finished snapshots', async () => {
     await using app = await startControl()
     await setQuota(app, { maxConcurrentSnapshotProcessing: 1 })
     assert.equal((await make(app, 'one')).status, 200)

@@ -1,5 +1,5 @@
-// The limits of an organization's snapshots: how many there may be, how many may be in the making, and the size of
-// each.
+// The limits of an organization's snapshots: how many there may be, how many may be made at the same time, and the
+// size of each.
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { statesInMaking } from './lifecycle.ts'
@@ -7,11 +7,11 @@ import { statesInMaking } from './lifecycle.ts'
 type Counted = { most: number; most_in_making: number; max_size: number; count: number; in_making: number }
 
 /**
- * Checks the quota. To be called after the snapshot was inserted, so that it is counted. Of two simultaneous creates,
- * the second one counts both snapshots. Returns the largest allowed size in GiB.
+ * Checks the quota. Call this after the snapshot is inserted, so that it is counted too. If two creates are
+ * simultaneous, the second check counts both snapshots. Returns the largest allowed size in GiB.
  */
 export const checkSnapshotQuota = async (transaction: Transaction, organizationId: string): Promise<number> => {
-  // Two statements that are sent together. The second statement sees everything that was committed while the first one
+  // Both statements are sent together. The second statement sees everything that was committed while the first one
   // waited for the lock.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`snapshots ${organizationId}`}, 0))`,

@@ -17,7 +17,7 @@ const general = [...sizes, 'default', 'desktop']
 const namesOf = (page: { items: { name: string }[] }) => page.items.map(({ name }) => name)
 
 suite('GET /snapshots', () => {
-  test('GET /snapshots returns own and general snapshots, and no other organization’s', async () => {
+  test('GET /snapshots returns the organization’s own snapshots and the general ones, and no others', async () => {
     await using app = await startControl()
     await addSnapshot(app, 'ours', organizations.ours)
     await addSnapshot(app, 'theirs', organizations.theirs)
@@ -27,7 +27,7 @@ suite('GET /snapshots', () => {
     assert.deepEqual([reply.body.total, reply.body.page, reply.body.totalPages], [6, 1, 1])
   })
 
-  test('GET /snapshots returns pages in the requested order, by default the snapshot that was used last first', async () => {
+  test('GET /snapshots returns pages in the requested order; by default, the most recently used snapshot is first', async () => {
     await using app = await startControl()
     await addSnapshot(app, 'old', organizations.ours, new Date('2020-01-01'))
     await addSnapshot(app, 'new', organizations.ours, new Date('2024-01-01'))
@@ -85,7 +85,7 @@ suite('GET /snapshots/{idOrName}', () => {
     })
   })
 
-  test('GET /snapshots/{idOrName} prefers the organization’s own snapshot to a general one of that name', async () => {
+  test('GET /snapshots/{idOrName} returns the organization’s own snapshot if a general one has the same name', async () => {
     await using app = await startControl()
     const id = await addSnapshot(app, 'default', organizations.ours)
     assert.equal((await app.as('viewer').get('/snapshots/default')).body.id, id)

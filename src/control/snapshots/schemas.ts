@@ -31,7 +31,7 @@ export const Snapshot = Type.Object({
   regionIds: Type.Optional(Type.Array(Type.String())),
   /** Permanent reference of the image: a digest, or the name of an image that was made here. */
   ref: Type.Optional(Type.String()),
-  /** Progress of the runner in pulling or building the image. Absent when nothing is being done. */
+  /** Progress of the runner in pulling or building the image. Absent while no runner works on it. */
   progress: Type.Optional(Type.Object({ step: Type.String(), percent: Type.Number() })),
 })
 

@@ -30,7 +30,7 @@ suite('the sizes of the default snapshot', () => {
     }
   })
 
-  test('a sandbox made from a snapshot such as daytona-small has its size and the default image', async () => {
+  test('a sandbox made from a snapshot such as daytona-small has the snapshot’s size and the default image', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     for (const [snapshot, cpu, memory, disk] of sizes) {
@@ -41,7 +41,7 @@ suite('the sizes of the default snapshot', () => {
     }
   })
 
-  test('an organization’s own snapshot hides the general one of that name, in that organization only', async () => {
+  test('an organization’s own snapshot hides a general snapshot of the same name, in that organization only', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await addOwn(app, 'daytona-medium')

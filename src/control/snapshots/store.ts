@@ -1,5 +1,5 @@
-// Reads snapshots. An organization sees its own snapshots and the general ones. Its own snapshot hides a general one
-// with an equal name.
+// Reads snapshots. An organization sees its own snapshots and the general ones. If both have the same name, it sees
+// only its own.
 import { isIdLike } from '#src/control/id-like.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import type { Piece, Sql } from '../storage/database.ts'
@@ -112,7 +112,7 @@ const named = (sql: Sql, organizationId: string, idOrName: string) => sql`
     or snapshots.name = ${isIdLike(idOrName) ? null : idOrName}::text)
   order by snapshots.id = ${idOrName} desc, snapshots.organization_id is null limit 1`
 
-/** Finds a snapshot in any state; `undefined` if the organization sees none. */
+/** Finds a snapshot in any state. Returns `undefined` if the organization sees none. */
 export const findSnapshotByIdOrName = async (
   sql: Sql,
   organizationId: string,
@@ -122,14 +122,17 @@ export const findSnapshotByIdOrName = async (
   return row && readSnapshot(row)
 }
 
-/** A subquery for the snapshot's id, or the image of its disk, to join with a query for the snapshot itself. */
+/**
+ * Subquery for the id or the image of a snapshot. A query that needs only this value can run before the snapshot is
+ * read.
+ */
 export const snapshotColumn = (sql: Sql, column: 'id' | 'image', organizationId: string, idOrName: string): Piece =>
   sql`(select ${sql(column)} from snapshots ${named(sql, organizationId, idOrName)})`
 
 type SnapshotListing = {
   page: number
   limit: number
-  /** Filter by a part of the name; upper and lower case are equal. */
+  /** Filter by a part of the name, without regard to upper and lower case. */
   name: string | undefined
   sourceSandboxId: string | undefined
   sort: (typeof snapshotSorts)[number]

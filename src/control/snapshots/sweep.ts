@@ -1,5 +1,5 @@
-// Applies the time limits of snapshots: a snapshot whose making is stuck fails, and one that is not used is
-// deactivated.
+// Applies the time limits of snapshots. A snapshot that is being made without progress fails. A snapshot that is not
+// used for long is deactivated.
 
 import { dropOldBuildLogs } from '#src/control/images/build-logs.ts'
 import { dropUnusedBuilds } from '#src/control/images/builds.ts'
@@ -9,7 +9,7 @@ import type { RunningParts } from '../running.ts'
 import { statesInMaking } from './lifecycle.ts'
 import { moveSnapshots } from './write.ts'
 
-/** Seconds without progress after which a snapshot that is being made counts as failed. */
+/** Seconds without progress after which a snapshot that is being made fails. */
 const silentForSeconds = 3600
 
 /**
@@ -21,7 +21,7 @@ export const sweepSnapshots = async (parts: RunningParts): Promise<void> => {
   const now = clock.now()
   const { sql } = database
   const silentSince = new Date(now.getTime() - silentForSeconds * 1000)
-  // The time while all runners of the region are silent does not count, because they cannot report progress.
+  // While all runners of the region are silent, the time limit does not run, because they cannot report progress.
   await sql`
     update snapshots set updated_at = ${now} from images
     where images.name = snapshots.image and snapshots.state in ${sql(statesInMaking)} and snapshots.updated_at < ${silentSince}

@@ -10,7 +10,7 @@ type NewSnapshot = Pick<
   'name' | 'image' | 'imageName' | 'osUser' | 'entrypoint' | 'cpu' | 'memoryGiB' | 'diskGiB'
 > & { organizationId: string; sourceSandboxId?: string; dockerfile?: string }
 
-/** Inserts a snapshot of an organization. Throws 409 if its name is in use; the unique index decides that. */
+/** Inserts a snapshot of an organization. Throws 409 if the unique index shows that the name is in use. */
 export const insertSnapshot = async (
   transaction: Transaction,
   on: Exclude<FirstEvent, 'provide'>,
@@ -19,7 +19,7 @@ export const insertSnapshot = async (
 ): Promise<Snapshot> => {
   const { organizationId, name, image, imageName, osUser, entrypoint, cpu, memoryGiB, diskGiB } = snapshot
   try {
-    // Uses a savepoint, because otherwise a failure would abort the caller's whole transaction.
+    // With a savepoint, a failed insert does not abort the caller's whole transaction.
     const [row] = await transaction.savepoint(
       (part) => part<SnapshotRow[]>`
         insert into snapshots (organization_id, name, state, image, image_name, os_user, entrypoint, cpu, memory_gib,
@@ -36,8 +36,8 @@ export const insertSnapshot = async (
 }
 
 /**
- * General snapshots that the public SDK's guides use. They have the built-in image, and each gives sandboxes another
- * size.
+ * General snapshots that the guides of the public SDK use. All have the built-in image. They differ in the size of
+ * their sandboxes.
  */
 const sizes = [
   { name: 'daytona-small', cpu: 1, memoryGiB: 1, diskGiB: 3 },
@@ -46,8 +46,8 @@ const sizes = [
 ] as const
 
 /**
- * Inserts the general snapshots: those of the built-in image, which every runner makes itself, and `desktop`. If a name
- * exists, its row is unchanged, except that `desktop` gets the definition of this version.
+ * Inserts the general snapshots: the sizes of the built-in image, which every runner makes itself, and `desktop`. Rows
+ * that exist are not changed, except that `desktop` gets the definition of this version.
  */
 export const ensureBuiltIn = async (transaction: Transaction, name: string): Promise<void> => {
   for (const size of [{ ...sizes[0], name }, ...sizes])
@@ -70,14 +70,13 @@ type Change = {
   /** Why the snapshot failed. Absent if it did not fail. */
   reason?: string
   /**
-   * Values from the image. Null leaves the snapshot's value unchanged. The snapshot's own entrypoint wins over the
-   * image's entrypoint.
+   * Values from the image. A null leaves the snapshot's value unchanged. A snapshot that has an entrypoint keeps it.
    */
   image?: { sizeGiB: number | null; user?: string | null; entrypoint?: string[] | null }
 }
 
 /**
- * Applies the event to the snapshots that `which` selects, if their state has a move for it. Other snapshots stay unchanged.
+ * Applies the event to those snapshots of `which` whose state has a move for it. Other snapshots stay unchanged.
  * Returns the ids of the moved snapshots.
  */
 export const moveSnapshots = async (
@@ -88,8 +87,7 @@ export const moveSnapshots = async (
 ): Promise<string[]> => {
   const moves = movesOn(on)
   const { sizeGiB = null, user = null, entrypoint = null } = image ?? {}
-  // The update itself reads the state from which a snapshot moves, because another transaction may change that state at
-  // the same time.
+  // The update reads the old state itself, because another transaction may change that state at the same time.
   const rows = await sql<{ id: string }[]>`
     update snapshots set state = case state ${moves.map(({ from, to }) => sql`when ${from} then ${to}`)} end,
       error_reason = ${reason ?? null}, updated_at = ${now},
