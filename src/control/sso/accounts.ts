@@ -1,8 +1,8 @@
 // Turns a person whom a provider has signed in into one of our users. A person with a new address becomes a user and a
 // member immediately. If the address has an account already, the account's owner must first confirm the link.
 //
-// An attacker could make an account with somebody else's address in advance. Such an account cannot be linked: only an
-// address that was verified without this provider can be.
+// An attacker could make an account with somebody else's address in advance. Therefore an account can be linked only
+// if its address was verified in another way than by this provider.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
@@ -47,12 +47,12 @@ const checkIsNoOperator = ({ systemRole }: User): void => {
 }
 
 /**
- * Returns a stranded account to its person. This organization's single sign-on made the account; then the provider was
- * recreated or its issuer changed. The person can no longer sign in, and so cannot confirm a link.
+ * Finds the account of a person who can no longer sign in, because the provider that made the account was recreated or
+ * its issuer changed. Such a person cannot confirm a link. Returns the user, if the conditions are met.
  *
- * Conditions: the provider lists the domain of the address, and the account holds no more than a new member gets here.
- * Otherwise a manager of providers could sign in to an account with more permissions than the manager may give. Former
- * links and keys are deleted, because somebody else may have made them before the domain was listed.
+ * Conditions: the provider lists the domain of the address, and the account has no more permissions than a new member
+ * gets. Otherwise somebody who manages providers could sign in to an account with more permissions. Old links and keys
+ * are deleted, because somebody else may have made them before the domain was listed.
  */
 const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
   const domain = domainOf(email)
@@ -69,7 +69,7 @@ const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }:
 }
 
 /**
- * Decides about an account at the provider that has no link yet. Returns the user, if the person may sign in now. If
+ * Handles a sign-in with a provider account that has no link yet. Returns the user, if the person may sign in now. If
  * the owner of an existing account must confirm first, stores a pending link and returns `undefined`.
  */
 const admit = async (
@@ -82,7 +82,7 @@ const admit = async (
   const made = await admitUser(sql, { email, name, emailVerified: true, emailVerifiedBy: 'sso' })
   const user = made ?? (await takeBack(sql, provider, person))
   const owner = user ?? (await findUserByEmail(sql, email))
-  // The user was deleted in the meantime. The caller gets a 503, and can sign in again.
+  // The user was deleted in the meantime. The caller gets 503, and can sign in again.
   if (owner === undefined) throw new Problem('unavailable')
   if (user === undefined) checkMayBeLinked(owner)
   const expiresAt = new Date(now.getTime() + pendingDays * 86_400_000)
@@ -100,7 +100,7 @@ export const findOrAdmit = async (
 ): Promise<User> => {
   const user = await changeMembership(parts, organizationId, async (sql) => {
     const now = parts.clock.now()
-    // The provider is read again under the lock: nobody can now change the roles that it gives.
+    // The provider is read again under the lock, so that the roles that it gives cannot change meanwhile.
     const provider = requireEnabled(await findProviderOf(sql, organizationId, id))
     const linkedId = await findLinkedUserId(sql, { provider, subject: person.subject })
     const found = linkedId === undefined ? await admit(sql, provider, person, now) : await findUserById(sql, linkedId)

@@ -22,14 +22,11 @@ export const findBrowserSecret = (request: FastifyRequest, publicUrl: string): s
     return key === name && value !== undefined ? [value] : []
   })
   const [only, ...more] = values
-  // If there are two cookies of this name, somebody else has added one. Neither of them is then trusted.
+  // If the browser sends two cookies of this name, somebody else has added one, so neither of them is trusted.
   return only !== undefined && more.length === 0 && secretPattern.test(only) ? only : undefined
 }
 
-/**
- * Stores one secret in the browser, for all sign-ins of that browser. Sign-ins in two tabs therefore do not disturb
- * each other.
- */
+/** Stores one secret in the browser for all its sign-ins, so that sign-ins in two tabs both work. */
 export const keepBrowserSecret = (request: FastifyRequest, reply: FastifyReply, publicUrl: string): string => {
   const secret = findBrowserSecret(request, publicUrl) ?? newSecret()
   const secure = publicUrl.startsWith('https:') ? '; Secure' : ''

@@ -1,5 +1,5 @@
-// Sends the result of a single sign-on. A browser is redirected to the dashboard; every other client gets JSON. Nothing in
-// the request decides the target of a redirect.
+// Sends the result of a single sign-on. A browser is redirected to the dashboard. Every other client gets JSON.
+// Nothing in the request can change the target of a redirect.
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsPage } from '#src/http/wants-page.ts'
@@ -23,8 +23,8 @@ const send = (reply: FastifyReply, url: string) => {
 const markSeconds = 60
 
 /**
- * Sets a cookie by which the dashboard knows that this browser has signed in itself. Without it the dashboard accepts no token
- * from an address, because anybody can make a link with a token of their own. The cookie is a hash of the token, and no secret.
+ * Sets a cookie with a hash of the token. The dashboard accepts a token in its address only with this cookie, because
+ * an attacker can make a link with the attacker's own token. The hash is not secret.
  */
 const markToken = ({ reply, publicUrl }: Delivery, token: string) => {
   const isSecure = publicUrl.startsWith('https:')
@@ -34,7 +34,8 @@ const markToken = ({ reply, publicUrl }: Delivery, token: string) => {
 }
 
 /**
- * Returns the session. A browser gets the token in the fragment (behind `#`), which browsers never send to a server.
+ * Returns the session to a client that gets JSON. A browser gets the token in the fragment of the address (after `#`),
+ * which browsers never send to a server.
  */
 export const deliverSession = (delivery: Delivery, session: Session): Session | undefined => {
   const { reply } = delivery
@@ -58,8 +59,8 @@ export const deliverRedirect = ({ reply }: Delivery, url: string): void => {
 }
 
 /**
- * Runs a step of the sign-in. If it throws a Problem, a browser is redirected to the dashboard, which shows it. Any other
- * error is thrown on.
+ * Runs a step of the sign-in. If the step throws a Problem, a browser is redirected to the dashboard, which shows the
+ * problem. In all other cases, the error is thrown again.
  */
 export const delivering = async <T>(delivery: Delivery, work: () => Promise<T>): Promise<T | undefined> => {
   try {

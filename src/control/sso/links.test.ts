@@ -35,7 +35,7 @@ const begin = async (sso: SsoControl): Promise<string> => {
 }
 
 suite('GET /users/me/pending-sso-links', () => {
-  test('GET /users/me/pending-sso-links returns only the links between accounts that the caller can confirm', async () => {
+  test('GET /users/me/pending-sso-links returns only the links that the caller can confirm', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     assert.deepEqual((await app.as('member').get(pending)).body, [])
@@ -67,7 +67,7 @@ suite('GET /users/me/pending-sso-links', () => {
 suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
   const confirm = (id: string) => `${pending}/${id}/confirm`
 
-  test('POST /users/me/pending-sso-links/{id}/confirm lets the next sign-in use the existing account, unchanged', async () => {
+  test('after POST /users/me/pending-sso-links/{id}/confirm, the next sign-in uses the existing account', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const before = (await app.as('member').get('/users/me')).body
@@ -164,7 +164,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await app.as('member').post(confirm(next))).status, 204)
   })
 
-  test('if a link is confirmed and rejected at the same time, exactly one of both takes effect', async () => {
+  test('if a link is confirmed and rejected at the same time, exactly one of the two requests succeeds', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     const replies = await Promise.all([
@@ -192,7 +192,7 @@ suite('DELETE /users/me/pending-sso-links/{id}', () => {
 })
 
 suite('an account that somebody made in advance with another person’s address', () => {
-  test('single sign-on cannot be linked to an account whose address no issuer has verified: link_refused', async () => {
+  test('single sign-on fails with link_refused for an account whose address no issuer has verified', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
@@ -214,7 +214,7 @@ suite('an account that somebody made in advance with another person’s address'
 })
 
 suite('an operator of this server', () => {
-  test('single sign-on of an organization cannot sign in an operator, even with an old link: link_refused', async () => {
+  test('single sign-on of an operator fails with link_refused, even if an old link exists', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const makeThem = (role: 'admin' | 'user') =>

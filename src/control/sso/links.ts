@@ -1,5 +1,5 @@
-// Pending links, which the owner of an account must confirm. Only the owner sees them, and confirms or rejects them. A
-// key with fewer permissions than its owner can do neither.
+// Pending links between provider accounts and users. Only the owner of the user account sees them, and confirms or
+// rejects them. An API key may confirm or reject links only if it has all permissions of its owner.
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
 import { Problem } from '#src/problems.ts'
 import type { Caller } from '../auth/route.ts'
@@ -21,7 +21,7 @@ const checkWasDone = (isDone: boolean): void => {
   if (!isDone) throw new Problem('not_found', 'There is no such link that waits for you.')
 }
 
-/** Confirms a link. From now on, the account at the identity provider signs in to the caller's account. */
+/** Confirms a link. From then on, the account at the identity provider signs in to the caller's account. */
 export const confirmLink = async (parts: LinkParts, caller: Caller, id: string): Promise<void> => {
   await checkActsForUser(parts.database.sql, caller)
   checkWasDone(await acceptLink(parts.database.sql, { id, userId: caller.user.id }, parts.clock.now()))

@@ -1,6 +1,6 @@
 // Talks to an identity provider: OpenID Connect's code flow with PKCE. openid-client checks every answer, and every
-// call goes through `outbound`. The discovery document is read anew each time, so the provider may change its keys at
-// any moment.
+// call goes through `outbound`. The discovery document is read for each sign-in, so the provider may change its keys
+// at any time.
 import * as oidc from 'openid-client'
 import { Problem } from '#src/problems.ts'
 import { type Discovered, DiscoveryFailed, discover } from '../identity-providers/discover.ts'
@@ -12,7 +12,7 @@ import type { Attempt } from './store.ts'
 
 export type ProviderParts = { outbound: Outbound; encryption: Encryption }
 
-/** The provider's claims about the person who signed in; every text comes from an outsider. */
+/** The provider's claims about the person who signed in. All texts are untrusted input. */
 export type ProviderClaims = { subject: string; email: unknown; emailVerified: unknown; name: unknown }
 
 const mostBytes = 256 * 1024
@@ -45,7 +45,8 @@ const fetchBy =
       requireTls: true,
       mostBytes,
     })
-    // A `Response` of fetch allows no status below 200, and no body with some other statuses.
+    // The constructor of `Response` throws for a status below 200. It also throws for a body with a status such as
+    // 204.
     if (reply.status < 200 || reply.status > 599) throw new OutboundError('unreachable', 'The server speaks no HTTP.')
     const hasBody = ![204, 205, 304].includes(reply.status)
     return new Response(hasBody ? new Uint8Array(reply.body) : null, {
@@ -127,8 +128,8 @@ export const authorizationUrl = async (
 type Answer = Pick<Attempt, 'nonce' | 'codeVerifier'> & { currentUrl: URL; state: string }
 
 /**
- * Exchanges the code for the provider's claims about the user. If the token has no address, the userinfo endpoint is
- * asked.
+ * Exchanges the code for the provider's claims about the user. If the token has no address, asks the userinfo
+ * endpoint.
  */
 export const exchangeCode = async (
   parts: ProviderParts,

@@ -72,7 +72,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.doesNotMatch(location!, /evil|admin/)
   })
 
-  test('GET /auth/sso/org/{organizationId} answers the same 404 without providers as for an unknown organization', async () => {
+  test('GET /auth/sso/org/{organizationId} answers an equal 404 for an organization that is unknown or has no provider', async () => {
     await using sso = await startSso(provider)
     const ask = (id: string) => sso.app.as('nobody').get(`/auth/sso/org/${id}`)
     const [without, none] = [await ask(organizations.theirs), await ask('no-such')]
@@ -90,7 +90,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
       oidcConfig: { issuerUrl: other.issuer, clientId, clientSecret },
       allowAnyDomain: true,
     })
-    // Makes one provider older: the test's clock stands still, and the order of equally old providers is not defined.
+    // Makes the second provider the newer one. Both have the same time, because the test's clock stands still.
     await sso.app.database.sql`
       update identity_providers set created_at = created_at + interval '1 second' where id = ${second.body.id}`
     const browser = new Browser(sso.app)
@@ -144,7 +144,7 @@ suite('a new person', () => {
     assert.equal((await sso.app.with(accessToken).get(`/organizations/${organizations.theirs}/users`)).status, 404)
   })
 
-  test('a first single sign-on without default roles makes a member without permissions', async () => {
+  test('a first single sign-on makes a member without permissions if the provider has no default roles', async () => {
     await using sso = await startSso(provider, { defaultAssignedRoleIds: [] })
     const { accessToken } = (await sso.signIn('ada')).body
     const named = { headers: { 'x-daytona-organization-id': organizations.ours } }
@@ -278,7 +278,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await provider.takeAsked(), [])
   })
 
-  test('the audit log has one row when a person first signs in, with their user id and address', async () => {
+  test('a person’s first sign-in writes one audit row, with the user’s id and address', async () => {
     await using sso = await startSso(provider)
     for (let time = 0; time < 2; time++) assert.equal((await sso.signIn('ada')).status, 200)
     const entries = await sso.app.database.sql`
@@ -387,7 +387,7 @@ suite('GET /auth/sso/callback', () => {
       assert.deepEqual(errorOf(await browser.go(back.href)), [400, 'invalid_response'], String(issuer))
       assert.ok(!(await provider.takeAsked()).includes('/token'))
     }
-    // Sends another provider's code with our state, as that provider would send it in an attack.
+    // Sends another provider's code with the state of our sign-in, as a malicious provider would do.
     const browser = new Browser(sso.app)
     const begun = new URL((await browser.go(sso.startUrl)).location!)
     const there = await browser.signInAt(`${other.issuer}/auth${begun.search}`, 'ada')
@@ -453,7 +453,7 @@ suite('a sign-in at providers that behave differently', () => {
 suite('the result of a sign-in', () => {
   const dashboardUrl = 'https://dashboard.example/login?from=sso'
 
-  test('after a sign-in, a browser goes to the dashboard, with the token or the error after #', async () => {
+  test('a sign-in redirects a browser to the dashboard, with the token or the error in the URL’s fragment', async () => {
     await using sso = await startSso(provider, {}, { settings: { dashboardUrl } })
     const browser = new Browser(sso.app)
     browser.accept = 'text/html,application/xhtml+xml,*/*;q=0.8'

@@ -5,7 +5,7 @@ import { organizations, userId } from '#test/control/people.ts'
 import { insertAttempt, listPendingLinks, putLink, takeAttempt } from './store.ts'
 
 suite('the stored attempts to sign in', () => {
-  test('above 20,000 sign-in attempts, the network with the most loses its oldest, and other networks none', async () => {
+  test('above 20,000 sign-in attempts, only the network with the most attempts loses its oldest ones', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const now = app.clock.now()

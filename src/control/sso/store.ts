@@ -5,7 +5,7 @@ import type { Sql } from '../storage/database.ts'
 export type Attempt = {
   identityProviderId: string
   organizationId: string
-  /** The issuer to which this sign-in sent the browser. */
+  /** The issuer to which the browser was redirected. */
   issuerUrl: string
   nonce: string
   codeVerifier: string
@@ -17,7 +17,7 @@ const mostAttempts = 20_000
 
 /**
  * Inserts an attempt and deletes expired ones. Above the limit of attempts, the network with the most attempts loses
- * its oldest ones. A few more than necessary are deleted, because counting attempts by network is slow.
+ * its oldest attempts. Some more than necessary are deleted, so that the slow count by network is rarely needed.
  */
 export const insertAttempt = async (
   sql: Sql,
@@ -44,7 +44,10 @@ export const insertAttempt = async (
       select state_hash from sso_attempts where state_hash in (select state_hash from chosen) for update skip locked)`
 }
 
-/** Deletes the attempt and returns it, so that it works only once. `undefined` if another browser began the attempt. */
+/**
+ * Deletes the attempt and returns it, so that it works only once. Returns `undefined` if another browser began the
+ * attempt.
+ */
 export const takeAttempt = async (
   sql: Sql,
   { stateHash, browserHash }: AttemptKey,
@@ -69,7 +72,7 @@ type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: 
 const issuerOf = ({ issuerUrl }: Account['provider']): string => issuerUrl.replace(/\/+$/, '')
 const spellingsOf = (provider: Account['provider']): string[] => [issuerOf(provider), `${issuerOf(provider)}/`]
 
-/** Id of the user that the account is linked to; a pending or rejected link gives `undefined`. */
+/** Returns the id of the user to whom the account is linked. Pending and rejected links are ignored. */
 export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account): Promise<string | undefined> => {
   const [row] = await sql<{ user_id: string }[]>`
     select user_id from sso_links
@@ -80,9 +83,9 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 }
 
 /**
- * Finds a stranded user: one who has this address by single sign-on, is a plain member of the provider's organization, and has
- * lost every way to sign in. Their links belong to another issuer of this provider, or to a deleted provider. A user who is a
- * member of any other shared organization is not returned.
+ * Finds a user who has this address by single sign-on, is a plain member of the provider's organization, and has lost
+ * every way to sign in. Their links belong to another issuer of this provider, or to a deleted provider. A user who is
+ * a member of another shared organization is not returned.
  */
 export const findStrandedUserId = async (
   sql: Sql,
@@ -110,11 +113,11 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Inserts the link of an account, or overwrites the pending or rejected link that the account already has. A link in state
- * `linked` is never overwritten. A pending link that has not expired is not overwritten by a pending link to the same user.
+ * Inserts the link of an account, or overwrites the pending or rejected link of the account. A link in state `linked`
+ * is never overwritten. A valid pending link stays if the new link is also pending and is to the same user.
  *
- * For each provider and user only the newest pending link is kept, so that no provider can hide the links of others behind many
- * of its own. Expired pending links are deleted.
+ * For each provider and user, only the newest pending link is kept. So a provider with many links cannot hide those of
+ * other providers. Expired pending links are deleted.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link
@@ -158,7 +161,10 @@ export const listPendingLinks = async (sql: Sql, userId: string, now: Date): Pro
 
 type LinkOf = { id: string; userId: string }
 
-/** Returns whether a pending link was accepted. The user must own the provider's address (`ownsAddress`) and be no operator. */
+/**
+ * Accepts a pending link. Returns false if there is no such link, if the user does not own the provider's address
+ * (`ownsAddress`), or if the user is an operator.
+ */
 export const acceptLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): Promise<boolean> => {
   const { count } = await sql`
     update sso_links l set state = 'linked' from users u
@@ -168,7 +174,7 @@ export const acceptLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): P
   return count === 1
 }
 
-/** Returns whether a pending link was rejected. */
+/** Rejects a pending link. Returns false if there is no such link. */
 export const refuseLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): Promise<boolean> => {
   const { count } = await sql`
     update sso_links set state = 'rejected'

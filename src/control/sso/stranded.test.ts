@@ -23,7 +23,7 @@ after(async () => {
   await other?.stop()
 })
 
-/** Signs in and returns the id of the signed-in user, or the error code. */
+/** Signs in. Returns the id of the user, or the error code. */
 const end = async (sso: SsoControl, login = 'ada'): Promise<string> => {
   const { status, body } = await sso.signIn(login)
   return status === 200 ? body.userId : body.code
@@ -68,14 +68,14 @@ suite('a user made by single sign-on whose provider changes', () => {
     )
   })
 
-  test('a user’s address cannot be used by another account of the same issuer: link_refused', async () => {
+  test('another account of the same issuer with a user’s address gets link_refused', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     assert.equal(await end(sso, 'usurper'), 'link_refused')
     assert.equal(await end(sso), id)
   })
 
-  test('a user of a deleted provider who has more than default permissions cannot sign in: link_refused', async () => {
+  test('after its provider was deleted, a user with more than default permissions gets link_refused', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)
@@ -90,14 +90,14 @@ suite('a user made by single sign-on whose provider changes', () => {
     assert.equal(await end(sso), id)
   })
 
-  test('a provider that allows any domain, but does not list it, cannot sign in old users: link_refused', async () => {
+  test('a recreated provider that does not list the domain of a former user answers link_refused', async () => {
     await using sso = await startSso(provider)
     await end(sso)
     await makeAnew(sso, { emailDomains: [], allowAnyDomain: true })
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('a sign-in never takes over a user with another organization or other sign-ins: link_refused', async () => {
+  test('single sign-on with the address of a user who has other organizations or sign-ins gets link_refused', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await end(sso)
@@ -127,7 +127,7 @@ suite('a user made by single sign-on whose provider changes', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('an account with an unverified address is not taken over by single sign-on: link_refused', async () => {
+  test('single sign-on with the unverified address of an existing account gets link_refused', async () => {
     await using sso = await startSso(provider)
     await addPerson(sso.app, { email: ada.email, emailVerified: false, roleIds: [] })
     assert.equal(await end(sso), 'link_refused')
