@@ -24,7 +24,7 @@ suite('the database connections of control', () => {
     assert.deepEqual([...(await database.sql`select name from things`)], [])
   })
 
-  test('a transaction has its own connection, however many queries waited for a connection before', async () => {
+  test('a transaction has its own connection, even if 100 queries waited for a connection before it', async () => {
     await using opened = await openTestDatabase('empty')
     const database = openDatabase(opened.url, { max: 2 })
     const { sql } = database
@@ -73,7 +73,7 @@ suite('the database connections of control', () => {
     await away.close()
   })
 
-  test('a Unix socket that control may not open yet counts as an unreachable database', {
+  test('a Unix socket that control may not open yet is reported as an unreachable database', {
     skip: needsRoot,
   }, async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-socket-'))

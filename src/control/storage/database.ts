@@ -14,7 +14,7 @@ export type Transaction = postgres.TransactionSql<Types>
 /** A fragment of SQL to insert into a query. */
 export type Piece = postgres.Fragment
 
-/** A pool of connections, and its transactions. */
+/** A pool of connections, with a function that runs transactions on it. */
 type Asking = {
   sql: postgres.Sql<Types>
   /** Runs `work` in one transaction. `work` must send all its queries through the given transaction. */
@@ -23,9 +23,9 @@ type Asking = {
 
 export type Database = Asking & {
   /**
-   * A pool that plans each query once per connection, whatever the values are. Use it for queries that find their rows
-   * by a key: for a query about one sandbox, planning takes longer than execution. The other pool plans for the given
-   * values, at least the first five times per connection.
+   * A pool that plans each query only once per connection, for all values. Use it for queries that find rows by a key,
+   * because planning such a query takes longer than its execution. The other pool plans for the given values, at least
+   * the first five times per connection.
    */
   keyed: Asking
   listen: Listener['listen']
@@ -36,8 +36,8 @@ const pool = {
   max: 8,
   /** Connection timeout in seconds. */
   connect_timeout: 10,
-  // Practically no limit. In the driver (3.4.9), a BEGIN that reaches this limit does not reserve its connection
-  // (`execute()` in connection.js). Other queries would then run inside that transaction.
+  // So high that it is never reached. In the driver (3.4.9), a BEGIN at this limit does not reserve its connection
+  // (`execute()` in connection.js). Other queries would then run inside its transaction.
   max_pipeline: 2 ** 30,
   // Connections are closed only after a failure, never because of age or idleness: see `replaceable.ts`.
   idle_timeout: 0,
@@ -47,8 +47,7 @@ const pool = {
 }
 
 /**
- * Timeouts in milliseconds. None of our queries is slow. A query that exceeds these limits is a bug or an attack, and
- * its caller no longer waits.
+ * Timeouts in milliseconds. None of our queries is slow, so a query that exceeds these limits is a bug or an attack.
  */
 const limits = {
   statement_timeout: 15_000,
@@ -56,7 +55,7 @@ const limits = {
   idle_in_transaction_session_timeout: 15_000,
 }
 
-/** Opens the database. `max`: most connections in each of the two pools of this process. */
+/** Opens the database. `max`: maximum number of connections in each of the two pools of this process. */
 export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: number } = {}): Database => {
   const { url, connection } = connectionFrom(databaseUrl)
   const open = (settings: object) =>

@@ -24,12 +24,12 @@ suite('encrypting secrets', () => {
     assert.ok(!Buffer.from(first.split('.')[2]!, 'base64url').includes('sesame'))
   })
 
-  test('a secret cannot be decrypted for another purpose, or if any of it was changed or cut off', () => {
+  test('decrypting fails for another purpose, and for a secret that was changed or shortened', () => {
     const secret = encrypt('otel-config:ours', 'text')
     assert.throws(() => decrypt('otel-config:theirs', secret), UnreadableSecret)
     for (let at = 0; at < secret.length; at++) {
       const changed = `${secret.slice(0, at)}${secret[at] === 'A' ? 'B' : 'A'}${secret.slice(at + 1)}`
-      // A change of the last base64url character may change only unused bits.
+      // A change of the last base64url character may change only unused bits, and so not the secret.
       if (at === secret.length - 1) continue
       assert.throws(() => decrypt('otel-config:ours', changed), UnreadableSecret, changed)
       assert.throws(() => decrypt('otel-config:ours', secret.slice(0, at)), UnreadableSecret)
@@ -50,7 +50,7 @@ suite('encrypting secrets', () => {
     )
   })
 
-  test('an older key still decrypts but does not encrypt, and secrets under an older key are recognized', () => {
+  test('an older key decrypts but does not encrypt; `isCurrent` is false for a secret under an older key', () => {
     const before = encrypt('a', 'text')
     const replaced = createEncryption([two, one])
     assert.equal(replaced.decrypt('a', before), 'text')

@@ -11,9 +11,12 @@ export type Encryption = {
   encrypt: (purpose: string, text: string) => string
   /** Throws `UnreadableSecret` for anything that was not encrypted for this purpose by one of our keys. */
   decrypt: (purpose: string, secret: string) => string
-  /** Whether the secret was encrypted with the first key. A secret under an older key should be encrypted again. */
+  /** Whether the secret was encrypted with the first key. If it was not, it should be encrypted again. */
   isCurrent: (secret: string) => boolean
-  /** Returns 32 secret bytes for a purpose. They are the same in all processes with the same first key. */
+  /**
+   * Returns 32 secret bytes for a purpose. They depend only on the purpose and the first key, so they are equal in all
+   * processes.
+   */
   derive: (purpose: string) => Buffer
 }
 

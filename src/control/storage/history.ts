@@ -24,14 +24,17 @@ export const deleteOld = async (sql: Sql, history: History, before: Date): Promi
       order by ${sql(timeColumns[history])} limit ${rowsAtOnce}))`
 }
 
-/** PostgreSQL's estimate of the number of rows, which needs no counting. */
+/** Returns PostgreSQL's estimate of the number of rows, which is much faster than counting. */
 const guessCount = async (sql: Sql, history: History): Promise<number> => {
   const [row] = await sql<[{ count: number }]>`
     select reltuples::bigint as count from pg_class where oid = ${history}::text::regclass`
   return row.count
 }
 
-/** The organization with the most rows, estimated from a sample of about `count` rows. Null: rows without an organization. */
+/**
+ * Estimates which organization has the most rows, from a sample of a table with about `count` rows. A null id is
+ * returned for rows without an organization.
+ */
 const findLargest = async (sql: Sql, history: History, count: number) => {
   const percent = Math.min(100, (100 * sampledRows) / count)
   const [row] = await sql<{ organizationId: string | null }[]>`
@@ -41,9 +44,9 @@ const findLargest = async (sql: Sql, history: History, count: number) => {
 }
 
 /**
- * Shortens a table with more than `most` rows: the organization with the most rows loses its oldest ones. So no
- * organization can push out the rows of another. `mayGo`: only rows that match this condition are deleted. Default: all
- * rows.
+ * If a table has more than `most` rows, deletes the oldest rows of the organization with the most rows. So no
+ * organization can cause the deletion of rows of another. `mayGo`: SQL condition for rows that may be deleted.
+ * Default: all rows.
  */
 export const deleteBeyond = async (
   sql: Sql,
@@ -56,8 +59,7 @@ export const deleteBeyond = async (
   const largest = await findLargest(sql, history, count)
   if (largest === undefined) return
   const { organizationId } = largest
-  // Rows with an organization and rows without one need separate conditions, because the index cannot serve a combined
-  // condition.
+  // A combined condition (`is not distinct from`) could not use the index.
   const isTheirs = organizationId === null ? sql`organization_id is null` : sql`organization_id = ${organizationId}`
   await sql`
     delete from ${sql(history)} where ctid = any(array(

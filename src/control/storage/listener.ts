@@ -9,8 +9,8 @@ type Listening = { onMessage: (payload: string) => void; onGap: () => void }
 export type Listener = {
   /**
    * Receives the notifications that any process sends with `select pg_notify(channel, payload)`. After a lost
-   * connection `onGap` runs, because notifications may have been missed. Notifications are only hints; the tables are
-   * the truth.
+   * connection `onGap` runs, because notifications may have been missed. A notification may be lost, so receivers must
+   * also check the tables.
    */
   listen: (channel: string, onMessage: (payload: string) => void, onGap?: () => void) => Promise<void>
   close: () => Promise<void>

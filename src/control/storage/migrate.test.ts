@@ -36,7 +36,7 @@ suite('`migrate`', () => {
     const former = (await readMigrations()).filter(({ number }) => number < 31).map(({ name, text }) => [name, text])
     await migrate(opened.database, await directoryOf(Object.fromEntries(former)))
     await opened.database.transaction(async (transaction) => {
-      // Turns off foreign keys, so that the sandboxes need no region.
+      // Disables foreign keys, so that the test can insert sandboxes without a region.
       await transaction`set local session_replication_role = 'replica'`
       await insertMany(transaction, { organizationId: 'organization-ours', count: 100 }, new Date())
     })

@@ -1,18 +1,22 @@
-// During an upgrade, the version before runs on the new schema.
+// During an upgrade, control processes of the previous version run on the new schema. These tests find migrations that
+// would break them.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 
 const directory = join(import.meta.dirname, 'migrations')
-/** The last migration before several controls could be upgraded one after the other. */
+/**
+ * Later migrations must be safe for the previous version. Up to this number, an upgrade had to stop all control
+ * processes.
+ */
 const lastOfBefore = 54
-/** Statements that take away something that the version before may read or write. */
+/** Statements that remove or change something that the previous version may read or write. */
 const narrowing = /\bdrop\s+(table|column)|\brename\b|\bset\s+not\s+null\b|\balter\s+column\s+\w+\s+type\b/i
 const needsValue = /\badd\s+column\b[^,;]*\bnot\s+null\b(?![^,;]*\bdefault\b)/i
 
 suite('migrations', () => {
-  test('a migration only adds, or says after "-- Safe:" why the version before can do without', () => {
+  test('a migration only adds, or explains after "-- Safe:" why the previous version keeps working', () => {
     const wrong = readdirSync(directory)
       .filter((name) => Number.parseInt(name, 10) > lastOfBefore)
       .filter((name) => {
@@ -22,7 +26,7 @@ suite('migrations', () => {
     assert.deepEqual(wrong, [])
   })
 
-  test('this file finds migrations that take something away', () => {
+  test('the patterns of this test recognize migrations that the previous version cannot run with', () => {
     for (const text of ['drop table a', 'alter table a drop column b', 'alter table a rename b to c']) {
       assert.match(text, narrowing)
     }

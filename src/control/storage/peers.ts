@@ -1,7 +1,7 @@
 // Sends news of this control process to the other control processes of the same database. Usually there is no other
-// process, and nothing is sent. PostgreSQL commits transactions with a NOTIFY one after the other. A NOTIFY in every write
-// would therefore make each write wait for the disk, so news is sent after the commit. A process that dies in between sends
-// no news. Receivers must therefore check the tables too.
+// process, and nothing is sent. PostgreSQL commits transactions with a NOTIFY one after the other, so a NOTIFY in
+// every write would make each write wait for the disk. News is therefore sent after the commit. A process that dies in
+// between sends no news, so receivers must also check the tables.
 import { randomUUID } from 'node:crypto'
 import Type from 'typebox'
 import Value from 'typebox/value'
@@ -11,13 +11,13 @@ import type { Database } from './database.ts'
 const PeerMessage = Type.Object({ from: Type.String(), news: Type.Array(Type.Unknown()) })
 
 /**
- * Milliseconds between two hello messages, with which a process tells the others that it exists. `thereFor`: how long a
- * process counts as present after its last message.
+ * `helloEvery`: milliseconds between two hello messages, which show the other processes that this process exists.
+ * `thereFor`: milliseconds after its last message for which a process is assumed to exist.
  */
 const helloEvery = 10_000
 const thereFor = 35_000
 
-/** Maximum number of news items that wait to be sent. Later news is dropped while so many wait. */
+/** Maximum number of news items that wait to be sent. Above it, news is dropped. */
 const mostUntold = 10_000
 /** Maximum number of bytes in one NOTIFY. PostgreSQL accepts less than 8000. */
 const mostBytes = 7_500
@@ -44,8 +44,8 @@ export class Peers<News extends object> {
   }
 
   /**
-   * Resolves when this process listens and has sent a hello message. For a while after that, it assumes that other
-   * processes exist.
+   * Resolves when this process listens and has sent a hello message. Until `thereFor` has passed, it assumes that
+   * other processes exist.
    */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)

@@ -2,7 +2,7 @@
 // never writes again (`closed()` in connection.js keeps its write timer), and its queries wait forever. So a pool that
 // has lost a connection gets no new queries. Its running queries may finish for a while, and new queries go to a new
 // pool.
-/** The only method of the driver's pool that this file calls itself. Callers use all other methods of the pool. */
+/** Only `end` is called in this file. Callers use all other methods of the driver's pool. */
 type Pool = { end: (options: { timeout: number }) => Promise<void> } & object
 
 type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }
@@ -32,7 +32,7 @@ export const openReplaceable = <P extends Pool>(
     return pool
   }
   let current = openNext()
-  // The target is a function only to make the proxy callable. It is never called itself.
+  // The proxy's target is never called. It is a function, because only then the proxy can be called.
   const sql = new Proxy((() => {}) as unknown as P, {
     apply: (_target, _self, args) => Reflect.apply(current as unknown as () => unknown, undefined, args),
     get: (_target, name) => Reflect.get(current, name),

@@ -9,7 +9,7 @@
 export const writeTextArray = (items: readonly string[]): string =>
   `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`
 
-/** Reads one-dimensional arrays without NULLs, which is what our columns hold. */
+/** Reads one-dimensional arrays without NULLs. Our columns contain no other arrays. */
 export const readTextArray = (text: string): string[] =>
   [...text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|[^,"]+/gs)].map(([plain, quoted]) =>
     quoted === undefined ? plain : quoted.replace(/\\(.)/gs, '$1'),
