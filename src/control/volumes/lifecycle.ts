@@ -1,4 +1,5 @@
-// The whole life of a volume. Moves that are not in this table cannot happen. Only `store.ts` writes the state.
+// All states of a volume, and all moves between them. Moves that are not in this table cannot happen. Only `store.ts`
+// writes the state.
 
 export const volumeStates = ['ready', 'error', 'pending_delete', 'deleted'] as const
 
@@ -37,5 +38,7 @@ const rows: readonly MoveRow[] = volumeMoves
 export const movesOn = (on: Exclude<VolumeEvent, 'create'>): { from: VolumeState; to: VolumeState }[] =>
   rows.flatMap(([event, from, to]) => (event === on && from !== null ? [{ from, to }] : []))
 
-/** States in which the volume has its name, so that it can be found by name and deleted. */
+/**
+ * States in which the volume can be found by its name and deleted. In other states, another volume may use the name.
+ */
 export const namedStates = movesOn('delete').map(({ from }) => from)

@@ -3,12 +3,12 @@
 import { Problem } from '#src/problems.ts'
 import type { VolumeMount } from '#src/wire/runner-link.ts'
 
-/** Paths that the platform mounts itself, or that every program of the sandbox needs. */
+/** Paths that the platform mounts itself, or that programs in every sandbox need. */
 const reserved = ['/proc', '/sys', '/dev', '/boot', '/etc', '/bin', '/sbin', '/lib', '/lib64']
 
 const isBelow = (path: string, above: string) => path === above || path.startsWith(`${above}/`)
 
-/** Returns whether all parts of a path are plain names. Parts such as `..` would lead elsewhere. */
+/** Returns whether all parts of a path are plain names. A part such as `..` could lead out of the volume. */
 const arePlain = (parts: readonly string[]) =>
   parts.every((part) => part !== '' && part !== '.' && part !== '..' && Buffer.byteLength(part) <= 255)
 

@@ -15,7 +15,7 @@ const mounting = (...names: string[]) => ({
 
 const create = (app: TestControl, body: object) => app.as('owner').post('/sandbox', body)
 
-/** Adds a runner of the given name and connects it. */
+/** Adds a runner with this id and connects it. */
 const addRunner = async (app: TestControl, id: string, options: RunnerOptions = {}) => {
   const { apiKey: token } = (await app.as('admin').post('/runners', { name: id })).body
   return await connectRunner(app, { ...options, token })
@@ -128,7 +128,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('a sandbox runs on the runner that has its volumes, even if another runner has more room', async () => {
+  test('a sandbox is placed on the runner that has its volumes, even if another runner has more room', async () => {
     await using app = await startControl(waiting)
     await using _small = await connectRunner(app, { capabilities: { cpu: 1 } })
     await makeVolume(app, 'data')
@@ -165,7 +165,7 @@ suite('POST /sandbox with volumes', () => {
     assert.match(reply.body.message, /The runner "local", which has the volume "data", has no room/)
   })
 
-  test('volumes use disk space of their runner, even before the runner has made them', async () => {
+  test('volumes count towards the used disk space of their runner, even before the runner has made them', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 9, memory: 9, disk: 1 } },
     })
@@ -233,7 +233,7 @@ suite('POST /sandbox with volumes', () => {
     )
   })
 
-  test('after a create that races with a delete of its volume, the volume is mounted or deleted', async () => {
+  test('if a create and a delete of its volume are simultaneous, exactly one of them succeeds', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     for (let round = 0; round < 5; round++) {

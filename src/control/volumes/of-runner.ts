@@ -10,13 +10,13 @@ export { holdVolumesOn } from './store.ts'
 
 type Runner = { id: string; regionId: string }
 
-/** Maximum number of removals in one list. The runner reads the list again while volumes are left to remove. */
+/** Maximum number of removals in one list. The runner reads the list again until no removals are left. */
 const mostListed = 1000
 
 const isOfRunner = (sql: Sql, runner: Runner) => sql`
   ((driver = 'disk' and runner_id = ${runner.id}) or (driver = 'directory' and region_id = ${runner.regionId}))`
 
-/** Lists the volumes that the runner should remove, those that have waited longest first. */
+/** Lists the volumes that the runner should remove. Volumes that have waited longest come first. */
 export const listForRunner = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,
   runner: Runner,

@@ -64,7 +64,7 @@ suite('the endpoints of volumes', () => {
     assert.equal((await app.as('stranger').post('/volumes', { name: 'one' })).status, 200)
   })
 
-  test('POST /volumes answers 403 above the quota, even for concurrent calls; deleted volumes do not count', async () => {
+  test('POST /volumes answers 403 above the quota, even for concurrent calls, not counting deleted volumes', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set volume_quota = 2 where id = ${organizations.ours}`
     const replies = await Promise.all(['a', 'b', 'c', 'd'].map((name) => app.as('owner').post('/volumes', { name })))
@@ -77,7 +77,7 @@ suite('the endpoints of volumes', () => {
     assert.equal((await usage()).currentVolumeUsage, 1)
   })
 
-  test('DELETE /volumes/{volumeId} deletes a volume that was never mounted immediately, and frees its name', async () => {
+  test('DELETE /volumes/{volumeId} immediately deletes a volume that was never mounted, and frees its name', async () => {
     await using app = await startControl()
     const { id } = (await app.as('owner').post('/volumes', { name: 'one' })).body
     assert.equal((await app.as('stranger').delete(`/volumes/${id}`)).status, 404)
@@ -87,7 +87,7 @@ suite('the endpoints of volumes', () => {
     assert.equal((await app.as('owner').post('/volumes', { name: 'one' })).status, 200)
   })
 
-  test('GET /volumes lists the newest first, and deleted ones only on request, for a week', async () => {
+  test('GET /volumes lists the newest first; on request, it includes volumes deleted within the last week', async () => {
     await using app = await startControl()
     for (const name of ['old', 'new']) {
       await app.as('owner').post('/volumes', { name })

@@ -54,11 +54,12 @@ const checkVolumeName = (given: string): string => {
 }
 
 /**
- * Checks the quota. Call this after the volume is inserted, so that the new volume is counted too. Of two simultaneous
- * creates, the second one then counts both volumes. A deleted volume counts until its runner has removed its files.
+ * Checks the quota. Call this after the volume is inserted, so that the new volume is counted too. If two creates are
+ * simultaneous, the second check counts both volumes. A deleted volume is counted until its runner has removed its
+ * files.
  */
 const checkQuota = async (transaction: Transaction, organizationId: string): Promise<void> => {
-  // Sends two statements together. The first waits for a lock; the second then sees what other transactions committed
+  // Both statements are sent together. The first waits for a lock. The second sees what other transactions committed
   // meanwhile.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`volumes ${organizationId}`}, 0))`,
@@ -127,7 +128,7 @@ export const deleteVolume = async (parts: RunningParts, { organization }: Actor,
   for (const volume of moved) await pushRemoval(parts, volume)
 }
 
-/** Requests the removal of the volumes of a deleted organization, as soon as its sandboxes are destroyed. */
+/** Requests the removal of the volumes of a deleted organization, after its sandboxes are destroyed. */
 export const dropVolumesOf = async (parts: RunningParts, organizationId: string): Promise<void> => {
   const { database, clock } = parts
   const moved = await database.transaction(async (transaction) => {
@@ -141,7 +142,7 @@ export const dropVolumesOf = async (parts: RunningParts, organizationId: string)
 
 export { forgetVolumesOf }
 
-/** Number of days for which `includeDeleted` still lists a deleted volume. */
+/** Days after its deletion for which a volume is listed with `includeDeleted`. */
 const keptDays = 7
 
 export const sweepVolumes = async ({ database, clock }: Pick<Parts, 'database' | 'clock'>): Promise<void> => {

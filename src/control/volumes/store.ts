@@ -11,7 +11,7 @@ export type VolumeRow = {
   state: VolumeState
   error_reason: string | null
   size_gib: number
-  /** The driver. Null until a sandbox mounts the volume for the first time. The region is null until then too. */
+  /** The driver. Null, like the region, until a sandbox mounts the volume for the first time. */
   driver: VolumeDriver | null
   region_id: string | null
   /** The runner that has the files. Null for the driver `directory`, which every runner of the region reaches. */
@@ -22,7 +22,7 @@ export type VolumeRow = {
   last_used_at: Date | null
 }
 
-/** Inserts a volume. Throws 409 for a name that is in use; the unique index decides that. */
+/** Inserts a volume. Throws 409 if the unique index shows that the name is in use. */
 export const insertVolume = async (
   transaction: Transaction,
   volume: Pick<VolumeRow, 'id' | 'organization_id' | 'name' | 'size_gib'>,
@@ -130,7 +130,10 @@ export const isUnmounted = (sql: Sql): Piece => sql`
     where sandboxes.organization_id = volumes.organization_id and sandboxes.volumes <> '[]' and gone_at is null
       and sandboxes.volumes @> jsonb_build_array(jsonb_build_object('volumeId', volumes.id)))`
 
-/** Finds a sandbox that mounts the volume, or a former one that its runner has not yet reported as gone. */
+/**
+ * Finds a sandbox that mounts the volume. Also finds a destroyed sandbox that its runner has not yet reported as
+ * removed.
+ */
 export const findMounting = async (
   sql: Sql,
   { organization_id, id }: VolumeRow,
@@ -159,8 +162,8 @@ export const hasVolumesIn = async (sql: Sql, regionId: string): Promise<boolean>
 }
 
 /**
- * Deletes the rows of volumes in a region that is being deleted. The region has no runner left that could report
- * anything.
+ * Deletes the rows of volumes in a region that is being deleted. Such a region has no runner that could report about
+ * volumes.
  */
 export const forgetVolumesIn = async (transaction: Transaction, regionId: string): Promise<void> => {
   await transaction`delete from volumes where region_id = ${regionId}`
