@@ -10,7 +10,10 @@ import type { RunningParts } from '../running.ts'
 
 type WantedWarm = { organizationId: string; regionId: string; snapshotId: string | Piece }
 
-/** Locks a ready warm sandbox for this transaction. The caller's own pools come first; locked sandboxes are skipped. */
+/**
+ * Locks a ready warm sandbox for this transaction. Sandboxes of the caller's own pools come first. Sandboxes that
+ * another transaction has locked are skipped.
+ */
 export const holdWarm = async (
   transaction: Transaction,
   { organizationId, regionId, snapshotId }: WantedWarm,

@@ -1,11 +1,12 @@
-// The demand for sandboxes of each snapshot. The demand decides the size of the server's own warm pools.
+// The demand for sandboxes of each snapshot: a count of creates that decays with time. It decides the size of the
+// server's own warm pools.
 import { randomUUID } from 'node:crypto'
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
-/** Half-life of the demand in seconds: after this time, a create counts only half. */
+/** Half-life of the demand in seconds: after this time, a create adds only half as much to the demand. */
 const halfLifeSeconds = 300
-/** Least demand of a pool. A pool with less demand is deleted. */
+/** Minimum demand of a pool. A pool with less demand is deleted. */
 const least = 0.05
 
 /**
@@ -15,8 +16,8 @@ const least = 0.05
 const mostHalfLives = 100
 
 /**
- * SQL expression for a pool's demand after decay. A `demand_at` in the future (the clock of another process was ahead)
- * means no decay yet.
+ * SQL expression for a pool's demand after decay. If `demand_at` is in the future, because another process's clock is
+ * ahead, the demand has not decayed.
  */
 export const fadedDemand = (sql: Sql, now: Date): Piece => {
   const halfLives = sql`extract(epoch from ${now}::timestamptz - warm_pools.demand_at)::float8 / ${halfLifeSeconds}`
@@ -25,7 +26,10 @@ export const fadedDemand = (sql: Sql, now: Date): Piece => {
 
 type Key = { snapshotId: string; regionId: string }
 
-/** Counts creates since the last sweep. A crash loses these counts; later creates make up for the loss. */
+/**
+ * Counts creates since the last sweep. A crash loses these counts, which is harmless, because later creates are
+ * counted again.
+ */
 export class WarmDemand {
   readonly #counts = new Map<string, Key & { count: number }>()
 

@@ -1,7 +1,7 @@
 // Keeps warm pools at their size: creates missing sandboxes, and deletes surplus ones.
 //
-// Filling has the lowest priority: it waits while callers wait for their own sandboxes. Unclaimed warm sandboxes are
-// not counted when the placement looks for room for other sandboxes.
+// Filling has the lowest priority: it waits while callers wait for their own sandboxes. A create of a caller may evict
+// unclaimed warm sandboxes, so their load is not counted then.
 
 import { randomUUID } from 'node:crypto'
 import { newSecret } from '#src/control/auth/secret.ts'
@@ -25,7 +25,7 @@ const againAfterSeconds = 60
 
 const by = { kind: 'timer', id: 'warm-pool' } as const
 
-/** The function that destroys a sandbox. Surplus warm sandboxes are destroyed like any other sandbox. */
+/** Type of the function that destroys a sandbox, warm or not. */
 type Destroy = (parts: RunningParts, row: SandboxRow, why: { by: By; reason: string }) => Promise<unknown>
 
 type FillParts = RunningParts & { destroy: Destroy }
@@ -46,7 +46,7 @@ type Pool = {
   error_reason: string | null
 }
 
-/** Returns whether few sandboxes of the region are being created, started or restored now. */
+/** Returns whether fewer than `atOnce` sandboxes of the region are being created, started or restored. */
 const isQuiet = async (transaction: Transaction, { region_id }: Pool): Promise<boolean> => {
   const [busy] = await transaction<{ count: number }[]>`
     select count(*) from sandboxes
@@ -104,15 +104,15 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
 type Next = { made?: SandboxRow | undefined; refused?: Problem; surplus: SandboxRow[] }
 
 /**
- * Returns an error of making a warm sandbox if it is a Problem. Then no runner has room, and nothing was written.
- * Throws every other error.
+ * Returns the error if it is a Problem: no warm sandbox can be made at present, and nothing was written. Throws every
+ * other error.
  */
 const asRefusal = (error: unknown): Problem => {
   if (error instanceof Problem) return error
   throw error
 }
 
-/** Does one step of filling a pool, unless another control process is working on it. */
+/** Does one step of filling a pool, if no other control process is working on the pool. */
 const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
   await parts.database.transaction(async (transaction): Promise<Next> => {
     const { mostWarm } = parts.options
@@ -132,8 +132,8 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
       select sandboxes.*, runners.state as runner from sandboxes left join runners on runners.id = runner_id
       where warm_pool_id = ${pool.id} and desired_state <> 'destroyed' and sandboxes.state <> 'destroyed'
       order by sandboxes.created_at desc, sandboxes.id`
-    // Warm sandboxes of a drained runner are never claimed, so they are replaced. Warm sandboxes of a silent runner are
-    // kept.
+    // A warm sandbox of a drained runner is replaced, because no create can claim it. A warm sandbox of a silent
+    // runner is kept.
     const isBroken = ({ state, runner }: (typeof warm)[number]) =>
       (state !== 'started' && state !== 'creating') || runner === 'disabled'
     const broken = warm.filter(isBroken)
@@ -184,7 +184,7 @@ const sweepOrphans = async (parts: FillParts): Promise<void> => {
   for (const row of rows) await parts.destroy(parts, row, { by, reason: 'Its warm pool is gone.' })
 }
 
-/** Fills every pool as far as possible now. Filling continues when a warm sandbox has started or was claimed. */
+/** Fills every pool as far as possible at present. Filling continues when a warm sandbox has started or was claimed. */
 const fillAll = async (parts: FillParts): Promise<void> => {
   const { database, clock } = parts
   const pools = await database.sql<{ id: string }[]>`

@@ -36,7 +36,7 @@ const idsOf = async (app: TestControl, query = '') =>
   (await app.as('owner').get(`/sandbox${query}`)).body.items.map(({ id }: { id: string }) => id)
 
 suite('a warm pool', () => {
-  test('a warm pool is filled, and its sandboxes are listed only if asked for', async () => {
+  test('a warm pool is filled, and GET /sandbox lists its sandboxes only with `includeWarm`', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 3)
@@ -98,7 +98,7 @@ suite('a warm pool', () => {
     ])
   })
 
-  test('a create that limits the network of a claimed sandbox is answered after the runner has applied it', async () => {
+  test('a create that claims a sandbox and limits its network waits until the runner has set the limits', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -166,8 +166,8 @@ suite('a warm pool', () => {
       returning id`
     await pool(app, 1, 'next')
     await fill(app)
-    // When the create looks for a warm sandbox, it has already found its snapshot. `statement` selects the query of the
-    // create, because the filling of pools reads this table too.
+    // Between the create's query for its snapshot and its query for a warm sandbox, the snapshot's name moves to
+    // another snapshot. `statement` selects the second query, because other code reads this table too.
     const { id, snapshot } = await inBetween(
       app,
       { reading: 'warm_pools', statement: 'for no key update of sandboxes skip locked' },
@@ -189,7 +189,7 @@ suite('a warm pool', () => {
     await fill(app)
     const [ready] = await idsOf(app, '?includeWarm=true')
     await app.as('owner').patch(`/warm-pools/${poolId}`, { pool: 0 })
-    // The sweep has chosen this sandbox as surplus, but has not written its decision yet.
+    // Another caller claims the sandbox after the sweep has chosen it as surplus, and before the sweep writes.
     await inBetween(app, { writing: 'sandboxes' }, app.sweep, async (transaction) => {
       await transaction`update sandboxes set warm_pool_id = null, version = version + 1 where id = ${ready}`
     })
@@ -263,7 +263,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('admin').delete('/runners/second')).status, 204)
   })
 
-  test('while the only runner is drained, a warm pool is empty and says why; afterwards it is filled', async () => {
+  test('while the only runner is drained, a warm pool is empty and shows the reason; afterwards it is filled', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 2)
@@ -319,7 +319,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 3)
     app.clock.advance({ hours: 2 })
     assert.equal(await fill(app), 0)
-    // No organization ever saw the sandboxes, because they had no owner.
+    // No organization ever saw these sandboxes, because they had no owner.
     const [seen] = await app.database.sql<{ count: number }[]>`
       select count(*) from sandboxes where warm_pool_id is not null and organization_id = ${organizations.ours}`
     assert.equal(seen?.count, 0)
@@ -356,7 +356,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 1)
   })
 
-  test('if the operator disables them, the server has no warm pools of its own', async () => {
+  test('the server has no warm pools of its own if the operator disables them', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await create(app)
