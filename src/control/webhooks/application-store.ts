@@ -34,8 +34,8 @@ export const lockApplication = async (transaction: Transaction, organizationId: 
 export type Initialized = { applicationId: string } | { error: string; retryAt: Date }
 
 /**
- * Stores the result of an initialization. `retry_count` is the number of attempts after the first one, plus 1 if the
- * first one failed.
+ * Stores the result of an initialization. `retry_count`: the number of attempts. A first attempt that succeeds is not
+ * counted.
  */
 export const writeInitialization = async (
   sql: Sql,
@@ -77,7 +77,10 @@ export const listToRetry = (
     from webhook_applications join organizations on organizations.id = organization_id
     where retry_at <= ${now} and provider = ${provider} order by retry_at limit 20`
 
-/** Moves the retry time to `next`. If several processes try this, only one gets true; that process makes the attempt. */
+/**
+ * Moves the retry time to `next`. If several processes try this, it returns true in only one of them. That process
+ * makes the attempt.
+ */
 export const takeRetry = async (sql: Sql, organizationId: string, now: Date, next: Date): Promise<boolean> => {
   const rows = await sql`
     update webhook_applications set retry_at = ${next}
@@ -109,10 +112,7 @@ export const writeListening = async (transaction: Transaction, organizationId: s
     where organization_id = ${organizationId}`
 }
 
-/**
- * Marks which applications get messages. An application of another provider gets none: the operator may have changed
- * the provider.
- */
+/** Marks which applications get messages. An application at a former provider gets none. */
 export const listenFor = async (sql: Sql, provider: ProviderKind | undefined): Promise<void> => {
   await sql`
     update webhook_applications set is_listening = wanted

@@ -9,12 +9,15 @@ export type Delivery = {
   message: Message
 }
 
-/** The result of an attempt. `gone`: the endpoint wants no more messages, so the delivery is not retried. */
+/**
+ * The result of an attempt. `gone`: the endpoint has answered that it wants no more messages, so the delivery is not
+ * retried.
+ */
 export type Outcome =
   | { kind: 'delivered'; status: number | null }
   | { kind: 'failed'; status: number | null; error: string | null }
   | { kind: 'gone'; status: number; error: string }
 
-/** The failure as a sentence for the list of attempts. */
+/** Returns a sentence about the failure, for the list of attempts. */
 export const sentenceOf = ({ status, error }: { status: number | null; error: string | null }): string =>
   error ?? `It answered ${status}.`

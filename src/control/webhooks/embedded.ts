@@ -31,8 +31,8 @@ const post = async (parts: WebhookParts, { endpointId, message }: Delivery): Pro
   const endpoint = await findEndpointById(database.sql, endpointId)
   if (endpoint === undefined) return { kind: 'failed', status: null, error: 'The endpoint is no longer there.' }
   const body = JSON.stringify(payloadOf(message))
-  // The signature has the real time, even if a test moves the clock. Receivers refuse timestamps that are older than a
-  // few minutes.
+  // The time in the signature is the real time, even if a test moves the clock, because receivers refuse timestamps
+  // that are older than a few minutes.
   const at = new Date()
   const headers = {
     'content-type': 'application/json',

@@ -23,8 +23,8 @@ import { newSecret } from './signature.ts'
 
 const mostEndpoints = 20
 /**
- * Hours after a rotation during which messages are also signed with the old secret. Receivers can switch to the new
- * secret at any time.
+ * Hours after a rotation during which messages are also signed with the old secret, so that receivers can switch to
+ * the new secret at any time.
  */
 const oldSecretHours = 24
 
@@ -174,7 +174,7 @@ export const rotateSecret = async (parts: WebhookParts, organizationId: string, 
   return made
 }
 
-/** The secrets that sign messages now, newest first. */
+/** Returns the secrets that sign messages at present, newest first. */
 export const secretsOf = ({ encryption }: WebhookParts, endpoint: Endpoint, now: Date): string[] => {
   const { id, secret, previousSecret, previousSecretUntil } = endpoint
   const isOldKept = previousSecret !== null && previousSecretUntil !== null && previousSecretUntil > now
@@ -210,8 +210,8 @@ export const resend = async (
   const { database, clock } = parts
   await getEndpoint(parts, organizationId, id)
   const isFound = await database.transaction(async (transaction) => {
-    // The lock comes first. If the endpoint were deleted or disabled before the insert, the delivery would stay in the
-    // queue forever.
+    // The queue is locked before the endpoint is read. Without the lock, the endpoint could be deleted or disabled
+    // before the insert, and the delivery would stay in the queue forever.
     await lockQueue(transaction)
     const endpoint = await findEndpoint(transaction, organizationId, id)
     if (endpoint === undefined) throw new Problem('not_found', 'There is no such webhook endpoint.')

@@ -40,7 +40,7 @@ export type Message = {
   labels: Record<string, string> | null
 }
 
-/** The payload of a message: identical in every attempt, byte by byte. */
+/** Returns the payload of a message. It is equal in every attempt, byte by byte. */
 export const payloadOf = (message: Message): Record<string, unknown> => {
   const at = message.at.toISOString()
   return {
@@ -52,7 +52,7 @@ export const payloadOf = (message: Message): Record<string, unknown> => {
   }
 }
 
-/** The author and the reason of the change, as in the timeline. */
+/** Returns the author and the reason of the change, as in the timeline. */
 const whyOf = ({ by, reason, cause, labels }: Message) => ({
   ...(labels === null ? {} : { labels }),
   ...(by === null ? {} : { by }),

@@ -1,4 +1,5 @@
-// The outbox's promise: a message exists if and only if its change was committed and an endpoint subscribes to it.
+// Tests the guarantee of the outbox: a message exists if and only if its change was committed and an endpoint
+// subscribes to it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { SandboxEvent } from '#src/control/sandboxes/record/schemas.ts'
@@ -171,7 +172,7 @@ suite('the webhook messages that a change stores', () => {
     assert.ok(claimed, 'it was not taken from the pool')
   })
 
-  test('if there are too many webhook messages, the organization with the most loses its oldest sent ones', async () => {
+  test('with too many webhook messages, the organization with the most loses its oldest sent messages', async () => {
     await using app = await start()
     const { sql } = app.database
     await sql`

@@ -14,12 +14,15 @@ export type WebhookProvider = {
    * provider fails.
    */
   initialize: (organization: { id: string; name: string }) => Promise<string>
-  /** Makes a link to the portal of an initialized application. `makerHash`: hash of the calling API key, if it is a key. */
+  /**
+   * Makes a link to the portal of an initialized application. `makerHash`: hash of the caller's API key; null if the
+   * caller used no API key.
+   */
   openPortal: (
     applicationId: string,
     who: { organizationId: string; userId: string; makerHash: string | null },
   ) => Promise<PortalAccess>
-  /** Whether the application has endpoints at the provider at present. */
+  /** Returns whether the application has endpoints at the provider. */
   hasEndpoints: (applicationId: string, organizationId: string) => Promise<boolean>
   /** Makes one attempt to deliver. A failure of the receiver is an outcome and is not thrown. */
   attempt: (delivery: Delivery) => Promise<Outcome>

@@ -7,11 +7,12 @@ import { claim, dispatch, finish, type ProviderKind } from './queue.ts'
 
 const { ours } = organizations
 const provider: ProviderKind = 'embedded'
-/** A little longer than the lease of a claim. */
+/** A little longer than a claim lasts (`leaseSeconds`). */
 const leasePassed = { seconds: 21 }
 
 /**
- * Writes a message that waits for an endpoint. The application's own sender is closed, so that only the test claims it.
+ * Starts control with one queued message for an endpoint. Control's own sender is closed, so that only the test claims
+ * the message.
  */
 const startWithMessage = async () => {
   const app = await startControl()

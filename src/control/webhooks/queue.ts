@@ -22,8 +22,8 @@ const leaseSeconds = 20
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
 
 /**
- * Locks the queue until the transaction ends. Callers that add deliveries to lanes, or end all deliveries of a lane,
- * need this lock. `finish` takes it in shared mode, so it never runs at the same time as such a caller.
+ * Locks the queue until the transaction ends. Needed by callers that add deliveries to lanes, or end all deliveries of
+ * a lane. `finish` takes the same lock in shared mode, so it never runs at the same time as these callers.
  */
 export const lockQueue = async (transaction: Transaction): Promise<void> => {
   await transaction`select pg_advisory_xact_lock(${queueLock})`
@@ -69,7 +69,10 @@ export const dispatch = async (transaction: Transaction, provider: ProviderKind,
 type ClaimedRow = Message & { endpointId: string; attempts: number; messageId: number }
 
 export type Claim = {
-  /** `room`: maximum number of deliveries to claim. `share`: maximum number of one organization's deliveries. */
+  /**
+   * `room`: maximum number of deliveries to claim. `share`: maximum number of deliveries of one organization among
+   * them.
+   */
   room: number
   share: number
   /** Endpoints and organizations from which no delivery is claimed. */
@@ -78,7 +81,7 @@ export type Claim = {
   now: Date
 }
 
-/** Claims due deliveries, a few per endpoint. Endpoints and organizations are taken in random order. */
+/** Claims due deliveries, a few per endpoint. Endpoints and organizations are chosen in random order. */
 export const claim = async (
   sql: Sql,
   provider: ProviderKind,
@@ -129,11 +132,11 @@ export const claim = async (
 export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: number }
 
 /**
- * Stores the outcome of an attempt. After the last attempt for a delivery, the next delivery of the lane becomes due.
+ * Stores the outcome of an attempt. If no attempt for the delivery follows, the next delivery of the lane becomes due.
  * Writes nothing if the lease is over and another process has claimed the delivery.
  *
- * If the endpoint now counts as dead, returns the reason. The endpoint is then disabled in this transaction, so that no
- * process claims the next delivery of the lane.
+ * If the endpoint has failed for too long or wants no more messages, disables it in this transaction and returns the
+ * reason. So no process claims the next delivery of the lane.
  */
 export const finish = async (
   transaction: Transaction,
@@ -220,8 +223,8 @@ const daysKept = 7
 const endedKeptPerEndpoint = 10_000
 const rowsAtOnce = 5000
 /**
- * Maximum number of messages in the database. They need about 0.5 GB with indexes, or several times as much with long
- * labels and reasons.
+ * Maximum number of messages in the database. They need about 0.5 GB with indexes, or a few GB if labels and reasons
+ * are long.
  */
 const mostMessages = 1_000_000
 /**

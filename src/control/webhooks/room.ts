@@ -33,8 +33,8 @@ export const openWebhookRoom = async (
   given: Parts,
   { sweepSeconds }: { sweepSeconds: number },
 ): Promise<WebhookRoom> => {
-  // Deliveries have a separate budget of outbound calls. Other outbound calls that hang can therefore not block
-  // deliveries.
+  // Deliveries have their own limit of concurrent outbound calls, so that other outbound calls that hang cannot block
+  // them.
   const outbound = createOutbound({ allowed: given.settings.privateTargets, mostAtOnce })
   const provider = providerOf(given.settings.webhooks, { ...given, outbound })
   const parts: WebhookParts = { ...given, outbound, provider }

@@ -22,7 +22,7 @@ const isSomebodyWaiting = async ({ database }: TestControl) => {
 const withoutProvider = () => startControl({ settings: { webhooks: { kind: 'none' } } })
 
 suite('GET /webhooks/organizations/{organizationId}/initialization-status', () => {
-  test('GET /webhooks/organizations/{organizationId}/initialization-status answers 404, and after initialization 200 to members', async () => {
+  test('GET /webhooks/organizations/{organizationId}/initialization-status answers 200 to members after an initialization, 404 before', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get(`${base}/initialization-status`)).status, 404)
     const made = await app.as('owner').post(`${base}/initialize`)
@@ -31,7 +31,7 @@ suite('GET /webhooks/organizations/{organizationId}/initialization-status', () =
     assert.deepEqual(shown.body, made.body)
   })
 
-  test('GET /webhooks/organizations/{organizationId}/initialization-status answers 404 to strangers, and before initialization', async () => {
+  test('GET /webhooks/organizations/{organizationId}/initialization-status answers 404 to members of other organizations', async () => {
     await using app = await startControl()
     await app.as('owner').post(`${base}/initialize`)
     assert.equal((await app.as('stranger').get(`${base}/initialization-status`)).status, 404)

@@ -1,4 +1,4 @@
-// The retry schedule of messages: after seconds at first, then at growing intervals, for a day and a half in total.
+// The retry schedule of messages: first after seconds, then at growing intervals, for a day and a half in total.
 const seconds = 1
 const minutes = 60
 const hours = 3600
@@ -24,10 +24,13 @@ export const waitAfter = (attempts: number, random: () => number = Math.random):
 }
 
 /**
- * Time in seconds. An endpoint counts as dead when all attempts for a message have failed and no delivery has
- * succeeded for this time.
+ * Seconds. An endpoint is disabled if all attempts for a message have failed and no delivery has succeeded for this
+ * time.
  */
 export const deadAfterSeconds = 24 * hours
 
-/** Seconds until the next attempt, for work that is retried until it succeeds, such as an initialization: 5 s to 1 hour. */
+/**
+ * Seconds until the next attempt of work that is retried until it succeeds, such as an initialization: from 5 s up to
+ * 1 hour.
+ */
 export const retryAfter = (attempts: number): number => Math.min(5 * seconds * 2 ** Math.min(attempts, 12), 1 * hours)

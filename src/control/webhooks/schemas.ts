@@ -1,4 +1,4 @@
-// The request and reply schemas of `/webhooks` (endpoints and attempts are ours).
+// The request and reply schemas of `/webhooks`. Endpoints and attempts are our additions to the public API.
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 import { webhookEvents } from './event.ts'

@@ -25,7 +25,7 @@ const addEndpoint = async (app: TestControl, url: string, more: object = {}): Pr
   return reply.body
 }
 
-/** Changes a snapshot. A trigger of the database writes the message. */
+/** Inserts or changes a snapshot. A trigger of the database then writes the message. */
 const happen = async (
   { database }: TestControl,
   subject: string,
@@ -38,7 +38,7 @@ const happen = async (
     on conflict (id) do update set state = excluded.state, updated_at = now()`
 }
 
-/** The received messages of one subject, in order. */
+/** Returns the states in the received messages about one subject, in order. */
 const statesOf = ({ received }: Receiver, subject: string): string[] =>
   received
     .filter(({ payload }) => payload.id === subject)
@@ -56,7 +56,7 @@ const attemptsOf = async (app: TestControl, id: string) =>
 const endpointOf = async (app: TestControl, id: string) => (await app.as('owner').get(`${base}/endpoints/${id}`)).body
 
 suite('the sending of webhook messages', () => {
-  test('a receiver can verify a webhook, for a day after a rotation also with the old secret', async () => {
+  test('a receiver can verify a webhook with the secret, and with the old secret for a day after a rotation', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id, secret } = await addEndpoint(app, `${receiver.url}/hooks?from=alcove`)
@@ -137,7 +137,7 @@ suite('the sending of webhook messages', () => {
     assert.equal((await attemptsOf(app, id)).length, 11)
   })
 
-  test('a failing webhook delays later webhooks about the same sandbox or snapshot, and no others', async () => {
+  test('a failing webhook delays only later webhooks about the same sandbox or snapshot', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await addEndpoint(app, receiver.url)
@@ -184,7 +184,8 @@ suite('the sending of webhook messages', () => {
     receiver.answer(() => 410)
     const { id } = await addEndpoint(app, receiver.url)
     await app.database.transaction(async (transaction) => {
-      // Disabling the endpoint needs this lock, so its waiting deliveries stay in the queue for the moment.
+      // The test holds the lock that is needed to disable the endpoint, so the endpoint's deliveries stay in the queue
+      // meanwhile.
       await lockApplication(transaction, ours)
       await happen(app, 'one', 'pending')
       await happen(app, 'one', 'active')
@@ -220,7 +221,7 @@ suite('the sending of webhook messages', () => {
     )
   })
 
-  test('two control processes send each webhook once, and those about one subject in order', async () => {
+  test('two control processes send each webhook once; webhooks about one sandbox or snapshot stay in order', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const other = await openWebhookRoom(app.parts, { sweepSeconds: 0 })

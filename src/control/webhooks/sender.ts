@@ -9,13 +9,13 @@ import { claim, dispatch, finish } from './queue.ts'
 /** Maximum number of concurrent deliveries in one control process. */
 export const mostAtOnce = 96
 /**
- * Number of running deliveries from which an endpoint counts as busy. A busy endpoint is skipped, so that a slow
- * endpoint does not delay deliveries to other endpoints.
+ * Number of running deliveries at which an endpoint is busy. No further delivery to a busy endpoint is claimed, so
+ * that a slow endpoint does not delay other endpoints.
  */
 const busyFrom = 5
 /**
- * The largest part of this process's free places for deliveries that one organization gets in one claim. An
- * organization that has that many running deliveries gets no more.
+ * The largest part of this process's free delivery slots that one organization gets in one claim. An organization that
+ * uses as many slots already gets no more.
  */
 const shareOfRoom = 1 / 8
 /**
@@ -25,7 +25,7 @@ const shareOfRoom = 1 / 8
 const stopMilliseconds = 2000
 
 export type Sender = {
-  /** Wakes the sender. To be called after a message or delivery was written. */
+  /** Wakes the sender. Call this after a message or a delivery is written. */
   wake: () => void
   /** Resolves when no delivery is due to be sent now. */
   settled: () => Promise<void>
@@ -50,7 +50,7 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     const dead = await database.transaction((transaction) => finish(transaction, delivery, attempted, clock.now()))
     if (dead === undefined) return
     const endpoint = await findEndpointById(database.sql, delivery.endpointId)
-    // The owner may have enabled the endpoint in the meantime. Such an endpoint is not dead.
+    // If the owner has enabled the endpoint again in the meantime, it stays enabled.
     if (endpoint === undefined || endpoint.disabledAt === null) return
     await database.transaction((transaction) => disable(transaction, endpoint, dead, clock.now()))
     log.info({ endpointId: endpoint.id, organizationId: endpoint.organizationId, dead }, 'a webhook endpoint is dead')
@@ -58,7 +58,7 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
 
   const begin = (delivery: Delivery) => {
     const work = send(delivery)
-      // A delivery that failed by an error of ours is retried when its lease is over.
+      // After an internal error, the delivery is retried when its lease is over.
       .catch((error) => log.error({ err: error, deliveryId: delivery.id }, 'a webhook delivery broke off'))
       .finally(() => {
         underWay.delete(delivery)

@@ -88,7 +88,7 @@ export const openPortal = async (
   return await asked(getProvider(parts).openPortal(applicationId, who))
 }
 
-/** Asks the provider whether the application has endpoints at present. */
+/** Asks the provider whether the application has endpoints, and stores the answer. */
 export const refreshEndpoints = async (parts: WebhookParts, organizationId: string): Promise<void> => {
   const { database, clock } = parts
   const provider = getProvider(parts)
@@ -114,8 +114,8 @@ export const retryInitializations = async (parts: WebhookParts): Promise<void> =
   if (provider === undefined) return
   const now = clock.now()
   for (const { organizationId, name, retryCount } of await listToRetry(database.sql, provider.kind, now)) {
-    // The retry time is moved before the attempt. No other process can then make this attempt. If this process dies,
-    // another one makes the attempt later.
+    // The retry time is moved before the attempt, so that no other process makes this attempt too. If this process
+    // dies, another one tries again at the new time.
     const next = new Date(now.getTime() + retryAfter(retryCount) * 1000)
     if (await takeRetry(database.sql, organizationId, now, next))
       await attempt(parts, { id: organizationId, name }, retryCount)

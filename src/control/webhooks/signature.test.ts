@@ -19,7 +19,7 @@ suite('signatures of webhooks', () => {
     new SvixWebhook(secret).verify(body, only('webhook-'))
   })
 
-  test('the libraries refuse a webhook with a changed body or id, or signed with another secret', () => {
+  test('the library standardwebhooks refuses a changed body or id, or a signature by another secret', () => {
     const secret = newSecret()
     const headers = signedHeaders([secret], message)
     const refused = (text: string, changed: Record<string, string> = {}, by = secret) =>
@@ -30,7 +30,7 @@ suite('signatures of webhooks', () => {
     refused(body, { 'webhook-signature': headers['webhook-signature']?.replace('v1,', 'v2,') ?? '' })
   })
 
-  test('the libraries refuse an old webhook, even if an attacker writes the present time into it', () => {
+  test('the library standardwebhooks refuses an old webhook, even if an attacker changes its timestamp', () => {
     const secret = newSecret()
     const old = signedHeaders([secret], { ...message, at: new Date(Date.now() - 301_000) })
     assert.throws(() => verify(secret, { text: body, headers: old }), /too old/)
@@ -40,7 +40,7 @@ suite('signatures of webhooks', () => {
     assert.throws(() => verify(secret, { text: body, headers: early }), /too new/)
   })
 
-  test('a webhook signed with two secrets is accepted by the libraries with either of them', () => {
+  test('the library standardwebhooks accepts a webhook that is signed with two secrets by either of them', () => {
     const secrets = [newSecret(), newSecret()]
     const headers = signedHeaders(secrets, message)
     for (const secret of secrets) verify(secret, { text: body, headers })

@@ -5,10 +5,13 @@ import { Webhook } from 'standardwebhooks'
 
 const secretBytes = 32
 
-/** A new secret in the form that the receivers' libraries expect: `whsec_` and base64. */
+/** Makes a new secret in the form that the receivers' libraries expect: `whsec_` and base64. */
 export const newSecret = (): string => `whsec_${randomBytes(secretBytes).toString('base64')}`
 
-/** Headers with a signature for each secret, newest first. A receiver needs to know only one of the secrets. */
+/**
+ * Returns the headers, with a signature for each secret, newest first. A receiver needs to know only one of the
+ * secrets.
+ */
 export const signedHeaders = (
   secrets: readonly string[],
   { id, at, body }: { id: string; at: Date; body: string },

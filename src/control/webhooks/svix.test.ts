@@ -14,7 +14,7 @@ const token = 'testsk_secret.eu'
 
 type Call = { method: string; path: string; query: string; body: Record<string, unknown> | undefined }
 
-// Whether a value has the form that Svix's description requires of an event type or a caller's id.
+// Returns whether a value has the form that Svix's description requires of an event type or a caller's id.
 const isName = (value: unknown) => typeof value === 'string' && /^[\w.-]{1,256}$/.test(value)
 const isText = (value: unknown) => typeof value === 'string' && value.length > 0
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -216,8 +216,8 @@ suite('webhooks with Svix', () => {
       name: 'one',
       state: 'pending',
     })
-    // The message reached Svix, but the reply was lost. Svix refuses the repeated message with 409, which counts as
-    // sent.
+    // The test acts as if the message had reached Svix and the reply had been lost. Svix refuses the repeated message
+    // with 409, and control marks the delivery as delivered.
     await app.database.sql`update webhook_deliveries set state = 'waiting', due_at = ${app.clock.now()}`
     await emptied(app)
     assert.equal(svix.messages.size, 1)
@@ -247,7 +247,7 @@ suite('webhooks with Svix', () => {
     )
   })
 
-  test('with Svix, nothing is sent without an endpoint there; a refresh finds a new endpoint immediately', async () => {
+  test('with Svix, nothing is sent while Svix has no endpoint; a refresh finds a new endpoint immediately', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     await app.as('owner').post(`${base}/initialize`)

@@ -19,7 +19,7 @@ export const createSvix = (parts: SvixParts, { url, token }: SvixAccess): Webhoo
   const svix = new Svix(token, {
     serverUrl: url,
     requestTimeout: timeoutMilliseconds,
-    // Our own queue retries failed messages, and it survives a restart of this process.
+    // The client must not retry. Our own queue retries failed messages, and survives a restart of this process.
     numRetries: 0,
   })
 
@@ -29,8 +29,8 @@ export const createSvix = (parts: SvixParts, { url, token }: SvixAccess): Webhoo
   }
 
   /**
-   * Returns whether the application has endpoints. The result may be a minute old. If Svix cannot be reached, the
-   * result is true.
+   * Returns whether the application has endpoints. The result may be a minute old. Returns true if Svix cannot be
+   * reached.
    */
   const isHeard = async (applicationId: string, organizationId: string): Promise<boolean> => {
     const { database, clock } = parts

@@ -43,8 +43,8 @@ const watch = async (base: string) => {
 }
 
 /**
- * Waits for `count` different messages. Repeated messages are not counted: when the test moves the clock, a sender's
- * leases end early.
+ * Waits for `count` different messages. A message can arrive twice, because a sender's lease ends early when the test
+ * moves the clock.
  */
 const untilDistinct = async (receiver: Receiver, count: number): Promise<Received[]> => {
   for (let wanted = count; ; ) {
@@ -94,7 +94,7 @@ const cases: Case[] = [
   {
     title: 'the webhook and the event about a process killed for memory name the runner and the cause',
     happen: async ({ runner, id }) => {
-      // A mishap of an unknown sandbox sends no message.
+      // A mishap in an unknown sandbox sends no message.
       runner.say({ type: 'mishap', sandboxId: 'nobody', cause: oom })
       runner.say({ type: 'mishap', sandboxId: id, cause: oom })
     },
@@ -178,7 +178,7 @@ const cases: Case[] = [
   },
 ]
 
-suite('a webhook and an event for a dashboard have the reason that the timeline has', () => {
+suite('webhooks and dashboard events have the same reason as the timeline', () => {
   for (const { title, happen, events, is, by, reason, cause, name } of cases) {
     test(title, async () => {
       await using app = await startControl({

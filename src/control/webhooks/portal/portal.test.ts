@@ -33,7 +33,7 @@ const enter = async (app: TestControl, who: 'owner' | 'stranger' = 'owner', orga
 }
 
 suite('the portal page', () => {
-  test('a portal link opens the webhook portal once, and its token is in no later address, page or log', async () => {
+  test('a portal link opens the webhook portal once; later addresses, pages and logs lack the link’s token', async () => {
     const lines: string[] = []
     const sink = new Writable({
       write: (chunk, _encoding, done) => {
@@ -76,7 +76,7 @@ suite('the portal page', () => {
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
   })
 
-  test('a user may have 100 portal links and sessions; the next one ends the oldest', async () => {
+  test('a user may have 100 portal links and sessions; the next link deletes the oldest', async () => {
     await using app = await startControl()
     const other = await openLink(app, 'stranger', theirs)
     const first = await openLink(app)
@@ -185,7 +185,7 @@ suite('the portal page', () => {
     ])
   })
 
-  test('a change in the webhook portal has its audit row before the reply is sent', async () => {
+  test('the audit row of a change in the webhook portal is written before the reply is sent', async () => {
     await using app = await startControl()
     const { send } = await enter(app)
     await app.database.sql.unsafe(`

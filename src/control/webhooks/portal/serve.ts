@@ -88,7 +88,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
   }
 
   /**
-   * The forms of the page, each with the API call that makes the same change, for the audit log. `run` makes the
+   * The forms of the page. `action`: the API call that makes the same change, for the audit log. `run` makes the
    * change, and returns a function that sends the reply after the audit row is written.
    */
   const forms: { path: string; action: string; run: (form: Form) => Promise<() => FastifyReply> }[] = [
@@ -173,7 +173,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
           const session = await exchangeLink(parts, token)
           if (session === undefined)
             throw new Problem('unauthorized', 'This link has been used or is too old. Ask for a new one.')
-          // Redirect, so that the link does not stay in the browser's history or in a referrer.
+          // The redirect keeps the link out of the browser's history and of referrers.
           return reply.header('set-cookie', cookieOf(session, settings.publicUrl)).redirect(portalPath, 303)
         }
         const session = await getSession(request)

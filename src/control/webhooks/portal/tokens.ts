@@ -1,6 +1,6 @@
-// Access to the portal page. A link works once and for a few minutes: it becomes a session of one hour, in a cookie.
-// Link and session end when their user is neither an owner of the organization nor an operator any more. They end with
-// the API key that made the link, too. The database stores only hashes.
+// Access to the portal page. A link works once and for a few minutes. It becomes a session of one hour, in a cookie.
+// Link and session end when their user is neither an owner of the organization nor an operator any more, or when the
+// API key that made the link is deleted. The database stores only hashes.
 import { randomBytes } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
@@ -74,8 +74,8 @@ export const findSession = async ({ database, clock }: TokenParts, token: string
 export const cookieName = 'alcove_webhooks'
 
 /**
- * The cookie of a session. SameSite is Lax, not Strict, because links on other sites open the page. Changes also need
- * the CSRF token of `formWord`.
+ * Returns the cookie of a session. SameSite is Lax, not Strict, because links on other sites open the page. Requests
+ * that change something also need the CSRF token of `formWord`.
  */
 export const cookieOf = (token: string, publicUrl: string): string =>
   [
@@ -87,7 +87,7 @@ export const cookieOf = (token: string, publicUrl: string): string =>
     ...(publicUrl.startsWith('https:') ? ['Secure'] : []),
   ].join('; ')
 
-/** The CSRF token of a session: part of every form, and unknown to pages of other sites. */
+/** Returns the CSRF token of a session. It is in every form, and pages of other sites cannot know it. */
 export const formWord = ({ token }: Session): string => hashKey(`form:${token}`)
 
 export const isFormWord = (session: Session, given: string): boolean => isSameHash(formWord(session), given)
