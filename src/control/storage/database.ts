@@ -36,7 +36,7 @@ const pool = {
   max: 8,
   /** Connection timeout in seconds. */
   connect_timeout: 10,
-  // So high that it is never reached. In the driver (3.4.9), a BEGIN at this limit does not reserve its connection
+  // This limit is never reached. In the driver (3.4.9), a BEGIN at this limit does not reserve its connection
   // (`execute()` in connection.js). Other queries would then run inside its transaction.
   max_pipeline: 2 ** 30,
   // Connections are closed only after a failure, never because of age or idleness: see `replaceable.ts`.
