@@ -9,7 +9,7 @@ import { WebSocket } from 'ws'
 import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** A server that answers each request with only the head of a response, or with an upgrade, and then sends nothing more. */
+/** A server that answers each request with only the head of a response, or with an upgrade. It then sends nothing more. */
 const silentServer = `
 import socket, threading
 def serve(connection):
@@ -30,8 +30,8 @@ while True:
 `
 
 /**
- * A way to use a sandbox. It resolves when the use has begun, and lasts until `signal`. If it ends before, it calls
- * `over`.
+ * A way to use a sandbox. The function resolves when the use has begun. The use should last until `signal` is aborted. If it ends
+ * earlier, the function calls `over` with the reason.
  */
 type Use = (box: Box, signal: AbortSignal, over: (why: string) => void) => Promise<unknown>
 
@@ -47,7 +47,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   const urlOf = ({ id, record }: Box, path: string) => `${record['toolboxProxyUrl']}/${id}${path}`
   const bearer = () => ({ authorization: `Bearer ${alcove.key}` })
 
-  /** Uses the sandbox by one call. The sandbox must not answer the call before the test ends. */
+  /** Returns a use that consists of one call. The call must be one that the sandbox does not answer before the test ends. */
   const held =
     (path: string, body: object): Use =>
     async (box, signal, over) => {
@@ -145,7 +145,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
       asked.on('error', (error) => signal.aborted || over(String(error)))
       asked.on('response', ({ statusCode }) => over(`${statusCode}`))
       asked.write('--b\r\nContent-Disposition: form-data; name="file"; filename="up"\r\n\r\n')
-      // Send enough: the server ends a request whose body comes slower than 1 KiB per second for a minute.
+      // Sends 8 KiB per second: the server ends a request whose body is slower than 1 KiB per second for a minute.
       const timer = setInterval(() => asked.write('a piece\n'.repeat(1024)), 1000)
       signal.addEventListener('abort', () => clearInterval(timer))
     },
@@ -169,8 +169,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   }
 
   /**
-   * Does in one sandbox everything that does not count as use. The test checks that this sandbox is stopped
-   * nevertheless.
+   * Does everything that does not count as activity, in one sandbox. The test checks that this sandbox is stopped nevertheless.
    */
   const useWithoutCounting = async (box: Box, signal: AbortSignal) => {
     await begin(box, 'a', 'while :; do echo working; sleep 1; done')
@@ -199,7 +198,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
     })()
   }
 
-  test('a used sandbox keeps running; one whose record is only read, or with only background work, stops', async () => {
+  test('a used sandbox keeps running; a sandbox that only works in the background is stopped as idle', async () => {
     const ending = new AbortController()
     const { signal } = ending
     const boxes: Box[] = []
@@ -217,8 +216,8 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
           return { title, box }
         }),
       )
-      // The unused sandbox is created last. When it is stopped, every other sandbox exists longer and would have been
-      // stopped too if its use did not count.
+      // The idle sandbox is created last. So all other sandboxes are older than the one that is stopped, and were not stopped
+      // only because they were used.
       const idle = await create()
       await useWithoutCounting(idle, signal)
       await until(

@@ -1,4 +1,4 @@
-// What mistakes of clients do to a server's programs. No other test uses this server.
+// Tests that mistakes of clients do no harm to the programs of a server. No other test uses this server.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
@@ -125,15 +125,14 @@ suite('the logs of the programs', () => {
   })
 
   test('no mistake of a client causes a warning, or more than five lines, in the logs of the programs', async () => {
-    // The first call to the issuer makes oidc-provider warn once that this version of Node has no long-term support.
-    // That is no mistake of a client, so this call comes before the checks.
+    // At the first call to its issuer, the server logs one warning that this version of Node has no long-term support. No client
+    // causes that warning, so this call comes before the checks.
     await fetch(`${alcove.url}/oidc/.well-known/openid-configuration`)
     const wrong: string[] = []
     let from = sizes()
     const faults = faultsOf(alcove, box)
     /**
-     * Checks what the log says about the mistake `what`. A line that comes a moment late is checked with the mistake
-     * that follows.
+     * Checks which lines the programs logged for the mistake `what`. A line that is logged late is checked with the next mistake.
      */
     const look = (what: string, most = 5) => {
       for (const [index, program] of programs.entries()) {

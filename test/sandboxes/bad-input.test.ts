@@ -1,4 +1,4 @@
-// If input is malformed, huge, hostile or late, the caller gets a clear answer, and the server keeps running.
+// For malformed, huge, hostile or late input, the caller gets a clear answer and the server keeps running.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, createBox } from './box.ts'
@@ -80,7 +80,7 @@ suite('bad input', () => {
     assert.equal(reply.status, 404)
   })
 
-  test('an execute answers 401 without a valid credential, and 409 if the sandbox is stopped', async () => {
+  test('an `execute` call answers 401 without a valid credential, and 409 if the sandbox is stopped', async () => {
     const url = `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`
     assert.equal((await fetch(url, { method: 'POST' })).status, 401)
     assert.equal((await fetch(url, { method: 'POST', headers: { authorization: 'Bearer dtn_wrong' } })).status, 401)
@@ -95,7 +95,7 @@ suite('bad input', () => {
     assert.match(String(refused.body['message']), /start|stopped/i)
   })
 
-  test('execute and create answer 400 for an invalid name of an environment variable', async () => {
+  test('`execute` and `POST /sandbox` answer 400 for an invalid name of an environment variable', async () => {
     const { status } = await box.toolbox('POST', '/process/execute', { command: 'true', envs: { 'A B': 'c' } })
     assert.equal(status, 400)
     assert.equal((await alcove.api('POST', '/sandbox', { env: { '1x': 'y' } })).status, 400)
@@ -126,7 +126,7 @@ suite('bad input', () => {
     assert.ok(growth < 400 * 1024 * 1024, `the runner grew by ${growth} bytes`)
   })
 
-  test('an execute that exceeds its timeout answers 408, and all processes that it has started are killed', async () => {
+  test('after its timeout, an `execute` call answers 408, and all processes that it started are killed', async () => {
     const { status, body } = await box.toolbox('POST', '/process/execute', {
       command: 'sleep 333 & sleep 334',
       timeout: 1,

@@ -45,7 +45,9 @@ suite('mistakes of clients with sockets', () => {
 
   type End = { status?: number; code?: number; heard: string }
 
-  /** Sends these frames when the WebSocket is open. Returns how it was closed, and all messages that it has received. */
+  /**
+   * Sends these frames when the WebSocket is open. Returns how the WebSocket was closed, and all messages that it has received.
+   */
   const endOf = (path: string, ...frames: (string | Buffer)[]): Promise<End> =>
     new Promise((resolve) => {
       const socket = socketTo(path)
@@ -77,7 +79,7 @@ suite('mistakes of clients with sockets', () => {
     assert.match(heard, /^\{"type":"control","status":"error","error":"[^"]*no PTY session/)
   })
 
-  test('a path without WebSocket answers 400 to an upgrade; a path with WebSocket answers 400 to a plain GET', async () => {
+  test('a toolbox path answers 400 to an upgrade if it has no WebSocket, and to a plain GET if it has one', async () => {
     for (const path of ['/process/session', '/process/pty/p', '/files?path=/', '/work-dir'])
       assert.equal((await endOf(path)).status, 400, path)
     for (const path of [execute, '/process/pty/p/connect', '/process/pty/create-connect?id=q'])
@@ -98,7 +100,7 @@ suite('mistakes of clients with sockets', () => {
     assert.doesNotMatch(heard, /"text":"2\\n"/)
   })
 
-  test('the WebSocket of a log ignores what the client sends; that of a terminal types JSON into the shell', async () => {
+  test('a log’s WebSocket ignores all input; a terminal’s WebSocket types even control messages as input', async () => {
     const ending = endOf(logs, '{"type":"control","status":"stop"}', Buffer.of(1, 1, 1, 120))
     const screen = new Screen()
     const socket = socketTo('/process/pty/p/connect')

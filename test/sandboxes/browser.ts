@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type Browser, chromium } from 'playwright-core'
 
-/** The domain of the previews. The browser is told its address, so no DNS server is asked. */
+/** The domain of the previews. A browser option sets its address, so no DNS server is asked. */
 export const domain = 'preview.example.test'
 /** Host name of a web site that does not belong to Alcove. Its pages show previews in frames. */
 export const foreign = 'foreign.example.net'
@@ -39,8 +39,8 @@ const makeCertificate = () => {
 }
 
 /**
- * Starts a TLS proxy for every host name. For `foreign` it answers with a page that shows the URL in the query in a
- * frame. All other calls go to the gate.
+ * Starts a TLS proxy for every host name. Calls to `foreign` are answered with a page that contains a frame. The query parameter
+ * `frame` is the URL in the frame. All other calls go to the gate.
  */
 const startTls = async (proxy: URL) => {
   const server = createServer(makeCertificate())

@@ -6,7 +6,7 @@ import { after, before, suite, test } from 'node:test'
 import { Daytona, type Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
 
-/** Says what a program takes an error for. `undefined`: an error of no special kind. */
+/** Returns the kind of error that a program recognizes. Undefined if the program recognizes no special kind. */
 type Reading = (error: Error) => string | undefined
 
 const includes = (error: Error, ...words: string[]) => words.some((word) => error.message.includes(word))

@@ -125,7 +125,7 @@ suite('alcove run', () => {
 })
 
 suite('alcove exec', () => {
-  test('`alcove exec` passes on arguments unchanged, and large inputs and outputs complete', async () => {
+  test('`alcove exec` passes on all arguments unchanged, and all bytes of large inputs and outputs', async () => {
     const words = ["it's", '$HOME', '', 'a b', '*', '-n', '\\']
     const printed = succeeds(await alcove(['exec', 'desk-box', '--', 'printf', '%s|', ...words]))
     assert.equal(printed, words.map((word) => `${word}|`).join(''))
@@ -142,7 +142,7 @@ suite('alcove exec', () => {
     assert.deepEqual([await code('exit 3'), await code('kill -9 $$')], [3, 137])
   })
 
-  test('each kind of failure has its own exit code, and one sentence with the request id', async () => {
+  test('each kind of failure has its own exit code, and an error message with the request id', async () => {
     const cases: [args: string[], env: NodeJS.ProcessEnv, code: number, sentence: RegExp][] = [
       [['exec', 'no-such-box', '--', 'true'], {}, 66, /^alcove: .*no-such-box not found.* \(request \S+\)\n$/],
       [['exec', 'desk-box', '--'], {}, 64, /There is no command/],
@@ -220,7 +220,7 @@ suite('alcove sandbox, snapshot and key', () => {
 })
 
 suite('alcove cp', () => {
-  test('Ctrl-C while a file comes from a sandbox leaves no part of it here', async () => {
+  test('Ctrl-C during a copy from a sandbox leaves no incomplete file', async () => {
     const empty = mkdtempSync(join(desk, 'interrupted-'))
     succeeds(await alcove(['exec', 'desk-box', '--', 'truncate', '-s', '8G', 'endless']))
     const { child, ended } = start(['cp', 'desk-box:endless', empty])

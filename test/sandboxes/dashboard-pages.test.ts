@@ -1,6 +1,6 @@
-// Opens every page of the dashboard in Chromium, light and dark, on a wide and a narrow screen. axe must find nothing against
-// WCAG AA, nothing may be wider than the screen, and the browser must report no errors. Pictures of all pages are stored in
-// `.alcove/pictures`, for people to look at.
+// Opens every page of the dashboard in Chromium, light and dark, on a wide and a narrow screen. The tool axe must find no
+// violations of WCAG AA, nothing may be wider than the screen, and the browser must report no errors. Pictures of all pages are
+// stored in `.alcove/pictures`, for people to look at.
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -20,7 +20,7 @@ const pages = [
   ...['sandboxes', 'snapshots', 'warm-pools', 'volumes', 'secrets', 'registries', 'keys', 'members', 'usage'],
   ...['webhooks', 'audit', 'identity-providers', 'organization', 'regions', 'account', 'api'],
 ]
-/** How often axe checks a page at most. Only what it finds the last time counts. */
+/** Maximum number of times that axe checks a page. Only the violations that the last check finds fail the test. */
 const mostLooks = 6
 const tabs = ['overview', 'terminal', 'files', 'logs', 'ports', 'forks', 'settings']
 
@@ -46,7 +46,7 @@ suite('the pages of the dashboard', () => {
     await browser.close()
   })
 
-  /** Returns what axe finds on the open page, with one line for each element. */
+  /** Returns the violations that axe finds on the open page, with one line for each element. */
   const listBarriers = async (): Promise<string[]> => {
     if (!(await visitor.page.evaluate(() => 'axe' in globalThis))) await visitor.page.evaluate(axe)
     const { violations } = (await visitor.page.evaluate(
@@ -58,8 +58,8 @@ suite('the pages of the dashboard', () => {
   }
 
   /**
-   * Returns what axe finds after all parts of the page have the new colours. The terminal and Swagger UI change theirs a
-   * little later.
+   * Returns the violations that stay after all parts of the page have their new colours. The terminal and Swagger UI change their
+   * colours a little later than the page.
    */
   const listLastingBarriers = async (): Promise<string[]> => {
     for (let look = 1; ; look += 1) {

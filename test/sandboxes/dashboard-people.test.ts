@@ -6,7 +6,7 @@ import type { Browser } from 'playwright-core'
 import { type Platform, platform } from './harness.ts'
 import { type Account, makeAccount, openChromium, Visitor } from './visitor.ts'
 
-suite('people at the dashboard', () => {
+suite('accounts, sessions and members in the dashboard', () => {
   let alcove: Platform
   let browser: Browser
   let ann: Account
@@ -43,7 +43,7 @@ suite('people at the dashboard', () => {
     assert.match((await reader.page.locator('noscript').textContent()) ?? '', /This page needs JavaScript/)
   })
 
-  test('a session that expires while a page is open is renewed in a second window; typed text stays', async () => {
+  test('a session that expires on an open page is renewed in a second window, without losing typed text', async () => {
     const { page } = visitor
     await visitor.go('/sandboxes')
     await page.getByRole('button', { name: 'Create sandbox', exact: true }).click()
@@ -64,7 +64,7 @@ suite('people at the dashboard', () => {
     await page.keyboard.press('Escape')
   })
 
-  test('the dashboard shows an error of the server as its sentence, with the request id', async () => {
+  test('the dashboard shows the message and the request id of an error of the server', async () => {
     const { page } = visitor
     await visitor.go('/sandboxes')
     await page.getByRole('button', { name: 'Create sandbox', exact: true }).click()

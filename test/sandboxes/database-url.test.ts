@@ -18,7 +18,7 @@ const states = sandboxStates.filter((state) => state !== 'destroyed')
 
 const goneWithinSeconds = 10
 
-/** The verb that brings a sandbox into each state in which it can rest. For these states, the test calls the API. */
+/** The verb that brings a sandbox into each state without a change in progress. The test calls this verb in the API. */
 const ways: Record<string, string> = { stopped: 'stop', paused: 'pause', archived: 'archive' }
 
 const reach = async (alcove: Platform, box: Box, state: string) => {
@@ -50,8 +50,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
     await database?.stop()
   })
 
-  // This test must come first. It compares what the host has before and after, and tests before it would leave networks
-  // that are kept for later sandboxes.
+  // This test must be first. It compares the host's lists from before and after. Earlier tests would leave networks that the
+  // server keeps for later sandboxes.
   test('a sandbox in any of the 21 states can be deleted within ten seconds, and leaves nothing on the host', async () => {
     const data = dataDirectoryAt(alcove.data)
     const store = join(alcove.data, 'archive')
@@ -62,8 +62,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
     for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
     await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
     assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
-    // Every other state occurs for long only after a fault: the record says that a verb is being done, but no program
-    // does it. The test writes such records.
+    // A sandbox stays in any other state only after a fault: its record says that a verb is in progress, but no program performs
+    // the verb. The test writes such records.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
         await db.sql`
@@ -74,8 +74,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
       update sandboxes set desired_state = 'destroyed', generation = generation + 1, stuck_at = now() + interval '1 minute'
       where state = 'destroying'`
     for (const [state, { id }] of boxes) {
-      // A sandbox in `destroying` has been deleted before, and the answer got lost. That delete goes on, so this second
-      // one may find no sandbox (404).
+      // A sandbox in `destroying` was deleted before, but the caller lost the answer. While that delete goes on, a second delete
+      // may answer 404.
       const { status } = await alcove.api('DELETE', `/sandbox/${id}`)
       assert.equal(status, state === 'destroying' ? 404 : 200, state)
       const isGone = async () => (await alcove.api('GET', `/sandbox/${id}`)).status === 404
@@ -114,8 +114,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
       return status === 200
     })
 
-    // With a database that does not list its sandboxes, the runner must not start. Otherwise control would take these
-    // sandboxes for unknown and remove them after some time.
+    // The runner must not start with a database that does not list its sandboxes. Otherwise they would be strangers to control,
+    // which would remove them after some time.
     const other = await startTestPostgres()
     try {
       await alcove.stop()

@@ -1,5 +1,5 @@
-// Databases in a sandbox keep all committed rows after each verb that stops the sandbox or copies its disk, and their
-// services start again.
+// Databases in a sandbox keep all committed rows after each verb that stops the sandbox or copies its disk. The database
+// services then start again.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, boxOf, createBox, until } from './box.ts'

@@ -90,7 +90,7 @@ const hasItsFile = async (box: Box) => {
   assert.equal(await boxOf(alcove, await look(box)).run('sha256sum -c sum && readlink link'), 'big: OK\nbig')
 }
 
-/** Calls a verb that must fail. Returns the state in which the sandbox ends up, and the reason. */
+/** Calls a verb that must fail. Returns the state of the sandbox afterwards, and the reason. */
 const askInVain = async (box: Box, verb: string, rests: string) => {
   assert.equal((await alcove.api('POST', `/sandbox/${box.id}/${verb}`)).status, 200)
   await until(
@@ -180,7 +180,7 @@ suite('a storage pool that is full', () => {
   const templates = () => readdirSync(join(alcove.data, 'runner/pool/templates'))
   const disks = () => readdirSync(join(alcove.data, 'runner/pool/disks'))
 
-  test('fork and snapshot fail in a full pool and leave nothing there; they succeed when there is room again', async () => {
+  test('fork and snapshot fail in a full pool and leave nothing behind, and succeed when it has space again', async () => {
     const parent = await createWithFile()
     fillPool(alcove.data)
     const forked = await alcove.api('POST', `/sandbox/${parent.id}/fork`, {})
@@ -211,7 +211,7 @@ suite('a storage pool that is full', () => {
     await remove(parent, child)
   })
 
-  test('with a full pool, a sandbox can be archived; its restore fails with the reason until there is room', async () => {
+  test('in a full pool, an archive succeeds, and a restore fails with the reason until there is space', async () => {
     const box = await createWithFile()
     fillPool(alcove.data)
     try {
@@ -267,7 +267,7 @@ suite('two runners', () => {
     assert.equal((await look(box))['runnerId'], 'second')
     const moved = boxOf(alcove, await look(box))
     assert.equal(await moved.run('sha256sum -c sum && readlink link'), 'big: OK\nbig')
-    // The sandbox now belongs to the second runner. There it must be possible to stop, start and archive it.
+    // The sandbox has moved to the second runner, where stop, start and archive must succeed.
     await ask(box, 'stop', 'stopped')
     await ask(box, 'start', 'started')
     await ask(box, 'archive', 'archived')
@@ -283,7 +283,7 @@ suite('two runners', () => {
     assert.ok(isEmptyStore(), 'nothing is left in the store')
   })
 
-  test('a snapshot can be used elsewhere although its runner is killed while it stores it', async () => {
+  test('a snapshot can be used on another runner, even if its own runner is killed while storing it', async () => {
     const source = await createOn('local')
     await source.run('head -c 48M /dev/urandom > big; sha256sum big > sum; echo kept > file')
     const snapshot = `two-runners-${source.id}`
@@ -312,7 +312,7 @@ suite('two runners', () => {
     await until('no image is in the store', async () => !filesInStore().some((path) => path.includes('/images/')), 60)
   })
 
-  test('drain --move: what ran runs elsewhere with its files, and a stopped one is archived', async () => {
+  test('a drain with --move restarts running sandboxes on another runner and archives stopped sandboxes', async () => {
     const ran = await createOn('second')
     await ran.run('head -c 5M /dev/urandom > big; sha256sum big > sum; ln -s big link')
     const stopped = await createOn('second')
@@ -330,7 +330,7 @@ suite('two runners', () => {
     for (const { id } of [ran, stopped]) assert.equal((await alcove.api('DELETE', `/sandbox/${id}`)).status, 200)
   })
 
-  test('a runner that was given up comes back, and so does its sandbox, which never ended', async () => {
+  test('a sandbox runs on while its runner is given up, and can be used when the runner is back', async () => {
     const box = await createOn('second')
     const { result } = (
       await box.toolbox('POST', '/process/execute', {
@@ -355,7 +355,7 @@ suite('two runners', () => {
     assert.equal((await alcove.api('DELETE', `/sandbox/${box.id}`)).status, 200)
   })
 
-  test('what was stopped and saved starts elsewhere with its files after its runner is lost', async () => {
+  test('after its runner is lost, a stopped sandbox with a save starts on another runner with its files', async () => {
     const saveStopped = (...options: string[]) =>
       execFileSync(resolve('alcove'), ['region', 'save-stopped', 'local', '--data', alcove.data, ...options], {
         encoding: 'utf8',
@@ -399,7 +399,7 @@ suite('two runners', () => {
     assert.ok(!filesInStore().some((path) => path.includes(box.id)), 'nothing of it is left in the store')
   })
 
-  test('if a runner is lost, its archived sandboxes start on another runner; its others get an error', async () => {
+  test('if a runner is removed by force, its archived sandboxes start elsewhere, and its others get an error', async () => {
     const archived = await createOn('second')
     await archived.run('echo safe > file')
     await ask(archived, 'archive', 'archived')

@@ -21,7 +21,7 @@ const metadata = '169.254.169.254'
 
 if (!isPrivateHost) {
   test(
-    'a domain list is in force from the create of a sandbox on, also after restarts and kills',
+    'a domain list is in force from the creation of a sandbox on, even after restarts and kills',
     { skip: needsRoot },
     () => runOnPrivateHost(import.meta.filename, 420_000),
   )

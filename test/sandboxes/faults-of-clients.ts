@@ -1,5 +1,5 @@
-// Mistakes that a client can make, from a call that breaks off to bytes that belong to no protocol. Tests send each of
-// them to a real server.
+// Mistakes that a client can make, such as a call that is not completed, or bytes that are not of any protocol. Tests send each
+// of them to a real server.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -13,7 +13,7 @@ type Fault = readonly [what: string, commit: () => Promise<unknown>]
 /** Waits until the connection has closed, for whatever reason. */
 const closing = (socket: Duplex | WebSocket) => new Promise((resolve) => socket.once('close', resolve))
 
-/** Sends these bytes and waits for the first bytes of an answer, but not for long. Then closes or resets the connection. */
+/** Sends these bytes and waits at most 100 ms for the first bytes of an answer. Then closes or resets the connection. */
 const say = async (port: number, bytes: string | Buffer, how: 'close' | 'reset' = 'close') => {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => undefined)

@@ -1,5 +1,5 @@
-// Tests the files of a real sandbox through the public SDK: all calls, and what only a real sandbox can show. Examples
-// are files larger than memory, a full disk, and links that change while the host reads them.
+// Tests the files of a real sandbox through the public SDK: all calls, and cases that need a real sandbox. Examples are files
+// larger than memory, a full disk, and links that change while the host reads them.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -51,8 +51,8 @@ suite('files', () => {
     } as RequestInit)
 
   /**
-   * Counts uploads that are not finished. Their files have no name yet, so they are counted among the open files of all
-   * processes. Files that the agent itself needs do not count.
+   * Counts unfinished uploads. Their files have no name yet, so the open files of all processes are searched. Files that the
+   * agent itself needs are left out.
    */
   const halfFiles = async (box: Box) =>
     (
@@ -233,7 +233,7 @@ suite('files', () => {
     for (const growth of [up, down]) assert.ok(growth < 150 * MiB, `the runner grew by ${growth / MiB} MiB`)
   })
 
-  test('if an upload breaks off, the existing file stays as it was, and no partial file remains', async () => {
+  test('if an upload is aborted, the existing file stays as it was, and no partial file remains', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     await box.run('echo old > file')
     const cut = new AbortController()

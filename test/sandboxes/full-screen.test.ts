@@ -50,10 +50,7 @@ suite('programs that draw on the whole screen', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /**
-   * Opens a terminal. At each resize, what was drawn before is forgotten. Everything that `state.screen` has was
-   * therefore drawn for the present size.
-   */
+  /** Opens a terminal. A resize clears `state.screen`, so everything in it was drawn for the present size. */
   const open = async (id: string) => {
     const state = { screen: new DrawnScreen(80, 24) }
     const pty = await sandbox.process.createPty({ id, cols: 80, rows: 24, onData: (data) => state.screen.take(data) })
@@ -63,8 +60,7 @@ suite('programs that draw on the whole screen', () => {
       })
     }
     const resize = async ({ cols, rows }: (typeof sizes)[number]) => {
-      // Output that comes before the end of the resize was drawn for the old size. As on a real terminal, the program
-      // then draws over it.
+      // Output before the end of the resize may be drawn for the old size. As on a real terminal, the program then draws over it.
       state.screen = new DrawnScreen(cols, rows)
       await pty.resize(cols, rows)
     }
@@ -129,12 +125,11 @@ suite('programs that draw on the whole screen', () => {
           head > 0 &&
           processes.length === rows - head - 1 &&
           processes.every((line) => /^ *\d+ \w/.test(line)) &&
-          // `top` ends a line that it had to cut with +, and leaves the last column empty.
+          // `top` ends a line that is too long with `+`, and leaves the last column empty.
           processes.filter((line) => /x+\+$/.test(line) && line.length === cols - 1).length > 5
         )
       }
-    // With this delay, `top` draws again only because of a resize. With the usual delay, a test could not tell the
-    // reason.
+    // With this delay, `top` draws again only after a resize. With the default delay, it could also draw for another reason.
     await pty.sendInput('top -c -d 3600\n')
     await shows('80x24', isTop({ cols: 80, rows: 24 }))
     for (const size of sizes) {

@@ -1,6 +1,6 @@
-// Fetches the programs that a guide describes into a directory of the checkout that git ignores. They are no
-// dependencies of Alcove, and are not installed on the machine: the npm packages take hundreds of megabytes, and Debian's
-// packages of web servers would start the servers.
+// Fetches the programs that a guide describes into a directory of the checkout that git ignores. Alcove does not depend on them.
+// They are not installed on the machine: the npm packages take hundreds of megabytes, and Debian's packages of web servers would
+// start the servers.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
@@ -35,12 +35,12 @@ const stored = async (name: string, key: string, make: (target: string) => Promi
   return target
 }
 
-/** Returns the `node_modules` with what `examples/NAME` lists, by `installPackagesOf`. */
+/** Installs the packages of `examples/NAME` and returns their `node_modules`. */
 export const installGuidePackages = (name: string): Promise<string> => installPackagesOf(name, `examples/${name}`)
 
 /**
- * Returns the `node_modules` with the packages that `package.json` of this directory lists. They are installed once for
- * each version of its lock file, into `name` of the store. If npm cannot install them, the test fails.
+ * Installs the packages that `package.json` in this directory lists, and returns their `node_modules`. They are stored under
+ * `name`, and installed again only if the lock file has changed. If npm cannot install them, the test fails.
  */
 export const installPackagesOf = async (name: string, directory: string): Promise<string> => {
   const manifest = join(checkout, directory)

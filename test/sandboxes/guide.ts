@@ -17,7 +17,7 @@ export const blocksOf = (page: string, language: string): string[] =>
 export const programsOf = (page: string): Map<string, string> =>
   new Map([...page.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```/gm)].map(([, name, text]) => [name ?? '', text ?? '']))
 
-/** Replaces only the addresses and the data directory of the server, because the server of a test has other ones. */
+/** Replaces the addresses and the data directory of the server by those of the test's server. Changes nothing else. */
 export const addressedTo = ({ url, data }: Pick<Platform, 'url' | 'data'>, text: string): string => {
   const port = Number(new URL(url).port)
   return text

@@ -213,13 +213,13 @@ type OwnOptions = {
   image?: 'small'
   /** Called before the server starts, to put files into its data directory. */
   prepare?: (directory: string) => void
-  /** Lets hosts join at 127.0.0.1. The port for hosts is that of the server plus 3, and that for gates plus 4. */
+  /** Lets hosts join at 127.0.0.1. If the server has port N, runners join at port N + 3, and gates at port N + 4. */
   hasHosts?: true
 }
 
 /**
- * Returns a running server. This is the server that ALCOVE_TEST_SERVER names, which several test files share. If the
- * variable is not set, or with `own`, it is a new server, which gets the variables `env`.
+ * Returns a running server. If ALCOVE_TEST_SERVER is set, this is the server that the variable names. Several test files share
+ * it. Otherwise, or with `own`, it is a new server with the environment variables `env`.
  */
 export const platform = async (options: { own?: boolean } & OwnOptions = {}): Promise<Platform> => {
   const shared = process.env['ALCOVE_TEST_SERVER']

@@ -29,7 +29,7 @@ export const findHostPid = (data: DataDirectory, commandLine: string): number | 
 }
 
 /**
- * Lists the files and directories below `directory` that are named after a sandbox. What such a directory contains is
+ * Lists the files and directories below `directory` whose names contain the id of a sandbox. The contents of such a directory are
  * not listed.
  */
 const namedAfterSandboxes = (directory: string, depth: number): string[] => {
@@ -95,8 +95,8 @@ export const listSandboxTraces = (data: DataDirectory): string[] => [
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' })
 
 /**
- * Lists things on the host that are not named after a sandbox: disk limits, subvolumes and firewall rules for single
- * sandboxes. A test compares the lists from before and after it.
+ * Lists everything on the host whose name contains no sandbox's id: disk limits, subvolumes and firewall rules for single
+ * sandboxes. A test compares the list from its start with the list from its end.
  */
 export const listUnnamedTraces = (data: DataDirectory): string[] => {
   const pool = join(data.runner, 'pool')

@@ -74,7 +74,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.equal(registry.asked.filter((path) => path.includes('/manifests/')).length < 8, true)
   })
 
-  test('a sandbox can be created from a Dockerfile whose commands then have run; a failed build says why', async () => {
+  test('a sandbox created from a Dockerfile has the results of its commands; a failed build has a reason', async () => {
     const image = Image.base(reference).env({ COLOR: 'red' }).runCommands('echo $COLOR > /made').workdir('/srv/app')
     const sandbox = await daytona.create({ image })
     const said = await sandbox.process.executeCommand('cat /made; echo $COLOR; ls -d /srv/app')
@@ -101,8 +101,8 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.deepEqual(await Promise.all(states), ['building_snapshot'])
     await live.delete()
     const failing = Image.base(reference).runCommands('echo never again >&2; exit 4')
-    // The SDK hears of the failure by an event. It reads only the state from the event, so its error does not say why
-    // the build failed. The API does.
+    // The SDK learns of the failure from an event, of which it reads only the state. So its error has no reason. The API has the
+    // reason.
     await assert.rejects(daytona.create({ name: 'failing', image: failing }), /build_failed/)
     const { body } = await alcove.api('GET', '/sandbox/failing')
     assert.deepEqual([body['state'], body['errorReason']], ['build_failed', 'Line 2: exit code 4\nnever again'])
@@ -200,7 +200,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('a build without its files fails with the reason; uploaded files survive a crash of the server', async () => {
+  test('a build fails if files for COPY were not uploaded; uploaded files survive a crash of the server', async () => {
     const hash = 'c'.repeat(32)
     const wanted = async (name: string) => {
       const buildInfo = { dockerfileContent: `FROM ${reference}\nCOPY hello /hello\n`, contextHashes: [hash] }
@@ -236,7 +236,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
   })
 })
 
-/** A program that counts once a second, and writes to stderr when it gets SIGTERM. */
+/** A program that counts, and writes to stderr when it gets SIGTERM. */
 const counting = `trap 'echo asked >&2; exit 3' TERM; echo $$ > /pid; echo "$OWN $FROM_IMAGE $PWD"; n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done`
 
 suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
@@ -253,7 +253,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
   const linesOf = async ({ process }: Sandbox) =>
     ((await process.getEntrypointLogs()).stdout ?? '').split('\n').filter(Boolean)
 
-  test('an entrypoint has a session whose output can be followed, and survives kill -9 of our programs', async () => {
+  test('an entrypoint has a session whose log can be followed, and survives kill -9 of server programs', async () => {
     await daytona.snapshot.create({ name: 'server', image: reference })
     const sandbox = await daytona.create({ snapshot: 'server', envVars: { OWN: 'mine' } })
     const { id, command, exitCode } = await commandOf(sandbox)
@@ -272,10 +272,9 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await until('what comes is followed', () => /\n20\n/.test(followed))
     const before = (await linesOf(sandbox)).length
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
-    // The gate still serves this call, although control and runner were killed: it reads the log from the agent in the
-    // sandbox.
+    // Control and runner were killed, but the gate still serves this call: it reads the log from the agent in the sandbox.
     await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
-    // The gate could let this call pass with a cached answer, so only a call to control shows that control runs again.
+    // The gate may answer other calls from its cache, so only a call to control shows that control runs again.
     const isControlBack = () => daytona.get(sandbox.id).then(Boolean, () => false)
     await until('control is back', isControlBack, 60)
     await until('it went on', async () => (await linesOf(sandbox).catch(() => [])).length > before + 10, 60)
@@ -424,8 +423,8 @@ suite('private images', { skip: noBusybox }, () => {
     await sandbox.delete()
     assert.doesNotMatch(logs.join(''), /hidden-from/)
 
-    // The registry changes the password. Pulling fails with the password that the organization has stored, and works
-    // after the organization has stored the new one.
+    // The password at the registry changes. Pulling fails with the organization's stored password, until the organization has
+    // stored the new one.
     basic.accounts.set('team', 'hidden-from-everybody-2')
     await alcove.api('POST', '/snapshots/early/activate')
     assert.match(String((await settled('early'))['errorReason']), /does not show it to the account/)

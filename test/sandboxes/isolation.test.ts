@@ -59,7 +59,7 @@ suite('inside a sandbox', () => {
   test('a command gets no open file descriptors except stdin, stdout and stderr', async () => {
     const listing = await root.run('ls -l /proc/self/fd | tail -n +2')
     const numbers = [...listing.matchAll(/ (\d+) -> /g)].map((match) => Number(match[1]))
-    // `ls` opens the directory that it lists, which is a fourth descriptor.
+    // The fourth descriptor, if any, is the directory that `ls` itself has opened to list it.
     assert.deepEqual(numbers.filter((number) => number > 2).length <= 1, true, listing)
     assert.doesNotMatch(listing, /agent|alcove/)
   })
@@ -148,7 +148,7 @@ suite('inside a sandbox', () => {
         "awk '$2==\"00000000\"{print $3}' /proc/net/route | head -1 | sed 's/../0x& /g' | awk '{printf \"%d.%d.%d.%d\", $4, $3, $2, $1}'",
       )
       assert.match(gateway, /^\d+\.\d+\.\d+\.\d+$/)
-      // This shows that the server answers at all: from the host, it can be called.
+      // A call from the host succeeds. So a failed call from the sandbox is not a fault of this server.
       const reached = await fetch(`http://127.0.0.1:${port}`).then(
         () => true,
         (error) => `${error.cause}`.includes('HTTP'),
@@ -244,7 +244,7 @@ for n in range(3000):
   one.sendto(b'x', socket.MSG_DONTROUTE, ('203.%d.%d.1' % (n // 256, n % 256), 9))
 print('sent')`
     assert.equal(await box.run(`python3 -c "${send}"`), 'sent')
-    // `ip neigh` leaves out entries that have never used ARP. The kernel removes such entries when there are too many.
+    // `ip neigh` does not show entries that never used ARP. They do no harm: the kernel removes them when there are too many.
     await box.run('setsid sleep 4713 >/dev/null 2>&1 & sleep 0.1')
     const inItsNetwork = ['--net', '--target', String(await alcove.hostPid('sleep 4713')), 'ip', 'neigh', 'show']
     const held = execFileSync('nsenter', inItsNetwork, { encoding: 'utf8' }).trim().split('\n')

@@ -17,7 +17,7 @@ const launcher = resolve(import.meta.dirname, '../../alcove')
 const joinSeconds = 270
 
 export type JoinedRunner = AsyncDisposable & {
-  /** Lists what the host still has of this runner's sandboxes, in the form that `Platform.leftovers` has. */
+  /** Lists everything of this runner's sandboxes that is left on the host, in the form of `Platform.leftovers`. */
   leftovers: () => string[]
   /** Stops the runner as an operator would. Its sandboxes keep running. */
   stop: () => Promise<void>
@@ -48,7 +48,7 @@ export const joinRunner = async (alcove: Platform, id: string, env: Record<strin
   }
   const end = async () => {
     await stop()
-    // A job of another server copies the host's mounts, so a device of this runner may be busy until that job ends.
+    // A mount of this runner may stay busy until another server's job ends, because the job runs in a copy of the host's mounts.
     let left: readonly string[] = []
     const isPurged = async () => {
       left = await purge(dataDirectoryAt(directory))

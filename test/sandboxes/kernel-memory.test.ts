@@ -1,6 +1,6 @@
-// A sandbox can fill the host's memory with objects of the kernel that are neither counted for the sandbox nor limited.
-// The runner must notice this and end only that sandbox. These tests measure the memory of the whole host, so no other
-// test may run at the same time. kernel-objects.test.ts tests all other objects.
+// Some objects of the kernel are neither limited nor counted as memory of the sandbox that makes them. A sandbox can fill the
+// host's memory with such objects. The runner must notice this and end only that sandbox. These tests measure the memory of the
+// whole host, so no other test may run at the same time. kernel-objects.test.ts tests all other objects.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,16 +28,15 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
 
   const started = async () => (await box.started({ memoryGiB: 1, cpu: 2, diskGiB: 2 })).sandboxId
 
-  suite('the watch on kernel memory', () => {
+  suite('the runner’s `KernelMemoryWatch`', () => {
     for (const { name, object } of watchedAttacks)
-      test(`a sandbox that fills kernel memory is ended, and busy sandboxes beside it keep running: ${object}`, {
+      test(`a sandbox that fills kernel memory is ended, and other busy sandboxes keep running: ${object}`, {
         timeout: 60_000,
       }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         const ended = new Promise<[string, Cause]>((resolve) => box.host.onExit((...end) => resolve(end)))
-        // The sandboxes beside it create processes, files and pages. This work needs kernel memory, and must not
-        // be taken for an attack.
+        // The two other sandboxes create processes, files and pages. This work needs kernel memory, but is not an attack.
         const busy = 'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 50)); /bin/true; n=$((n+1)); done'
         for (const neighbour of neighbours) await box.run(neighbour, `(${busy}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 30`).catch(() => {})
@@ -52,9 +51,9 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
       })
   })
 
-  suite('the watch on kernel memory that grows slowly', () => {
+  suite('`KernelMemoryWatch` and kernel memory that grows slowly', () => {
     for (const { name, object } of slowAttacks)
-      test(`of three busy sandboxes, the watch on kernel memory finds only the one that attacks: ${object}`, {
+      test(`\`KernelMemoryWatch\` finds the attacker among three busy sandboxes: ${object}`, {
         timeout: 120_000,
       }, async () => {
         const attacker = await started()
@@ -68,8 +67,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
           await box.run(neighbour, `(${busy[index]}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 120`).catch(() => {})
         const found = Promise.withResolvers<string>()
-        // The runner's own watch has high limits, which a short test cannot reach. This test has a watch with lower
-        // limits.
+        // A short test cannot reach the limits of the runner's own `KernelMemoryWatch`, so this one has lower limits.
         const watch = new KernelMemoryWatch({
           layout: readLayout(),
           bounds: { grownBytes: 6 * 1024 ** 2, pauseMs: 200, runMs: 400 },

@@ -13,8 +13,7 @@ const secret = 'of the host'
 suite('links', () => {
   let alcove: Platform
   /**
-   * A directory of the host that everybody may write to. Inside a sandbox, its path leads to nothing, or to a directory
-   * of the sandbox.
+   * A directory of the host that everybody may write to. In a sandbox this path does not exist, or is a directory of the sandbox.
    */
   let host: string
   before(async () => {
@@ -97,8 +96,8 @@ suite('links', () => {
   }
 
   /**
-   * Each kind of link, with the commands that make it in the sandbox under the name `way`. If a program of the host
-   * followed it, the program would reach the directory of the canary file.
+   * All kinds of links, each with the commands that make it in the sandbox under the name `way`. If a program of the host
+   * followed the link, it would reach the directory of the canary file.
    */
   const ways: Record<string, (target: string) => string> = {
     'an absolute one': (target) => `ln -s ${target} way`,
@@ -115,7 +114,7 @@ suite('links', () => {
 
   for (const [what, makeWay] of Object.entries(ways))
     for (const isThere of [false, true])
-      test(`a link (${what}) never leads to the host, if its target is ${isThere ? 'in both' : 'only on the host'}`, async () => {
+      test(`no toolbox call follows a link to the host: ${what}, target ${isThere ? 'in both' : 'on the host'}`, async () => {
         await using box = await createBox(alcove)
         if (isThere)
           await box.run(`mkdir -p ${host}/tree && echo inside > ${host}/canary && echo inside > ${host}/tree/leaf`)
@@ -124,13 +123,11 @@ suite('links', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // In these calls, the last part of the path is the link itself. In the calls before, it was a file below the
-        // link.
+        // In these calls, the last part of the path is the link itself. In the calls above, the path names a file below the link.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)
-        // If the link has a target in the sandbox, calls must succeed. Otherwise they would be refused for another
-        // reason, and the test would prove nothing.
+        // If the sandbox has the target too, the calls must succeed. This proves that a call is not refused for another reason.
         if (isThere && what === 'an absolute one')
           assert.deepEqual(
             [statuses['list'], statuses['download'], statuses['upload'], statuses['move out']],

@@ -1,5 +1,5 @@
-// A PATH that an image or a sandbox sets must also hold in login shells. Terminals start login shells, and coding
-// agents run all commands with `bash -lc`.
+// A PATH that an image or a sandbox sets must be in force in login shells too. Terminals start login shells, and coding agents
+// run all commands with `bash -lc`.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -31,7 +31,7 @@ suite('a PATH of the sandbox’s own', () => {
     })
   }
 
-  test('a PATH that one call sets holds in the login shell of that call', async () => {
+  test('a PATH that one call sets is in force in the login shell of that call', async () => {
     const { result } = await sandbox.process.executeCommand("bash -lc 'echo $PATH'", undefined, {
       PATH: `/own:${path}`,
     })

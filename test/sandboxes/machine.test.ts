@@ -37,7 +37,7 @@ suite('the machine of a sandbox', () => {
     return [...new Set(said)]
   }
 
-  test('programs see the CPUs and the memory of the sandbox, not of the host, whenever they start', async () => {
+  test('programs see the CPUs and the memory of the sandbox, not of the host, even after a resize', async () => {
     await using box = await createBox(alcove, { cpu: 1, memory: 1 })
     assert.deepEqual([await seen(box, 'cpus'), await seen(box, 'memory')], [[1], [1024]])
     assert.equal((await alcove.api('POST', `/sandbox/${box.id}/resize`, { cpu: 2, memory: 2 })).status, 200)
@@ -51,7 +51,7 @@ suite('the machine of a sandbox', () => {
   test('a program file with capabilities that sandboxes lack runs without them, as root and as default user', async () => {
     await using box = await createBox(alcove)
     await using asRoot = await createBox(alcove, { user: 'root' })
-    // Gives the file the attribute that Debian's `ping` has: CAP_NET_RAW, permitted and effective (version 2; capabilities(7)).
+    // Gives the file the capability that Debian's `ping` has: CAP_NET_RAW, permitted and effective (version 2; capabilities(7)).
     const give = "os.setxattr('p', 'security.capability', struct.pack('<5I', 0x02000001, 1 << 13, 0, 0, 0))"
     const prepare = `cp /bin/echo p && python3 -c "import os, struct; ${give}"`
     const use = 'cd /tmp && ./p ran'
@@ -61,7 +61,7 @@ suite('the machine of a sandbox', () => {
     assert.equal(await box.run('grep -c " / overlay [^ ]*nosuid" /proc/mounts || grep " / " /proc/mounts'), '1')
   })
 
-  test('Landlock works, a new user namespace is refused immediately, and a variable shows it is a sandbox', async () => {
+  test('in a sandbox Landlock works, new user namespaces are refused, and IS_SANDBOX is set', async () => {
     await using box = await createBox(alcove)
     // Makes a Landlock ruleset that forbids all writing to files (landlock(7)).
     const landlock = `

@@ -77,7 +77,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(await logsOf(id, { 'x-daytona-sdk-version': '0.143.0' }), line)
   })
 
-  test('a followed log ends with the line about lack of memory; a command that ended before has no such line', async () => {
+  test('a followed log ends with a line about lack of memory, but not the log of an earlier command', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const { cmdId: before } = await process.executeSessionCommand('s', { command: 'sleep 0.1; (exit 5)' })

@@ -7,7 +7,7 @@ import { type Box, createBox } from './box.ts'
 import { domain, foreign, openBrowser } from './browser.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** A server for a preview. Its pages say its name; it counts calls, accepts WebSockets and has a service worker. */
+/** A server for a preview. Its pages contain its name. It counts calls, accepts WebSockets and has a service worker. */
 const server = `
 import base64, hashlib, http.server, sys
 name, calls = sys.argv[1], []
@@ -123,7 +123,7 @@ suite('previews in Chromium', () => {
       [url, { credentials: 'include', ...more }] as const,
     )
 
-  test('a page of a preview can fetch from it as its visitor; a page of another sandbox cannot', async () => {
+  test('pages of a preview can call it with the visitor’s cookie; pages of another sandbox cannot', async () => {
     await visitBoth(async (page) => {
       for (const more of [{}, { mode: 'no-cors' }, { method: 'POST', mode: 'no-cors', body: 'x' }]) {
         assert.doesNotMatch(await fetched(page, `${originOf(victim.id)}/fetched`, more), /secret/)
@@ -149,7 +149,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /formed/)
   })
 
-  test('a page of a preview opens its WebSocket as its visitor; a page of another sandbox cannot', async () => {
+  test('pages of a preview can open its WebSocket with the visitor’s cookie; other sandboxes’ pages cannot', async () => {
     const hear = (page: Page, url: string) =>
       page.evaluate(
         (at) =>
@@ -209,8 +209,7 @@ suite('previews in Chromium', () => {
       assert.equal(await frame.locator('#said').textContent(), 'secret of victim')
       const own = page.frames().find((one) => one.url().startsWith(originOf(victim.id)))!
       assert.match(await own.evaluate(() => fetch('/own').then((answer) => answer.text())), /secret of victim/)
-      // The browser sends this cookie only in frames of that other site. If the preview is opened directly, it gets no
-      // cookie and answers 401.
+      // The browser sends this cookie only in frames of the foreign site. Without the cookie, the preview answers 401.
       await page.goto(originOf(victim.id))
       assert.match((await page.textContent('body')) ?? '', /401/)
     })

@@ -140,7 +140,7 @@ suite('previews', () => {
     }
   })
 
-  test('a preview under the sandbox’s name redirects callers with access to the sandbox’s id', async () => {
+  test('a preview host with a sandbox’s name redirects authorized callers to the host with the sandbox’s id', async () => {
     await using other = await createBox(alcove, { name: `shop-${Date.now()}` })
     const host = hostOf(String(other.record['name']))
     const { status, headers } = await ask('/a?b=c', bearer(), { host })
@@ -318,8 +318,7 @@ suite('previews', () => {
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
     const pieces = answer.setEncoding('utf8')[Symbol.asyncIterator]()
     assert.equal((await pieces.next()).value, 'data: first\n\n')
-    // Only now may the server send the next part. The first part has arrived before that, so nothing has waited for the
-    // whole answer.
+    // The server sends the next part only after this call. So the gate has passed on the first part without waiting for the rest.
     assert.equal((await ask('/go', bearer())).text, 'went')
     assert.equal((await pieces.next()).value, 'data: last\n\n')
     assert.equal((await pieces.next()).done, true)

@@ -17,14 +17,14 @@ const uidOf = (pid: number) => {
   try {
     return Number(/^Uid:\s+(\d+)/m.exec(statusOf(pid))?.[1])
   } catch {
-    return undefined // the process has ended
+    return undefined // The process has ended.
   }
 }
 
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
 
-/** Runs a script that sees the files and networks that the program sees, as the program's own user or as root. */
+/** Runs a script with the files and networks that a program sees, as the program's own user or as root. */
 const runInside = ({ pid }: Running, uid: number, script: string): string => {
   const there = ['nsenter', '-t', `${pid}`, '--mount', '--net', '--root', '--wd=/', '--']
   const asIt = [
@@ -62,7 +62,7 @@ suite('the programs of a running server', () => {
 
   const uid = ({ name }: Running) => users[name as keyof typeof users]
 
-  test('each program of a server has its own user, no capabilities or way to gain any, and a call filter', () => {
+  test('each program of a server has its own user and a seccomp filter, and has and gains no capabilities', () => {
     assert.equal(new Set(Object.values(users)).size, Object.keys(users).length)
     for (const each of running) {
       const status = statusOf(each.pid)
@@ -86,7 +86,7 @@ suite('the programs of a running server', () => {
         `for path in ${places.join(' ')}; do test ! -e $path || echo $path; done`,
       )
       assert.equal(found, '', each.name)
-      // This shows that the script does run there: it sees what the program must see.
+      // The script can run in the program's namespaces: it finds `/usr/bin`, which every program must see.
       assert.equal(runInside(each, uid(each), 'test -e /usr/bin && id -u'), `${uid(each)}`, each.name)
     }
   })
@@ -102,7 +102,7 @@ suite('the programs of a running server', () => {
     assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('resolver'), [])
     assert.deepEqual(seen('ssh-gateway'), [])
-    // In this directory there may also be sockets of the runners of other servers.
+    // In this directory there may also be sockets of other servers' runners.
     const ofRunners = seen('gate')
     assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
     const places = [dirname(runnerSocket), dirname(agentSockets)]
@@ -126,7 +126,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('PostgreSQL has no network interface except lo; no program that reads its code can write it', () => {
+  test('PostgreSQL has no network interface except lo, and unprivileged programs cannot change their code', () => {
     const postgres = running.find(({ name }) => name === 'postgres')!
     const interfaces = readFileSync(`/proc/${postgres.pid}/net/dev`, 'utf8').match(/^\s*\w+:/gm)
     assert.deepEqual(

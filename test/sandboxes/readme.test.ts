@@ -15,7 +15,7 @@ const dayTwo = readPage('docs/guides/day-two.md')
 
 suite('the README', () => {
   let server: Platform
-  /** A directory like that of a reader of the guide: it has the SDK, and no file of Alcove. */
+  /** An empty directory of a user with the SDK installed, and with no file of Alcove. */
   const desk = mkdtempSync(join(tmpdir(), 'alcove-readme-'))
   before(async () => {
     server = await platform()
@@ -64,8 +64,8 @@ suite('the README', () => {
 
   test('the code of the first-agent guide, joined to one file, prints the output that the guide shows', async () => {
     const file = join(desk, 'agent.mjs')
-    // A server shows a build log only if it builds. A second run of this test would use the image of the first one, so
-    // the text in the image differs each time.
+    // The server shows a build log only if it builds. The text in the image differs each time. Otherwise a second run of this
+    // test would use the image of the first run.
     const words = `made once, ${randomUUID()}`
     writeFileSync(file, blocksOf(guide, 'js').join('\n').replace('made once', words))
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }

@@ -1,5 +1,6 @@
-// Runs the attacks of `alcove test --red-team`. Every defence must hold. Where a test takes a defence away, the report
-// must say so.
+// Runs the attacks of `alcove test --red-team`. Every defence must hold. Some tests remove a defence. The report must then say
+// that
+// the defence did not hold.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { suite, test } from 'node:test'
@@ -41,8 +42,7 @@ suite('the red team', () => {
       const tables = spawnSync('nft', ['list', 'tables'], { encoding: 'utf8' }).stdout.match(shape) ?? []
       for (const table of tables) spawnSync('nft', ['delete', ...table.split(' ')])
     }
-    // The runner adds its firewall table again when it is missing, so the test removes the table again and again during
-    // the attack.
+    // The runner restores its firewall table when the table is missing, so the test removes it repeatedly during the attack.
     const taking = setInterval(takeFirewall, 100)
     try {
       const network = attacks.filter(({ boundary }) => boundary === 'sandbox → network')

@@ -66,8 +66,8 @@ const start = async (program: Program, host: string): Promise<ReverseProxy> => {
 }
 
 /**
- * Starts nginx. `host` is the host name for which the configuration passes calls on to the API. `certificate` is a file
- * with which TLS clients trust nginx's certificate.
+ * Starts nginx. `host` is the host name of the API in the configuration. `certificate` is the path of the certificate that TLS
+ * clients should trust.
  */
 export const startNginx = async (directory: string, host: string, configuration: string, certificate: string) => {
   const files = await unpackDebianPackages('nginx', ['nginx'])

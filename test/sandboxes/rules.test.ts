@@ -1,5 +1,6 @@
-// Tests rules 1 to 5 of the toolbox in a real sandbox. The numbers are those of the API's documentation. Tests for what
-// single endpoints promise besides these rules are beside their code in src/toolbox.
+// Tests rules 1 to 5 of the toolbox in a real sandbox. The numbers are those of the API's documentation. Tests of other
+// guarantees
+// of single endpoints are beside the code of the endpoints in src/toolbox.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, suite, test } from 'node:test'
@@ -140,7 +141,7 @@ suite('rule 4: sessions', () => {
     await sandbox.process.deleteSession('async')
   })
 
-  // This sandbox has no entrypoint. images.test.ts tests this session for images that have one.
+  // This sandbox has no entrypoint. images.test.ts tests the entrypoint session of images with an entrypoint.
   test('rule 4: each sandbox has an entrypoint session; it is not listed, and is empty without an entrypoint', async () => {
     assert.deepEqual(await sandbox.process.getEntrypointSession(), { sessionId: 'entrypoint', commands: [] })
     assert.deepEqual(await sandbox.process.listSessions(), [])

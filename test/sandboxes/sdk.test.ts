@@ -100,7 +100,7 @@ for (const [name, Sdk] of [
       await sandbox.delete()
     })
 
-    test('the SDK returns the use of CPU, memory and disk of a sandbox, now and over time', async () => {
+    test('the SDK returns the present and earlier use of CPU, memory and disk of a sandbox', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       const now = await sandbox.getMetricsLatest()
@@ -143,8 +143,8 @@ suite('a script of the SDK', () => {
       child.stdout.on('data', (data) => {
         printed += data
       })
-      // If the SDK had no event channel, its reconnect timers would keep the script running for 180 s. This limit is
-      // far lower, so the test would fail.
+      // Without the event channel, the SDK's reconnect timers would keep the script running for 180 s. This shorter limit would
+      // then fail the test.
       const late = setTimeout(() => child.kill('SIGKILL'), 90_000)
       const code = await new Promise((resolve) => child.on('exit', resolve))
       clearTimeout(late)

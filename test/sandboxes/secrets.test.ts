@@ -119,11 +119,11 @@ if (!isPrivateHost) {
         expected: /Alcove secrets/,
       },
     }))
-      test(`${name} trusts the proxy and is let in`, async () => {
+      test(`${name} trusts the certificate of the proxy for secrets`, async () => {
         assert.match(await say(command), expected)
       })
 
-    test('the process of the proxy for secrets has a memory limit that also counts memory outside of its heap', async () => {
+    test('the memory limit of the proxy for secrets includes memory outside of the JavaScript heap', async () => {
       const limits: string[] = []
       for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
         const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
@@ -156,7 +156,7 @@ if (!isPrivateHost) {
       assert.match(await inside(inspect), /schemaVersion/)
     })
 
-    test('a host that the secret does not list gets the placeholder, and shows its own certificate', async () => {
+    test('a host that the secret does not list gets only the placeholder, over an unintercepted TLS connection', async () => {
       const { text, exitCode } = await run('curl -sS https://other.test/ -H "Authorization: Bearer $TOKEN"')
       // The image does not trust the authority of the simulated Internet, so curl refuses its certificate.
       assert.notEqual(exitCode, 0, text)

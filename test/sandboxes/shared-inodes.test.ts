@@ -63,7 +63,7 @@ suite('files of two sandboxes', () => {
       '/proc/self/ns/time_for_children',
     ])
       assert.ok([...mine.values()].includes(path), path)
-    // Leaves out the sandbox's network namespace. The host has a name for it, so it is seen on both sides.
+    // The sandbox's network namespace is left out: the host has a mount of it, so the inode is in both lists.
     ofHost.delete([...mine].find(([, path]) => path === '/proc/self/ns/net')?.[0] ?? '')
     const shared = (others: ReadonlyMap<string, string>) => [...mine].filter(([inode]) => others.has(inode))
     assert.deepEqual([shared(theirs), shared(ofHost)], [[], []])
@@ -80,8 +80,8 @@ suite('files of two sandboxes', () => {
     await other.run(`for each in ${touched.join(' ')}; do head -c1 $each | wc -c; done`)
     await using third = await createBox(alcove, { user: 'root' })
     await third.run('true')
-    // Causes an event on `mine`. Events come in order, so any event that the other sandbox has caused would come before
-    // this one.
+    // Causes an event on `mine`. inotify reports events in their order, so an event of the other sandbox would be reported before
+    // it.
     await one.run(`head -c1 ${mine} | wc -c`)
     await until('its own event', async () => (await one.run('cat /tmp/seen')).includes(mine))
     const seen = new Set((await one.run('cat /tmp/seen; kill $(cat /tmp/pid)')).split('\n'))

@@ -51,7 +51,7 @@ const addPython = (rootfs: string): void => {
   mkdirSync(join(rootfs, 'usr/bin'), { recursive: true })
   copyFileSync(python, join(rootfs, python))
   const filter = (path: string) => !unneededOfPython.test(basename(path))
-  // The times of files must stay: Python uses a compiled module (.pyc) only if it contains the modification time of its
+  // Times of files must be preserved: Python uses a compiled module (.pyc) only if it contains the modification time of its
   // source.
   cpSync(library, join(rootfs, library), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true, filter })
   copyLibraries(rootfs, [python, ...globSync(join(library, 'lib-dynload/*.so'))])
@@ -80,7 +80,7 @@ export const smallDefaultIn = async (directory: string): Promise<string> => {
     mkdirSync(made)
     const archive = join(made, `default-${recipeHash(defaultRecipe())}.tar.zst`)
     await runCommand(['tar', '--create', '--zstd', '--numeric-owner', '--file', archive, '--directory', rootfs, '.'])
-    // Several test processes may make the image at the same time. All use the one that is finished first.
+    // Several test processes may make the image at the same time. All of them use the one that is finished first.
     if (!existsSync(cache)) renameSync(made, cache)
   } catch (error) {
     if (!existsSync(cache)) throw error

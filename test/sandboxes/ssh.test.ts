@@ -137,7 +137,7 @@ suite('createSshAccess, validateSshAccess and revokeSshAccess of the SDK', () =>
 })
 
 suite('ssh', () => {
-  test('an SSH command gets its input and variables; stderr is separate, and ssh exits with its exit code', async () => {
+  test('an SSH command gets its input and variables; ssh separates its stderr and exits with its code', async () => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
     const command = 'cat; echo "$GREETING $(whoami) $DAYTONA_SANDBOX_ID" >&2; exit 7'
     const { code, out, err } = await ssh(command, { input: bytes, env: { GREETING: 'hello' } })
@@ -158,7 +158,7 @@ suite('ssh', () => {
     assert.equal(out, 'hup\n')
   })
 
-  test('an SSH terminal is a login shell with the client’s size and TERM; it is resized and gets Ctrl-C', async () => {
+  test('an SSH terminal is a login shell with the client’s size and TERM, and gets resizes and Ctrl-C', async () => {
     // Python runs ssh in a terminal, and changes the size of that terminal.
     const script = `
 import fcntl, os, pty, select, struct, sys, termios
@@ -297,7 +297,7 @@ suite('forwarded ports', () => {
     await end(child)
   })
 
-  test('an editor’s server, which a script starts over SSH, outlives its session and is reached by `ssh -D`', async () => {
+  test('an editor’s server that is started over SSH outlives its SSH session and is reached by `ssh -D`', async () => {
     const proxy = await freePorts(1)
     const script = `
 cat > ~/server.py <<'END'
@@ -325,7 +325,7 @@ echo listeningOn==8321==
 })
 
 suite('a sandbox that is stopped', () => {
-  test('if a sandbox stops, its SSH sessions end, and a new session fails and says that it is stopped', async () => {
+  test('if a sandbox stops, its SSH sessions end, and a new session fails with “stopped” in its error', async () => {
     const child = begin('ssh', ['-F', config, '-N', 'box'])
     const closed = once(child, 'close')
     assert.equal((await ssh('true')).code, 0)

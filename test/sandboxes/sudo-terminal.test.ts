@@ -1,5 +1,4 @@
-// sudo in a terminal. sudo's command has another terminal than the caller, but must behave like a job of the caller's
-// shell.
+// Tests sudo in a terminal. The command of sudo has a terminal of its own, but must behave like a job of the caller's shell.
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
 import { until } from './box.ts'

@@ -1,5 +1,5 @@
-// sudo in real sandboxes. The default user can run commands as root, although no process in a sandbox can gain
-// privileges: the agent starts these commands (docs/adr/0033).
+// Tests sudo in real sandboxes. The default user can run commands as root, although no process in a sandbox can gain privileges:
+// the agent starts these commands (docs/adr/0033).
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -53,7 +53,7 @@ suite('sudo', () => {
   test('signals to sudo are passed on to its command, which may handle them', async () => {
     const command = `trap "echo got $0; exit 3" $0; echo ready; while :; do sleep 0.01; done`
     for (const name of ['TERM', 'INT', 'HUP', 'QUIT', 'USR1', 'USR2']) {
-      // A shell that is not interactive would make its jobs ignore INT and QUIT. Python therefore starts sudo here.
+      // Python starts sudo here, because a shell that is not interactive would make its background jobs ignore INT and QUIT.
       const script = `
 import signal, subprocess
 p = subprocess.Popen(['sudo', 'sh', '-c', '${command.replaceAll('$0', name)}'], stdout=subprocess.PIPE, text=True)
@@ -93,7 +93,8 @@ print(p.wait())`
   test('the command of sudo gets no socket of the agent, so it cannot send messages in the agent’s name', async () => {
     const others = `sh -c 'for fd in 3 4 5 6 7 8 9; do test ! -e /proc/$$/fd/$fd || echo $fd; done'`
     for (const user of ['root', 'nobody']) assert.equal(await box.run(`sudo -u ${user} ${others}`), '', user)
-    // This message would say "your command was stopped by signal 9". sudo would then stop its own process group.
+    // If the command had the agent's socket, this message would tell sudo that its command was stopped by signal 9. sudo would
+    // then send that signal to its own process group.
     const stops = String.raw`python3 -c 'import socket; socket.socket(fileno=3).send(b"\x04\x09")'`
     assert.match(
       await box.run(`sudo -u nobody ${stops} 2>&1; echo the caller lives`),
@@ -101,7 +102,7 @@ print(p.wait())`
     )
   })
 
-  test('sudo runs its command in the caller’s directory, even if the caller may no longer enter it', async () => {
+  test('sudo runs its command in the caller’s directory, even if the caller may not enter it any more', async () => {
     assert.equal(await box.run('mkdir -p /tmp/here && cd /tmp/here && sudo pwd'), '/tmp/here')
     assert.equal(await box.run('mkdir -p /tmp/shut && cd /tmp/shut && chmod 0 . && sudo pwd'), '/tmp/shut')
     assert.equal(await box.run('cd /tmp && sudo -D /etc pwd && sudo -i pwd'), '/etc\n/root')
@@ -159,7 +160,7 @@ print(p.wait())`
     }
   })
 
-  test('options such as -l and -v, which only ask sudo something, work; unsupported options are refused', async () => {
+  test('sudo options that only print information, such as -l and -v, work; unsupported options are refused', async () => {
     assert.match(await box.run('sudo -l'), /^User daytona may run .*\n +\(ALL : ALL\) NOPASSWD: ALL$/)
     assert.equal(await box.run('sudo -v; sudo -nv; sudo -k; sudo -K; sudo -S -p "" -k whoami </dev/null'), 'root')
     assert.match(await box.run('sudo -h; sudo --version'), /^usage: sudo -h[\s\S]*Sudo version/)
@@ -201,7 +202,7 @@ print(p.wait())`
     await box.run('sudo pkill -f "sleep 361[34]"')
   })
 
-  test('a process that gets the pid of an ended sudo gets no control of that sudo’s background command', async () => {
+  test('a process that reuses the pid of an ended sudo cannot end that sudo’s background command', async () => {
     const client = Number(await box.run('sudo -b sleep 3616 >/dev/null 2>&1 & echo $!; wait'))
     const inside = ['--pid', '--target', String(await alcove.hostPid('sleep 3616')), 'sh', '-c']
     let below = 0
@@ -210,7 +211,7 @@ print(p.wait())`
       execFileSync('nsenter', [...inside, `echo ${client - below} >/proc/sys/kernel/ns_last_pid`])
       await box.toolbox('POST', '/process/session', { sessionId: 'reused' })
       const { body } = await box.toolbox('POST', '/process/session/reused/exec', { command: 'echo $$' })
-      // Deleting the session ends its shell and everything that the shell has started.
+      // The deletion of the session ends its shell and everything that the shell has started.
       await box.toolbox('DELETE', '/process/session/reused')
       return Number(body['stdout'] ?? body['output']) === client
     })
@@ -289,7 +290,7 @@ print(p.wait())`
   })
 })
 
-suite('programs that use sudo’s socket of the agent directly', () => {
+suite('programs that use the agent’s sudo socket directly', () => {
   let alcove: Platform
   let box: Box
   before(async () => {
@@ -342,8 +343,8 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // If its directory cannot be used, a request is still accepted, because the command may not need it. All other
-    // wrong requests are refused.
+    // The request with an unusable directory is accepted (`SUDO_STARTED`, 3), because its command may not need the directory.
+    // All other requests are refused.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })
@@ -381,7 +382,7 @@ s = knock(); send(s, 0, request([b'/bin/true']), [0, 1, 2]); print(answer(s))`,
     assert.equal(said, "b'\\x07\\x01'\nb'\\x07\\x01'")
   })
 
-  test('a sudo command ends if its sudo sends an incomplete or invalid message, or disconnects', async () => {
+  test('a sudo command ends if the sudo client sends an incomplete or invalid message, or disconnects', async () => {
     for (const rest of [
       "s.send(b'\\x02')",
       "s.send(b'\\xff\\xff')",

@@ -46,7 +46,7 @@ suite('kill -9 of gate, runner and control', () => {
     return answer!
   }
 
-  test('kill -9 of our programs does not affect a session: its command goes on, and its log is complete', async () => {
+  test('kill -9 of server programs does not affect a session: its command goes on, with a complete log', async () => {
     await sandbox.process.createSession('work')
     await sandbox.process.executeSessionCommand('work', { command: 'cd /tmp; X=kept' })
     const { cmdId } = await sandbox.process.executeSessionCommand('work', {
@@ -95,7 +95,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await sandbox.process.getSessionCommand('work', cmdId)).exitCode, 0)
   })
 
-  test('kill -9 of our programs does not affect a terminal: its shell, programs and earlier output are there', async () => {
+  test('kill -9 of server programs does not affect a terminal: it keeps its shell, programs and output', async () => {
     const before = new Screen()
     const pty = await sandbox.process.createPty({ id: 'kept', cols: 90, onData: before.take })
     await pty.sendInput('echo "shell <$$>"; kept=value\n')
@@ -128,7 +128,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await again!.wait()).exitCode, 137)
   })
 
-  test('kill -9 of our programs does not affect an interpreter: its run finishes, and the next run waits', async () => {
+  test('kill -9 of server programs does not affect an interpreter: its run finishes before the next run', async () => {
     const interpreter = sandbox.codeInterpreter
     const context = await interpreter.createContext('/tmp')
     const begin = 'import os, time\nstate = [os.getpid()]\nprint(state[0])'
@@ -292,7 +292,7 @@ suite('kill -9', () => {
     }
   })
 
-  test('kills while volumes are made or deleted lose none, and leave none that control does not list', async () => {
+  test('kills while volumes are made or deleted lose no volume, and leave none that control does not list', async () => {
     const api: Platform['api'] = async (...call) => {
       let answer: Awaited<ReturnType<Platform['api']>> | undefined
       await until(

@@ -1,5 +1,5 @@
-// Checks what the programs of a server send while a sandbox is created and used: one trace for each call of a client,
-// and the numbers of /metrics. No secret may be in it.
+// Checks what the programs of a server send while a sandbox is created and used: one trace for each call of a client, and the
+// metrics of /metrics. Nothing sent may contain a secret.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -64,7 +64,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver.until(names.join('; '), () => missing().length === 0)
     return spansOf(traceId)
   }
-  /** Returns the span `from`, its parent, the parent of that, and so on up to the client. */
+  /** Returns the span `from`, its parent, the parent of its parent, and so on up to the client. */
   const wayUp = (spans: SeenSpan[], from: string): string[] => {
     const span = spans.find(({ spanId }) => spanId === from)
     return span === undefined ? [] : [`${span.service} ${span.name}`, ...wayUp(spans, span.parentSpanId)]
@@ -115,8 +115,8 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     )
 
   test('an execute is one trace, from the client through the gate and control to the toolbox', async () => {
-    // The gate has cached from the create that this caller has access. When the cache has expired, the gate calls
-    // control, and the trace has a span for that call.
+    // The gate has cached the caller's access since the create. After the cache has expired, the gate asks control, so the trace
+    // also has a span for that call.
     await pause(accessKeptMs + 100)
     const { traceId, parentId, record } = await execute()
     assert.equal(record['result'], secrets[2])
@@ -173,7 +173,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.equal(refused?.isFailure, false)
   })
 
-  test('all metrics of /metrics are sent, also the durations of calls and of the runner’s verbs', async () => {
+  test('all metrics of /metrics are sent, including the durations of calls and of the runner’s verbs', async () => {
     const reply = await fetch(`${server.url}/api/metrics`, { headers: { authorization: `Bearer ${server.key}` } })
     const printed = [...(await reply.text()).matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, name]) => name!)
     assert.ok(printed.includes('alcove_sandboxes'))

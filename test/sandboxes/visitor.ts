@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { caller, type Platform } from './harness.ts'
 
-/** How long a test waits for something to appear on a page, in ms. It is long, because the machine may be busy. */
+/** How long a test waits until something appears on a page, in ms. The time is long, because the machine may be busy. */
 const patience = 30_000
 
 export const openChromium = (): Promise<Browser> =>

@@ -68,7 +68,7 @@ suite('volumes with the SDK', () => {
     return result.trim()
   }
 
-  test('two sandboxes share a volume, which outlives both; its delete leaves nothing on the host', async () => {
+  test('two sandboxes share a volume that outlives both; deleting the volume leaves nothing on the host', async () => {
     await using daytona = connectTo(alcove)
     const name = `shared-${randomUUID().slice(0, 8)}`
     const volume = await daytona.volume.get(name, true)
@@ -126,8 +126,8 @@ suite('volumes with the SDK', () => {
       await two.delete(60, true)
     }
     assert.ok(existsSync(disk))
-    // For the SDK, the sandbox is deleted a moment before the runner has told control so. Until then, the volume counts
-    // as in use.
+    // The SDK returns from the delete of a sandbox before the runner has reported the delete to control. Until that report, the
+    // volume is in use.
     await until('nothing mounts the volume', () =>
       daytona.volume.delete(volume).then(
         () => true,
@@ -156,8 +156,7 @@ suite('volumes with the SDK', () => {
         /must not be inside another/,
       ],
     ]
-    // Other tests create sandboxes on this server at the same time, so this label tells which sandboxes this test has
-    // created.
+    // Other tests create sandboxes on this server at the same time. The label identifies the sandboxes of this test.
     const labels = { refused: id }
     for (const [volumes, says] of refused) await assert.rejects(daytona.create({ volumes, labels }), says)
     const query = new URLSearchParams({ labels: JSON.stringify(labels) })

@@ -1,5 +1,6 @@
-// A warm sandbox is started before anybody needs it, and a create may claim it. The caller must not notice a difference
-// to a new sandbox, except that it is ready sooner.
+// A warm sandbox is started before anybody needs it, and a create may claim it. For the caller, it must be like a new sandbox
+// that
+// is ready sooner.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'
@@ -48,7 +49,7 @@ suite('a warm sandbox', () => {
     })
     assert.equal(box.id, id)
     assert.match(await box.run('echo $TOKEN'), /^alcove_secret_/)
-    // Like any sandbox with secrets, the claimed sandbox trusts the certificate authority for them.
+    // The claimed sandbox trusts the certificate authority for secrets, as any sandbox with secrets does.
     assert.match(
       await box.run('grep -c "Alcove: for secrets" $SSL_CERT_FILE /etc/ssl/certs/ca-certificates.crt'),
       /:1\n.*:1$/,
@@ -82,7 +83,7 @@ suite('a warm sandbox', () => {
     const { body: pools } = await alcove.api('GET', '/warm-pools')
     for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
     await using _first = await createBox(alcove)
-    // Callers cannot list warm sandboxes, because these have no owner. That a create claims one shows that it existed.
+    // Callers cannot list warm sandboxes, which have no owner. If a create claims one, a warm sandbox existed.
     const isClaimed = async () => {
       await using next = await createBox(alcove)
       assert.equal(await next.run('echo here'), 'here')

@@ -129,11 +129,11 @@ suite('the whole life of a sandbox by the SDK', () => {
       'recover',
       'delete',
     ]
-    /** The first sandbox is never deleted. Some of its forks are, while other calls still use them. */
+    /** The first sandbox is never deleted. Some of its forks are deleted while other calls still use them. */
     const family = [id]
     const deleted = new Set<string>()
     const calls = Array.from({ length: 100 }, async (_, n) => {
-      // Calls begin in waves. Many verbs therefore meet a sandbox in which another verb is in progress.
+      // Ten calls begin together, every 150 ms. So many verbs reach a sandbox in which another verb is in progress.
       await new Promise((resolve) => setTimeout(resolve, Math.floor(n / 10) * 150))
       const verb = verbs[random(verbs.length)]!
       const target = verb === 'delete' ? family.at(-1)! : family[random(2) * random(family.length)]!
