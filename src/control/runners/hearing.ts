@@ -8,7 +8,7 @@ import { silentBefore } from './leases.ts'
 /**
  * Stores for each region since when control has received heartbeats from at least half of its runners. Lost runners,
  * and runners that never connected, are left out. After a gap longer than a lease, `since` is set to `now`. Returns
- * the ids of the regions that pass at this time.
+ * the ids of the regions of which control receives heartbeats at present.
  */
 export const hearRegions = async (
   sql: Sql,

@@ -247,7 +247,7 @@ suite('GET /runners/link', () => {
     assert.equal((await eventsOf(app, id)).length, 4)
   })
 
-  test('a report for an older generation is refused, with the current generation', async () => {
+  test('a report for an older generation is refused; the refusal contains the current generation', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
