@@ -125,7 +125,7 @@ suite('secrets of an organization', () => {
       assert.match(reply.body.message, /An organization may have 1 secrets/)
     })
 
-    test('POST /secret answers 403 without the permission `manage:secrets`; GET /secret answers every member', async () => {
+    test('POST /secret answers 403 without the permission `manage:secrets`; GET /secret works for every member', async () => {
       assert.equal((await app.as('member').post('/secret', { name: 'x', value })).status, 403)
       assert.equal((await app.as('member').get('/secret')).status, 200)
     })
