@@ -130,8 +130,9 @@ const between = (column: string, from: number | Date | null, to: number | Date |
 const fewStates = 4
 
 /**
- * Returns the ranges of the sort's index that can contain matches. The ranges do not overlap. A filter that the caller
- * left out adds no condition, so PostgreSQL reads only these ranges, even with a plan for unknown values.
+ * Returns SQL conditions for the ranges of the sorted index that can contain matches. The ranges do not overlap. A
+ * filter that the caller left out adds no condition. PostgreSQL reads only these ranges, even if its plan does not
+ * know the values.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   const size = (column: string, least: number | undefined, most: number | undefined) =>

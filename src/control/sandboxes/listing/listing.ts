@@ -76,7 +76,7 @@ type Question = {
   organizationId: string
   /** SQL condition for the sandboxes after the cursor. */
   beginning: (sql: Sql) => Piece
-  /** SQL conditions, one for each range of the sort's index that can contain matches. */
+  /** SQL conditions, one for each range of the sorted index that can contain matches. */
   stretches: readonly ((sql: Sql) => Piece)[]
   conditions: (sql: Sql) => Piece
   labels: Labels | undefined
@@ -150,8 +150,8 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
 
 /**
  * Returns alternative queries for the ids of a page. Each query finds all matches by its most selective filter and
- * then sorts them. Without `offset 0`, PostgreSQL would read the sort's index from its beginning, because it assumes
- * that matches are spread evenly. The first read has shown that they are not.
+ * then sorts them. Each query contains `offset 0`. Without it, PostgreSQL would read the sorted index from its
+ * beginning, because it assumes that matches are spread evenly. The first read has shown that they are not.
  *
  * Labels can be larger than an index entry, so the indexes for sorting contain only a signature of them. The first
  * query finds labels in an index of labels, and reads each match from the table. The second query finds signatures,

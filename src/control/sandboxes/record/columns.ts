@@ -37,9 +37,12 @@ export const SandboxSecret = Type.Object({ variable: Type.String(), secretId: Ty
 export type MountedSecret = { variable: string; secretId: string; placeholder: string }
 
 type Described = {
-  /** Whether a create must give the value (`given`), can give the value, or leaves the column at the database's default. */
+  /**
+   * `given`: a create must give the value. `may be given`: a create can give it. `default`: only the database sets it
+   * at first.
+   */
   begins: 'given' | 'may be given' | 'default'
-  /** Whether a fork copies its parent's value or gets a new one. */
+  /** `copied`: a fork gets the value of its parent. `own`: a fork gets a new value. */
   fork: 'copied' | 'own'
   /**
    * Whether the value stays when the sandbox is gone. `shed`: the trigger `shed_when_gone` sets it to null, `{}` or

@@ -33,7 +33,7 @@ export const hasNoLeftover = (sql: Sql, sandboxId: string, runnerId: Piece): Pie
 
 /**
  * Returns the row of a sandbox as a runner with a leftover of it should see the row: the runner must destroy it. The
- * row has no archive, because the runner would delete it, although the sandbox still needs it.
+ * row has no archive. Otherwise the runner would delete the archive, which the sandbox still needs.
  */
 export const asLeftover = (row: SandboxRow, generation: number): SandboxRow => ({
   ...row,

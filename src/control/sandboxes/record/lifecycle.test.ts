@@ -236,7 +236,7 @@ suite('reports of a runner', () => {
     }
   })
 
-  test('control applies a report that a `snapshotting` sandbox ended, and ignores its state before', () => {
+  test('a report that a `snapshotting` sandbox ended is applied; a report of its earlier state is ignored', () => {
     for (const was of ['started', 'stopped', 'paused'] as const) {
       assert.equal(afterReport('snapshotting', was, was), undefined)
     }

@@ -306,8 +306,8 @@ export const settlements: Record<SandboxState, Settlement> = {
 }
 
 /**
- * States in which the runner can still refuse a resize: the resize itself, `error` if the resize took too long, and
- * the two states of a recover from that error.
+ * States in which the runner can still refuse a resize: `resizing`, `error` if the resize took too long, and
+ * `starting` or `stopping` while the sandbox is recovered from that error.
  */
 export const statesOfResize: SandboxState[] = ['resizing', 'error', 'starting', 'stopping']
 

@@ -10,7 +10,7 @@ import type { Variables } from './variables.ts'
 type VersionedId = Pick<SandboxRow, 'id' | 'version'>
 type Coming = { progress: NonNullable<SandboxRow['progress']>; stuckAt: Date }
 
-/** Stores the progress of the verb under way, and the time when the sandbox counts as stuck. */
+/** Stores the progress of the verb under way, and the time at which the sandbox will be treated as stuck. */
 export const writeProgress = async (
   sql: Sql,
   { id, version }: VersionedId,
@@ -28,7 +28,7 @@ export const writeImageProgress = async (sql: Sql, image: string, { progress, st
     where image = ${image} and state in ${sql(statesAwaitingImage)}`
 }
 
-/** Stores the time from which the sandbox counts as stuck, if its runner reports no progress before. */
+/** Stores the time at which the sandbox will be treated as stuck, if its runner reports no progress before. */
 export const writeStuckAt = async (sql: Sql, { id, version }: VersionedId, stuckAt: Date): Promise<void> => {
   await sql`update sandboxes set stuck_at = ${stuckAt} where id = ${id} and version = ${version}`
 }

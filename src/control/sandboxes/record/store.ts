@@ -66,7 +66,10 @@ export const findSandbox = async (
   return row
 }
 
-/** Finds by id, then by name. Throws 404 for sandboxes of other organizations, as if they did not exist. */
+/**
+ * Finds a sandbox by its id or, if no sandbox has that id, by its name. Throws 404 for sandboxes of other
+ * organizations, as if they did not exist.
+ */
 export const getSandbox = async (sql: Sql, organizationId: string, idOrName: string): Promise<SandboxRow> => {
   const row = await findSandbox(sql, organizationId, idOrName)
   if (!row) throw noSandbox(idOrName)

@@ -14,7 +14,7 @@ import type { SandboxEvent, TimelineQuery } from './schemas.ts'
 import { type By, findSandbox } from './store.ts'
 
 const daysKept = 30
-/** The limit of events in the database. This many events use about 4 GB with their indexes. */
+/** Maximum number of events in the database. They use about 4 GB with their indexes. */
 const mostRows = 10_000_000
 
 type EventRow = {
@@ -64,7 +64,7 @@ export const listEvents = async (
   }
 }
 
-/** The newest event with this change of state, not later than `until`. */
+/** Finds the newest event with this change of state, not later than `until`. */
 export const findChangeEvent = async (
   { sql }: Pick<Database, 'sql'>,
   { sandboxId, from, to, until }: { sandboxId: string; from: SandboxState | null; to: SandboxState; until: Date },

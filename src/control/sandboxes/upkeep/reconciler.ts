@@ -13,8 +13,8 @@ const askAgainSeconds = 5
 
 /**
  * Returns whether the runner needs an assignment: a move is under way, the sandbox was claimed, or a move has ended in
- * another state than intended. Not in `error`: a runner that cannot do the work would get the assignment again and
- * again. There, only a caller or the sweep continues.
+ * another state than intended. Returns false in `error`. Otherwise a runner that cannot do the work would get the
+ * assignment again and again.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
   row.state !== 'error' &&

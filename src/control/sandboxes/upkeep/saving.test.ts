@@ -262,7 +262,7 @@ suite('a lost host in a region that saves stopped sandboxes', () => {
     assert.equal((await look(app, saved)).runnerId, 'local')
   })
 
-  test('`runner remove --force` archives saved sandboxes instead of destroying them', async () => {
+  test('`runner remove --force` leaves saved sandboxes archived instead of in `error`', async () => {
     await using app = await startControl(options)
     await using _local = await connectRunner(app, shared)
     await setSaving(app, true)

@@ -72,7 +72,7 @@ const getRegion = async (sql: Sql, organization: Organization, id: string): Prom
 /**
  * The source of the sandbox's files: a snapshot, or a definition whose image may have to be built first. `runners`:
  * some runners that have the snapshot, locked. `warm`: a locked warm sandbox that can be claimed. `named`: the general
- * snapshot whose definition it is.
+ * snapshot, such as `desktop`, that contains the definition.
  */
 type Origin =
   | { snapshot: Snapshot; warm: SandboxRow | undefined; runners: HeldRunner[] }

@@ -393,7 +393,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'started')
   })
 
-  test('an archive shows its progress, and its time limit does not end it while it progresses', async () => {
+  test('no time limit ends an archive that makes progress; the sandbox’s record shows the progress', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

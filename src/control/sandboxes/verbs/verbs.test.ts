@@ -31,7 +31,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${id}`)).status, 404)
   })
 
-  test('GET /sandbox/:sandboxIdOrName shows the last state while the runner is silent, with a reason that says so', async () => {
+  test('GET /sandbox/:sandboxIdOrName shows the last state while the runner is silent; the reason explains it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -46,7 +46,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.deepEqual([healed.state, healed.errorReason], ['started', undefined])
   })
 
-  test('GET /sandbox/:sandboxIdOrName says that the runner is silent, even if it was drained; lists say it too', async () => {
+  test('GET /sandbox/:sandboxIdOrName and lists show that the runner is silent, even if the runner was drained', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
