@@ -76,7 +76,8 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
 
 /**
  * Returns whether a runner has the image and keeps it. If the image was not needed until now, runners may be removing
- * it. The image is then deleted from the runners' lists, so that they get a new assignment for it. Returns false.
+ * it. In that case, deletes the image from the runners' lists, so that they get a new assignment for it, and returns
+ * false.
  */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)

@@ -123,7 +123,7 @@ suite('the states of a snapshot', () => {
     assert.throws(() => firstStateOn('fail' as 'build'), /no snapshot begins with fail/)
   })
 
-  test('a failed snapshot has a reason, which is removed when it is tried again', async () => {
+  test('a failed snapshot has a reason, which is removed when the snapshot is tried again', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     await addSnapshots(database.sql, ['one'])
@@ -172,7 +172,7 @@ const untilWaiting = async (sql: Sql, first: number, count: number): Promise<voi
 }
 
 suite('concurrent writes of one snapshot', () => {
-  test('if two requests make the same move of a snapshot at the same time, only one of them changes it', async () => {
+  test('if two requests make the same move of a snapshot at the same time, only one changes the snapshot', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     for (const on of events.filter((on) => on !== 'progress' && on !== 'lose-runner')) {
