@@ -170,7 +170,7 @@ suite('a new person', () => {
     assert.equal(await countUsers(sso), users + 1)
   })
 
-  test('a token of single sign-on expires within an hour, and one with a changed signature gets 401', async () => {
+  test('a token of single sign-on expires within an hour; a token with a changed signature gets 401', async () => {
     await using sso = await startSso(provider)
     const { accessToken } = (await sso.signIn('ada')).body
     const [head, payload, signature] = accessToken.split('.')
@@ -223,7 +223,7 @@ suite('every error of a sign-in', () => {
     assert.equal((await sso.signIn('eve')).status, 200)
   })
 
-  test('a sign-in fails with provider_disabled if the provider is disabled before or during it', async () => {
+  test('a sign-in fails with provider_disabled if the provider is disabled before or during the sign-in', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -237,7 +237,7 @@ suite('every error of a sign-in', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [403, 'provider_disabled'])
   })
 
-  test('a sign-in fails with provider_unavailable if the provider is down before or during it', async () => {
+  test('a sign-in fails with provider_unavailable if the provider is down before or during the sign-in', async () => {
     const other = await startProvider()
     await other.setAccounts({ ada })
     await using sso = await startSso(other)
@@ -248,7 +248,7 @@ suite('every error of a sign-in', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [502, 'provider_unavailable'])
   })
 
-  test('a sign-in fails with provider_unavailable if the provider has a private address; it is never called', async () => {
+  test('a sign-in fails with provider_unavailable, and calls nobody, if the provider has a private address', async () => {
     await using sso = await startSso(provider, {}, { settings: { privateTargets: { check: () => false } } })
     const page = await new Browser(sso.app).go(sso.startUrl)
     assert.deepEqual(errorOf(page), [502, 'provider_unavailable'])
@@ -374,7 +374,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await tampered(sso, change), [400, 'invalid_response'])
   })
 
-  test('a sign-in fails with invalid_response if the reply names another issuer; the code is not sent there', async () => {
+  test('if the reply names another issuer, a sign-in fails with invalid_response and sends it no code', async () => {
     await using other = await startProvider()
     await other.setAccounts({ ada })
     await using sso = await startSso(provider)
@@ -395,7 +395,7 @@ suite('GET /auth/sso/callback', () => {
     assert.ok(!(await other.takeAsked()).includes('/token'))
   })
 
-  test('a sign-in fails with invalid_state if the provider’s issuer is changed during it', async () => {
+  test('a sign-in fails with invalid_state if the provider’s issuer is changed during the sign-in', async () => {
     await using other = await startProvider()
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
@@ -421,7 +421,7 @@ suite('GET /auth/sso/callback', () => {
 })
 
 suite('a sign-in at providers that behave differently', () => {
-  test('a sign-in succeeds if the provider replaces its keys before or during it', async () => {
+  test('a sign-in succeeds if the provider replaces its keys before or during the sign-in', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)

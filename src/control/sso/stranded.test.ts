@@ -97,7 +97,7 @@ suite('a user made by single sign-on whose provider changes', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('single sign-on with the address of a user who has other organizations or sign-ins gets link_refused', async () => {
+  test('single sign-on gets link_refused if the address’s user has other organizations or ways to sign in', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await end(sso)
