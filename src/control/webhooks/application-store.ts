@@ -78,7 +78,7 @@ export const listToRetry = (
     where retry_at <= ${now} and provider = ${provider} order by retry_at limit 20`
 
 /**
- * Moves the retry time to `next`. If several processes try this, it returns true in only one of them. That process
+ * Moves the retry time to `next`. If several processes try this, only one of them gets true. That process
  * makes the attempt.
  */
 export const takeRetry = async (sql: Sql, organizationId: string, now: Date, next: Date): Promise<boolean> => {
