@@ -1,5 +1,5 @@
-// Runs changes of an organization one at a time. After each change every process is informed, because cached callers
-// include their organization.
+// Runs changes of an organization one at a time. After a change, every process clears its cache of callers, because a
+// cached caller includes the organization.
 
 import type { Organization, OrganizationRow } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'
@@ -10,8 +10,8 @@ import { lockOrganization, writeOrganization } from './store.ts'
 export type OrganizationParts = Parts & { callers: Callers }
 
 /**
- * Changes an organization. `change` runs under a lock on the organization and returns the columns to write; `undefined`
- * means that nothing changes.
+ * Changes an organization. `change` runs while the organization is locked, and returns the columns to write, or
+ * undefined to change nothing.
  */
 export const changeOrganization = async (
   { database, clock, callers }: Pick<OrganizationParts, 'database' | 'clock' | 'callers'>,

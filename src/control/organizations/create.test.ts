@@ -81,7 +81,7 @@ suite('POST /organizations', () => {
     }
   })
 
-  test('POST /organizations answers 403 to a key with fewer permissions than its user, and makes nothing', async () => {
+  test('POST /organizations answers 403 to a key with fewer permissions than its user, and makes no organization', async () => {
     await using app = await startControl()
     const narrow = await addPerson(app, { role: 'owner', permissions: [] })
     assert.equal((await app.with(narrow.key).post('/organizations', wish)).status, 403)

@@ -9,7 +9,7 @@ import { isDangling } from '../storage/database.ts'
 import type { OrganizationParts } from './change.ts'
 import { countCreatedBy, insertOrganization } from './store.ts'
 
-/** Maximum number of organizations that a user may create, without the personal one. */
+/** Maximum number of organizations that a user may create. The personal organization is not counted. */
 const mostPerUser = 10
 
 /**

@@ -1,4 +1,5 @@
-// Tests that deleting an organization survives a kill of control in the middle. Runs the real program and kills it.
+// Tests that a delete of an organization is complete or has no effect if control is killed in the middle. Runs the real
+// program and kills it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -19,7 +20,7 @@ const call = async (base: string, token: string, method: string, path: string, b
   return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** The data that a simulated runner needs about a control in another process. */
+/** The data that a simulated runner needs for connecting to a control in another process. */
 const remote = (base: string) =>
   ({
     listen: async () => base.replace(/\/api$/, ''),
@@ -50,7 +51,7 @@ suite('DELETE /organizations/{organizationId}, and control is killed', () => {
       await using runner = await connectRunner(remote(after.base))
       const { status } = await call(after.base, keys.owner, 'DELETE', path)
       // 204: the kill undid the first delete, so this second delete succeeds. 401: the first delete was committed, so
-      // the key of this call no longer exists.
+      // the key of this call is deleted.
       assert.ok(status === 204 || status === 401, String(status))
       const left = () => opened.database.sql`select 1 from sandboxes where organization_id = ${organizations.ours}`
       await until(async () => (await left()).length === 0, 'their rows are still there')

@@ -8,7 +8,7 @@ const { ours, theirs } = organizations
 const path = `/organizations/${ours}`
 const patient = { sandboxes: { createWaitSeconds: 20 } }
 
-/** Lists the tables that still mention `ours`; the audit log keeps its rows. */
+/** Lists the tables that have rows about `ours`. The audit log is left out, because it keeps its rows. */
 const tracesOf = async ({ database: { sql } }: TestControl): Promise<string[]> => {
   const columns = await sql<{ table_name: string }[]>`
     select table_name from information_schema.columns
@@ -64,14 +64,14 @@ suite('DELETE /organizations/{organizationId}', () => {
     await untilForgotten(app)
     assert.deepEqual([...runner.has.keys()], [kept])
     assert.equal((await app.as('stranger').get('/sandbox/one')).body.state, 'started')
-    // For five minutes, the row with the organization's id stays in `deleted_organizations`. All other rows about the
-    // organization are deleted before.
+    // For five minutes, a row in `deleted_organizations` keeps the organization's id. All other rows about the
+    // organization are deleted earlier.
     app.clock.advance({ minutes: 5 })
     await app.sweep()
     assert.deepEqual([...(await sql`select * from deleted_organizations`)], [])
   })
 
-  test('a deleted organization’s sandboxes keep their rows until their runner connects and reports them gone', async () => {
+  test('rows of a deleted organization’s sandboxes stay until the runner connects and reports them gone', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', {})).body
@@ -87,7 +87,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.equal(runner.has.size, 0)
   })
 
-  test('sandboxes that are being created while their organization is deleted are destroyed, without a 500', async () => {
+  test('sandboxes that are created while their organization is deleted are destroyed; no call answers 500', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const creates = Array.from({ length: 20 }, (_, n) => app.as('member').post('/sandbox', { name: `box-${n}` }))
@@ -110,8 +110,8 @@ suite('DELETE /organizations/{organizationId}', () => {
     await app.as('owner').post('/snapshots', { name: 'tools', imageName: 'debian:13' })
     const waits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
     const deleted = await app.database.transaction(async (transaction) => {
-      // PostgreSQL aborts the transaction that first checks for a deadlock. With this timeout, that is the transaction
-      // of the delete.
+      // PostgreSQL aborts the transaction that is first to check for a deadlock. This transaction checks only after a
+      // minute, so the transaction of the delete is aborted.
       await transaction`set local deadlock_timeout = '1min'`
       await transaction`select 1 from images for update`
       const reply = app.as('owner').delete(path)
@@ -133,7 +133,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     )
   })
 
-  test('DELETE /organizations/{organizationId} answers 403 for a personal one and to members, 404 to strangers', async () => {
+  test('DELETE /organizations/{organizationId} answers 403 for a personal organization and to members, 404 to strangers', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const own = (await app.as('admin').get('/organizations')).body[0]
@@ -143,14 +143,14 @@ suite('DELETE /organizations/{organizationId}', () => {
       assert.equal((await app.as('stranger').delete(`/organizations/${id}`)).status, 404)
     }
     assert.equal((await app.as('nobody').delete(path)).status, 401)
-    // This call caches the caller as an owner, before the role changes in the database.
+    // This call caches the caller as an owner. Then the role changes in the database.
     assert.equal((await app.as('owner').get(path)).status, 200)
     await sql`update members set role = 'member' where organization_id = ${ours} and user_id = ${userId('owner')}`
     assert.equal((await app.as('owner').delete(path)).status, 403)
     assert.equal((await app.with(keys.stranger).get(`/organizations/${theirs}`)).status, 200)
   })
 
-  test('a deleted organization’s name is free, and it no longer counts towards its creator’s limit', async () => {
+  test('a deleted organization’s name can be used again, and its creator may make another organization', async () => {
     await using app = await startControl()
     const make = () => app.as('viewer').post('/organizations', { name: 'x', defaultRegionId: 'local' })
     for (let n = 0; n < 10; n++) assert.equal((await make()).status, 201)

@@ -1,8 +1,7 @@
-// The deletion of an organization. One transaction deletes everything that gives access or can be used: keys, members,
-// roles, invitations, settings, snapshots, pools.
-//
-// Runners cannot take part in that transaction. So the organization's id is kept until nothing of it is left on
-// runners. sandboxes/upkeep/without-organization.ts finishes the work, even after a crash.
+// Deletes an organization. One transaction deletes everything that gives access or can be used: keys, members, roles,
+// invitations, settings, snapshots, pools.
+// Runners cannot take part in that transaction. So the organization's id is kept until runners have nothing of the
+// organization. sandboxes/upkeep/without-organization.ts finishes the work, even after a crash.
 
 import { dropImagesOf, pushImage } from '#src/control/images/images.ts'
 import { Problem } from '#src/problems.ts'

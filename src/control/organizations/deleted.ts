@@ -1,17 +1,20 @@
-// The SQL of organizations that were deleted but whose ids are still kept.
+// The SQL of deleted organizations whose ids are kept for the time of the clean-up.
 import { deleteRegionsOf } from '../regions/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
 export type DeletedOrganization = { id: string; deletedBy: string; deletedAt: Date }
 
 /**
- * Minutes for which the id of a deleted organization is kept. Transactions that began before the deletion may still add
- * rows, but they end within this time.
+ * Minutes for which the id of a deleted organization is kept at least. Transactions that began before the deletion may
+ * add rows, but end within this time.
  */
 const keptMinutes = 5
 const atOneTime = 20
 
-/** Returns the deleted organizations to check now, longest unchecked first, and marks them as checked. */
+/**
+ * Returns the deleted organizations to check now, and marks them as checked. Begins with those whose last check is
+ * longest ago.
+ */
 export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganization[]> =>
   await sql<DeletedOrganization[]>`
     update deleted_organizations set looked_at = ${now}
@@ -36,8 +39,8 @@ export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
 }
 
 /**
- * Ends a deleted organization of which only regions are left. Deletes the regions immediately, and the kept id after a
- * while.
+ * Ends the clean-up of a deleted organization of which only regions are left. Deletes the regions immediately, and the
+ * kept id after a while.
  */
 export const endOrganization = async (
   transaction: Transaction,

@@ -12,7 +12,7 @@ const masked = { ...config, headers: { 'x-api-key': '******', 'X-Tenant': '*****
 const asCollector = async (app: TestControl) => (await app.as('collector').get(path)).body
 
 suite('PUT /organizations/{organizationId}/otel-config', () => {
-  test('PUT /organizations/{organizationId}/otel-config encrypts its values; only a collector sees the header values', async () => {
+  test('PUT /organizations/{organizationId}/otel-config encrypts the setting; only a collector can read its header values', async () => {
     await using app = await startControl()
     const put = await app.as('owner').put(path, config)
     assert.deepEqual([put.status, put.text], [204, ''])
@@ -23,7 +23,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.deepEqual(await asCollector(app), config)
   })
 
-  test('PUT /organizations/{organizationId}/otel-config keeps the stored header value where the body has asterisks', async () => {
+  test('PUT /organizations/{organizationId}/otel-config keeps a stored header value if the body has asterisks for it', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     const headers = { 'X-Api-Key': '******', 'X-Tenant': 'eight', 'x-new': 'a*b' }
@@ -38,7 +38,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     }
   })
 
-  test('PUT /organizations/{organizationId}/otel-config replaces a setting that cannot be decrypted any more', async () => {
+  test('PUT /organizations/{organizationId}/otel-config replaces a stored setting that cannot be decrypted', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set otel_config = 'v1.00000000.AAAA' where id = ${ours}`
     assert.equal((await app.as('owner').get(`/organizations/${ours}`)).body.otelConfig, null)
@@ -46,7 +46,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.deepEqual(await asCollector(app), config)
   })
 
-  test('PUT /organizations/{organizationId}/otel-config answers 400 for an invalid URL, header or asterisks without value', async () => {
+  test('PUT /organizations/{organizationId}/otel-config answers 400 for an invalid URL or header, or asterisks without a stored value', async () => {
     await using app = await startControl()
     const { endpoint } = config
     const bodies = [
@@ -89,7 +89,7 @@ suite('GET /organizations/{organizationId}/otel-config', () => {
     assert.equal((await app.as('collector').get('/organizations/no-such/otel-config')).status, 404)
   })
 
-  test('GET /organizations/{organizationId}/otel-config answers 403 to members, 404 to strangers, 401 to an unset collector key', async () => {
+  test('GET /organizations/{organizationId}/otel-config answers 403 to members, 404 to strangers, 401 to a collector whose key is not set', async () => {
     await using app = await startControl({ settings: { collectorKeyHash: undefined } })
     await app.as('owner').put(path, config)
     assert.equal((await app.as('member').get(path)).status, 403)
@@ -97,7 +97,7 @@ suite('GET /organizations/{organizationId}/otel-config', () => {
     assert.equal((await app.as('collector').get(path)).status, 401)
   })
 
-  test('an organization’s telemetry setting that is copied to another organization cannot be decrypted there', async () => {
+  test('if a stored telemetry setting is copied to another organization, it cannot be decrypted there', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     await app.database.sql`

@@ -1,5 +1,5 @@
-// The destination of the telemetry of an organization's sandboxes. The headers are credentials for another service. So the whole
-// setting is encrypted at rest, and only a collector of this server can read the values.
+// The destination of the telemetry of an organization's sandboxes. The headers are credentials for another service. The
+// whole setting is therefore encrypted in the database, and only a collector of this server can read the values.
 
 import type { OtelConfig } from '#src/control/people/organization.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -24,8 +24,8 @@ const mask = ({ endpoint, headers }: OtelConfig): OtelConfig => ({
 })
 
 /**
- * Returns the setting for an answer that shows many settings. A setting that cannot be decrypted is left out, and
- * logged for the operator.
+ * Returns the setting as a part of a larger answer, with masked values. A setting that cannot be decrypted becomes null
+ * and is logged, so that the rest of the answer can be sent.
  */
 export const viewOtelConfig = (
   parts: { encryption: Encryption; log: Logger },
@@ -65,7 +65,10 @@ const checkHeader = (name: string, value: string): void => {
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) throw complain(`the value of ${name} cannot stand in a header`)
 }
 
-/** Reads the headers. An owner sees asterisks instead of values, so a value of asterisks means the stored value. */
+/**
+ * Reads the headers of the body. Owners see asterisks in place of values, so a value of asterisks means: keep the
+ * stored value.
+ */
 const readHeaders = (given: Record<string, string>, stored: () => Record<string, string>): Record<string, string> => {
   const entries = Object.entries(given)
   if (entries.length > mostHeaders) throw new Problem('bad_request', `headers: at most ${mostHeaders}`)

@@ -83,7 +83,7 @@ suite('GET /organizations/{organizationId}', () => {
     assert.equal(foreign.body.message, missing.body.message)
   })
 
-  test('GET /organizations/{organizationId} ignores a header that names another organization than the path', async () => {
+  test('GET /organizations/{organizationId} returns the organization in the path, even if a header names another', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').get(`/organizations/${ours}`, {
       headers: { 'X-Daytona-Organization-ID': theirs },

@@ -7,7 +7,7 @@ const { ours, theirs } = organizations
 const at = (path: string, organization: string = ours) => `/organizations/${organization}/${path}`
 const see = async (app: TestControl) => (await app.as('owner').get(`/organizations/${ours}`)).body
 
-/** Checks the answers to callers who are not operators, both for their own organization and for another one. */
+/** Checks what callers who are not operators get, for their own organization and for another one. */
 const checkOnlyOperators = async (app: TestControl, path: string, body: object) => {
   for (const who of ['owner', 'member', 'viewer', 'stranger'] satisfies Who[]) {
     for (const id of [ours, theirs, 'no-such'])
@@ -18,7 +18,7 @@ const checkOnlyOperators = async (app: TestControl, path: string, body: object) 
 }
 
 suite('PATCH /organizations/{organizationId}/default-region', () => {
-  test('PATCH /organizations/{organizationId}/default-region sets a missing default region, once', async () => {
+  test('PATCH /organizations/{organizationId}/default-region sets the default region of an organization that has none', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set default_region_id = null where id = ${ours}`
     assert.equal((await see(app)).defaultRegionId, undefined)
@@ -28,7 +28,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     assert.equal((await see(app)).defaultRegionId, 'local')
   })
 
-  test('PATCH /organizations/{organizationId}/default-region answers 409 for a change, unless the operator allows it', async () => {
+  test('PATCH /organizations/{organizationId}/default-region can change the region only if the operator allows that; else 409', async () => {
     const ask = async (defaultRegionMayChange: boolean) => {
       await using app = await startControl({ settings: { defaultRegionMayChange } })
       await app.database.sql`
@@ -40,7 +40,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     assert.deepEqual(await ask(true), [204, 'ours_1'])
   })
 
-  test('PATCH /organizations/{organizationId}/default-region answers the same 404 for another organization’s and an unknown region', async () => {
+  test('PATCH /organizations/{organizationId}/default-region answers the same 404 for another organization’s region and an unknown one', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into regions (id, name, organization_id, region_type) values ('theirs_1', 'cellar', ${theirs}, 'custom')`
@@ -81,7 +81,7 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
     }
   })
 
-  test('PUT /organizations/{organizationId}/experimental-config answers 400 for a non-object, "otel" or unstorable text', async () => {
+  test('PUT /organizations/{organizationId}/experimental-config answers 400 for a non-object, the name "otel", or text that PostgreSQL cannot store', async () => {
     await using app = await startControl()
     for (const payload of [
       '[]',
@@ -108,9 +108,9 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
 })
 
 suite('POST /organizations/{organizationId}/suspend', () => {
-  test('POST /organizations/{organizationId}/suspend stops creates and starts immediately; reads still work', async () => {
+  test('POST /organizations/{organizationId}/suspend makes creates and starts fail immediately, but not reads', async () => {
     await using app = await startControl()
-    // The suspension takes effect immediately, although the caller was cached.
+    // This call caches the caller before the suspension.
     assert.equal((await see(app)).suspended, false)
     assert.equal((await app.as('admin').post(at('suspend'))).status, 204)
     const { suspended, suspendedAt, suspendedUntil, suspensionReason, suspensionCleanupGracePeriodHours } =
@@ -123,7 +123,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.deepEqual([create.status, create.body.message], [403, 'This organization is suspended.'])
   })
 
-  test('POST /organizations/{organizationId}/suspend takes a reason, an end and a grace period; the suspension ends by itself', async () => {
+  test('POST /organizations/{organizationId}/suspend stores a reason, an end and a grace period, and the suspension ends by itself', async () => {
     await using app = await startControl()
     const begin = app.clock.now()
     const inSeconds = (seconds: number) => new Date(begin.getTime() + seconds * 1000).toISOString()
@@ -168,7 +168,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.equal((await see(app)).suspended, false)
   })
 
-  test('POST /organizations/{organizationId}/suspend answers 403 to all but operators, 404 for an unknown organization', async () => {
+  test('POST /organizations/{organizationId}/suspend answers 403 to users who are not operators, 404 for an unknown organization', async () => {
     await using app = await startControl()
     await checkOnlyOperators(app, 'suspend', {})
     assert.equal((await see(app)).suspended, false)
@@ -189,7 +189,7 @@ suite('POST /organizations/{organizationId}/unsuspend', () => {
     )
   })
 
-  test('POST /organizations/{organizationId}/unsuspend answers 403 to all but operators', async () => {
+  test('POST /organizations/{organizationId}/unsuspend answers 403 to users who are not operators', async () => {
     await using app = await startControl()
     await checkOnlyOperators(app, 'unsuspend', {})
   })
@@ -219,7 +219,7 @@ suite('POST /organizations/{organizationId}/sandbox-default-limited-network-egre
       }
     })
 
-    test(`POST ${path} answers 403 to all but operators`, async () => {
+    test(`POST ${path} answers 403 to users who are not operators`, async () => {
       await using app = await startControl()
       await checkOnlyOperators(app, path, { [given]: true })
       assert.equal((await see(app))[shown], false)

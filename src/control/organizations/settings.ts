@@ -1,4 +1,4 @@
-// Settings of an organization that its members or the operator change.
+// Settings of an organization that its owners or the operator change.
 
 import { isSuspended, type OrganizationRow } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'
@@ -7,8 +7,8 @@ import { findRegion } from '../regions/service.ts'
 import { changeOrganization, type OrganizationParts } from './change.ts'
 
 /**
- * Sets the default region. Sandboxes and quotas depend on the default region, so it can be changed only where the
- * operator allows that.
+ * Sets the default region. Sandboxes and quotas depend on it, so it can be changed later only if the operator allows
+ * that.
  */
 export const setDefaultRegion = async (
   parts: OrganizationParts,
@@ -35,8 +35,8 @@ export const setSwitch = (
 ): Promise<void> => changeOrganization(parts, organizationId, () => ({ [name]: value }))
 
 /**
- * A name that callers cannot use here. The telemetry setting has this name and an endpoint of its own, which encrypts
- * secrets.
+ * A name that callers cannot use in this setting. The telemetry setting has this name. It has its own endpoint, which
+ * encrypts secrets.
  */
 const reserved = 'otel'
 
