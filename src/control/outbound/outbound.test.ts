@@ -17,7 +17,7 @@ import { readTargetUrl } from './target.ts'
 
 const loopback = readNetworks('127.0.0.0/8')!
 
-/** A server on loopback that counts its connections. */
+/** Starts a server on 127.0.0.1 that counts its connections. */
 const serve = async (listener: RequestListener) => {
   let connections = 0
   const server: Server = createServer(listener).on('connection', () => {
@@ -50,7 +50,7 @@ const reasonOf = async (work: Promise<unknown>): Promise<OutboundReason | undefi
   )
 
 suite('the targets of outbound calls', () => {
-  test('an outbound call trusts the certificates of `secureContext`; without it, the server is refused', async () => {
+  test('an outbound call accepts a server’s certificate only if `secureContext` or Node’s own list trusts it', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-outbound-'))
     try {
       const [key, cert] = ['key.pem', 'cert.pem'].map((name) => join(directory, name)) as [string, string]
@@ -126,7 +126,7 @@ suite('the targets of outbound calls', () => {
     assert.equal(server.connections(), 0)
   })
 
-  test('an outbound call to this host’s networks is refused, unless the operator allows it', async () => {
+  test('an outbound call to a network of this host is refused, unless the operator allows that network', async () => {
     await using server = await serve((_request, response) => response.end('here'))
     const own = readNetworks('1.1.1.0/24')!
     const url = `http://no-such-name.invalid:${server.port}/`
@@ -136,8 +136,8 @@ suite('the targets of outbound calls', () => {
       resolve: async () => [{ address: '1.1.1.1', family: 4 }],
       evenMilliseconds: 1,
     })
-    // On the public Internet, port 1 is refused for another reason too. So nothing is sent even if the check under test
-    // is broken.
+    // Outbound calls to port 1 are always refused. So no request leaves this machine, even if the tested check is
+    // broken.
     assert.equal(await reasonOf(closed.send({ method: 'GET', url: 'http://no-such-name.invalid:1/' })), 'not_public')
     const both = createOutbound({ allowed: loopback, readOwn: () => loopback, resolve: named('127.0.0.1') })
     assert.equal((await both.send({ method: 'GET', url })).body.toString(), 'here')
@@ -156,7 +156,7 @@ suite('the targets of outbound calls', () => {
     assert.equal(asked, 1)
   })
 
-  test('outbound calls to an unknown name and a private address fail with the same text after the same time', async () => {
+  test('outbound calls to an unknown name or a private address fail with the same text and the same delay', async () => {
     const slowly: Resolve = async () => {
       await new Promise((resolve) => setTimeout(resolve, 80))
       return [{ address: '10.0.0.1', family: 4 }]
@@ -170,7 +170,7 @@ suite('the targets of outbound calls', () => {
         const { send } = createOutbound({ allowed: noNetworks, resolve, evenMilliseconds })
         const error = await send({ method: 'POST', url: 'http://db.corp.test:22/' }).catch((thrown: unknown) => thrown)
         assert.ok(error instanceof OutboundError)
-        // A busy machine may take longer, so only the least time is compared.
+        // A busy machine may take longer, so only the minimum is checked.
         return [error.reason, error.message, performance.now() - begun + 1 >= evenMilliseconds]
       }),
     )
@@ -212,7 +212,7 @@ suite('the limits of an outbound call', () => {
   test('an outbound call fails if the response’s headers or body exceed the limit', async () => {
     await using server = await serve((request, response) => {
       if (request.url === '/headers') response.setHeader('x-large', 'x'.repeat(20_000))
-      // The answer has no Content-Length, so its size shows only while it is read.
+      // The answer has no Content-Length, so control notices its size only while it reads the body.
       response.write('x'.repeat(600))
       response.end('x'.repeat(600))
     })
@@ -251,7 +251,7 @@ suite('the limits of an outbound call', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
-  test('an outbound call above the limit of concurrent calls fails immediately; later it succeeds', async () => {
+  test('an outbound call above the limit of concurrent calls fails immediately; later calls are admitted', async () => {
     const { send } = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}) })
     const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
     const waiting = Array.from({ length: 64 }, () => reasonOf(send(request)))

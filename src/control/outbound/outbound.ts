@@ -1,6 +1,6 @@
-// Calls servers whose URL comes from a user, not the operator: identity providers and webhook endpoints. Such a call
-// reaches only the public Internet, follows no redirects, and closes its connection at the end. The time and the bytes
-// of a call are limited, and so is the number of calls at the same time.
+// Calls servers whose URL comes from a user and not from the operator: identity providers and webhook endpoints. Such a
+// call reaches only the public Internet, follows no redirects, and closes its connection at the end. The time, the
+// bytes and the number of concurrent calls are limited.
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -17,13 +17,16 @@ export type OutboundRequest = {
   url: string
   headers?: Record<string, string>
   body?: string | Uint8Array
-  /** Refuses `http:`, except for targets that the operator has allowed. Default: false. */
+  /** Refuses `http:`, except for targets that the operator allows. Default: false. */
   requireTls?: boolean
   /** Milliseconds for the whole call, including the DNS look-up. */
   timeoutMilliseconds?: number
   /** Maximum bytes of the response body; a larger body is an error. */
   mostBytes?: number
-  /** The organization that gave the URL. One organization may have a quarter of all concurrent calls. */
+  /**
+   * The organization that gave the URL. Each organization may have a quarter of all concurrent calls. Absent: only the
+   * total is limited.
+   */
   organizationId?: string
 }
 
@@ -37,12 +40,12 @@ export type Outbound = {
 type OutboundParts = {
   /** Networks that may be called in addition to the public Internet. */
   allowed: Networks
-  /** Reads the networks of this host, which no call may reach. This function is called before each outbound call. */
+  /** Reads the networks of this host, which calls may not reach. Called before each outbound call. */
   readOwn?: () => Networks
   resolve?: Resolve
-  /** Maximum number of concurrent calls; a call above it fails immediately. Default: 64. */
+  /** Maximum number of concurrent calls. A call above it fails immediately. Default: 64. */
   mostAtOnce?: number
-  /** Milliseconds. A call to a refused host name fails after a multiple of this time. Default: 2000. */
+  /** Time step in milliseconds for calls to refused host names; see `standardEvenMilliseconds`. Default: 2000. */
   evenMilliseconds?: number
   /** The TLS certificates that are trusted. Default: Node's own list. */
   secureContext?: () => SecureContext
@@ -53,7 +56,7 @@ const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
 const standardAtOnce = 64
 /**
- * Time step in milliseconds: a call to a refused host name fails only after a multiple of this time. So the delay does
+ * Time step in milliseconds. A call to a refused host name fails only after a multiple of this time, so the delay does
  * not reveal whether the name exists.
  */
 const standardEvenMilliseconds = 2000
@@ -62,8 +65,8 @@ const shareOfOne = 1 / 4
 const resolveName: Resolve = (hostname) => lookup(hostname, { all: true })
 
 /**
- * Makes a DNS look-up function that returns only the addresses that were checked. So a changed DNS answer cannot
- * redirect the call.
+ * Makes a DNS look-up function that returns only the checked addresses. A DNS answer that changes after the check
+ * therefore has no effect.
  */
 const pinned =
   ({ addresses }: Target): LookupFunction =>
@@ -117,12 +120,12 @@ const exchange = async (
   }
 }
 
-/** Returns a client whose calls count for one organization: the organization that gave the URL. */
+/** Returns a client for URLs that this organization has given. Its calls are counted for the organization. */
 export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound => ({
   send: (request) => send({ ...request, organizationId }),
 })
 
-/** Whether a refusal is about a host name that was resolved, and not about an IP address in the URL. */
+/** Whether a host name was refused because of its addresses, and not an IP address in the URL. */
 const isOfName = (error: unknown, url: string) =>
   error instanceof OutboundError &&
   error.reason === 'not_public' &&
@@ -136,7 +139,10 @@ export const createOutbound = ({
   evenMilliseconds = standardEvenMilliseconds,
   secureContext,
 }: OutboundParts): Outbound => {
-  /** Running calls by organization. A call of the server itself gets a unique owner, so only the total limits it. */
+  /**
+   * Running calls by organization. A call of the server itself has its own unique owner, so only the total limits such
+   * calls.
+   */
   const running = new Budget<string | symbol>({ each: Math.ceil(mostAtOnce * shareOfOne), all: mostAtOnce })
   return {
     send: async (request) => {

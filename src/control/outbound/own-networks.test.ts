@@ -38,13 +38,13 @@ suite('the networks of this host', () => {
     assert.ok(['5.6.7.9', '1.1.1.1', '2a00:1:2:3::8'].every((address) => !isWithin(own, address)))
   })
 
-  test('`readOwnNetworks` finds gateway and neighbours of a host with a /32 or /128 address', () => {
+  test('`readOwnNetworks` finds the gateway and the neighbours of a host with a /32 or /128 address', () => {
     const route = [
       'Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT',
       'eth0\t00000000\t01070605\t0003\t0\t0\t0\t00000000\t0\t0\t0   ',
       'eth0\t00090605\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0   ',
       'tun0\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0   ',
-      // A route that rejects its packets.
+      // The flag 0201 marks a route that rejects its packets.
       '*\t000A0605\t00000000\t0201\t0\t0\t0\t00FFFFFF\t0\t0\t0   ',
     ].join('\n')
     const zeros = '0'.repeat(32)

@@ -1,5 +1,5 @@
-// The networks of this host, and its gateways. Their addresses may be public, but this host reaches them without
-// passing the firewall in front of it. So URLs given by users may not lead to these networks.
+// Finds the networks and the gateways of this host. They may have public addresses, but this host reaches them without
+// passing a firewall. So calls to URLs of users may not reach them.
 import { BlockList } from 'node:net'
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import { isPublicAddress, type Networks } from '#src/kit/networks.ts'
@@ -8,12 +8,11 @@ import { type NextNetwork, readNextNetworks } from './routes-of-host.ts'
 type Interfaces = NodeJS.Dict<Pick<NetworkInterfaceInfo, 'address' | 'cidr'>[]>
 
 /**
- * Shortest prefix of a local network. A network with a shorter prefix is too large to be a local network and is
- * ignored.
+ * Shortest prefix of a local network. A network with a shorter prefix is ignored, because it is too large to be local.
  */
 const shortest = { ipv4: 8, ipv6: 32 }
 
-/** Reads the networks of this host. Lists only public networks, because private ones are refused anyway. */
+/** Lists the networks of this host that have public addresses. Private networks are refused anyway. */
 export const readOwnNetworks = (
   interfaces: Interfaces = networkInterfaces(),
   next: readonly NextNetwork[] = readNextNetworks(),

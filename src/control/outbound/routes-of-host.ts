@@ -1,6 +1,6 @@
-// The next hops of this host: its gateways, and the networks that it reaches directly. For example, the gateway of a
-// host with a /32 address is in no interface's network. Control sees only the /proc entries of its own process, which
-// is enough.
+// The next hops of this host: its gateways, and the networks that it reaches directly. They are read from the routes,
+// because the gateway of a host with a /32 address is in no interface's network. Control sees the /proc entries of its
+// own process only, and these contain the routes.
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export type NextNetwork = { address: string; bits: number }
@@ -24,17 +24,20 @@ const readBeginning = (path: string): string => {
       closeSync(file)
     }
   } catch {
-    // A kernel without IPv6 does not have the file of IPv6 routes.
+    // The file does not exist in a kernel without IPv6.
     return ''
   }
 }
 
-/** Checks the flags of a route (linux/route.h): the route is up, and does not reject its packets. */
+/** Whether a route is used: its flags (linux/route.h) contain "up" and do not contain "reject". */
 const isUsed = (flags: number) => (flags & 0x1) !== 0 && (flags & 0x200) === 0
 
 const bytesOf = (hex: string) => hex.match(/../g)?.map((byte) => Number.parseInt(byte, 16)) ?? []
 
-/** The IPv4 address of a hex text. `010200C0` is 192.0.2.1, because the bytes are in the byte order of the machine. */
+/**
+ * Converts a hex text to an IPv4 address. `010200C0` is 192.0.2.1: the kernel writes the bytes in the order of a
+ * little-endian machine.
+ */
 const ipv4Of = (hex: string) => bytesOf(hex).reverse().join('.')
 
 const ipv6Of = (hex: string) => hex.match(/.{4}/g)?.join(':') ?? ''

@@ -1,11 +1,11 @@
-// Decides whether a URL given by a user may be called, and at which addresses. The connection goes to the addresses
-// that were checked. A DNS answer that changes after the check has no effect.
+// Decides whether a URL of a user may be called, and at which addresses. The call then connects to the checked
+// addresses, so a DNS answer that changes after the check has no effect.
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import { isPublicAddress, isWithin, type Networks } from '#src/kit/networks.ts'
 import { OutboundError } from './error.ts'
 
-/** Returns all addresses of a host name. */
+/** Looks up all addresses of a host name. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>
 
 export type Target = { url: URL; addresses: LookupAddress[] }
@@ -22,12 +22,15 @@ export const readTargetUrl = (given: string): URL => {
   return url
 }
 
-/** The first port that is not reserved for system services. Of the reserved ports, only 80 and 443 speak HTTP. */
+/**
+ * The first port that is not reserved for system services. Of the lower ports, only 80 and 443 are allowed, because
+ * other services listen on the rest.
+ */
 const firstFreePort = 1024
 
 const isHttpPort = ({ port }: URL) => port === '' || port === '80' || port === '443' || Number(port) >= firstFreePort
 
-/** The host name without the brackets of an IPv6 address: `[::1]` becomes `::1`. */
+/** Returns the host name without the brackets of an IPv6 address: `[::1]` becomes `::1`. */
 const hostOf = ({ hostname }: URL) => hostname.replace(/^\[|\]$/g, '')
 
 const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[]> => {
@@ -42,8 +45,8 @@ const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[
 }
 
 /**
- * The error for unknown names and for refused addresses. Both cases have equal words, so that a caller cannot find out
- * internal names.
+ * Makes the error for an unknown name or a refused address. Both have the same text, so that a caller cannot find out
+ * which internal names exist.
  */
 const notPublic = (host: string, cause?: unknown) =>
   new OutboundError('not_public', `The host ${host} is not on the public Internet.`, { cause })
@@ -51,8 +54,8 @@ const notPublic = (host: string, cause?: unknown) =>
 type TargetRules = { allowed: Networks; own: Networks; resolve: Resolve; requireTls: boolean }
 
 /**
- * Resolves the host name of a URL and checks its addresses. A name with one refused address is refused as a whole,
- * because we do not control which address is used.
+ * Resolves the host name of a URL and checks its addresses. If one address is refused, the name is refused: a program
+ * that connects may use any of them.
  */
 export const resolveTarget = async (given: string, rules: TargetRules): Promise<Target> => {
   const { allowed, own, resolve, requireTls } = rules
