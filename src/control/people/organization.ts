@@ -2,7 +2,7 @@
 import type { Clock } from '#src/kit/clock.ts'
 import { Problem } from '#src/problems.ts'
 
-/** Endpoint for the telemetry of the organization's sandboxes. */
+/** The destination of the telemetry of the organization's sandboxes. */
 export type OtelConfig = { endpoint: string; headers: Record<string, string> | null }
 
 export type OrganizationRow = {
@@ -43,14 +43,14 @@ export type Organization = {
   createdBy: string
   personal: boolean
   defaultRegionId: string | null
-  /** Whether a suspension is stored. It may have ended already: ask `isSuspended`. */
+  /** Whether a suspension is stored. Its end may be over, so use `isSuspended` instead. */
   suspended: boolean
   suspendedAt: Date | null
   suspendedUntil: Date | null
   suspensionReason: string | null
   suspensionCleanupGracePeriodHours: number
   maxCpuPerSandbox: number
-  /** Largest memory of one sandbox, in GiB. `maxDiskPerSandbox` is in GiB too. */
+  /** Largest memory of one sandbox, in GiB. `maxDiskPerSandbox` has the same unit. */
   maxMemoryPerSandbox: number
   maxDiskPerSandbox: number
   secretQuota: number
@@ -66,7 +66,7 @@ export type Organization = {
   sandboxLifecycleRateLimit: number | null
   sandboxLifecycleRateLimitTtlSeconds: number | null
   experimentalConfig: Record<string, unknown> | null
-  /** The telemetry setting, encrypted; `organizations/otel-config.ts` reads it. */
+  /** The encrypted telemetry setting, which `organizations/otel-config.ts` reads. */
   otelConfig: string | null
   createdAt: Date
   updatedAt: Date
@@ -111,7 +111,7 @@ export const isSuspended = (
 ): boolean => suspended && (suspendedUntil === null || suspendedUntil > now)
 
 /**
- * Throws for a suspended organization. Such an organization can still read, stop and delete sandboxes, but start
+ * Throws 403 if the organization is suspended. A suspended organization can read, stop and delete sandboxes, but start
  * nothing.
  */
 export const checkNotSuspended = (
@@ -121,7 +121,9 @@ export const checkNotSuspended = (
   if (isSuspended(organization, clock.now())) throw new Problem('forbidden', 'This organization is suspended.')
 }
 
-/** The organization as the API shows it. `otelConfig` is shown without the values of its headers, which are secret. */
+/**
+ * Returns the organization as the API shows it. `otelConfig` must not contain the values of headers, which are secret.
+ */
 export const asOrganizationView = (organization: Organization, now: Date, otelConfig: OtelConfig | null) => {
   const { defaultRegionId, suspendedAt, suspendedUntil, createdAt, updatedAt, ...plain } = organization
   const suspended = isSuspended(organization, now)

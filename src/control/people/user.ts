@@ -16,9 +16,8 @@ export type User = {
   email: string
   emailVerified: boolean
   /**
-   * Whether this server trusts that the address belongs to this user. An organization's own identity provider can claim
-   * any address. So an address that only such a provider verified gives no access to anything outside that
-   * organization.
+   * Whether this server trusts that the e-mail address belongs to this user. An organization's own identity provider
+   * can claim any address. If only such a provider verified the address, it gives no access outside that organization.
    */
   ownsAddress: boolean
   systemRole: 'admin' | 'user'
@@ -37,7 +36,7 @@ export const readUser = (row: UserRow): User => ({
   createdAt: row.created_at,
 })
 
-/** A user as clients see them. The system role is not shown to the user. */
+/** Returns the user as clients see them, without the system role. */
 export const asUserView = ({ id, name, email, emailVerified, publicKeys, createdAt }: User) => ({
   id,
   name,
