@@ -9,8 +9,8 @@ import { holdRegion, writeRegionQuota } from './store.ts'
 type QuotaParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 /**
- * Fields in which the value 0 removes the limit. The value null cannot remove a limit, because it leaves the field
- * unchanged. A real limit of 0 would make no sense.
+ * Fields for which the value 0 removes the limit. null cannot remove a limit, because it means that the field stays
+ * unchanged. A real limit of 0 would make no sense here.
  */
 const takenAwayByZero = new Set<string>([
   'authenticatedRateLimit',
@@ -34,7 +34,7 @@ const takenAwayByZeroInRegion = new Set<string>([
 
 const columnOf = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** The columns that the body changes. */
+/** Returns the columns that the body changes. */
 const columnsOf = <V>(body: Record<string, V | null | undefined>, zeroes: ReadonlySet<string>) =>
   Object.fromEntries(
     Object.entries(body)

@@ -1,5 +1,5 @@
-// A hundred callers of two control processes make random calls at the same moment. Afterwards no total is above its
-// quota. The usage that the API reports equals the sum over the sandboxes' rows, computed with the table of states.
+// Tests quotas with a hundred callers that call two control processes at random at the same time. Afterwards no total
+// is above its quota, and the usage that the API reports is the sum over the sandboxes' rows.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -22,7 +22,7 @@ const rowsOf = async ({ database }: TestControl): Promise<Row[]> => database.sql
   select id, state, cpu, memory_gib, disk_gib from sandboxes
   where organization_id = ${ours} and state <> 'destroyed' order by id`
 
-/** Starts two control processes on one database. Calls go to them in turn. */
+/** Starts two control processes on one database. Calls alternate between them. */
 const startTwo = async () => {
   const app = await startControl({ sandboxes: { mostWarm: 0 } })
   const other = await createApp(app.parts, {
@@ -52,8 +52,8 @@ const startTwo = async () => {
 }
 
 /**
- * Waits until no sandbox is changing its state. If the message with an assignment was lost, the runner finds the
- * assignment in its list.
+ * Waits until no sandbox is changing its state. If an assignment was lost on the link, the runner finds it in its list
+ * later.
  */
 const settle = async (app: TestControl, runner: SimulatedRunner): Promise<Row[]> => {
   const deadline = performance.now() + 60_000
@@ -138,8 +138,7 @@ suite('quotas under concurrent calls', () => {
     runner.behave(({ sandboxId, target }) => {
       const isResize = target === 'started' && runner.has.get(sandboxId) === 'started'
       if (isResize && random.next() < 0.3) return { type: 'refuse', reason: 'In use.', state: 'started' }
-      // Makes some starts fail. A sandbox whose start failed keeps its share of the quota until it is recovered or
-      // deleted.
+      // Makes some starts fail. A sandbox whose start failed uses its quota until it is recovered or deleted.
       return target === 'started' && random.next() < 0.1 ? { type: 'fail', reason: 'No luck.' } : { type: 'do' }
     })
     const seen = new Map<number, number>()
@@ -154,7 +153,7 @@ suite('quotas under concurrent calls', () => {
       const { cpu, disk } = await checkSettled(app, await settle(app, runner))
       isFull ||= cpu >= quota.cpu - 2 || disk >= quota.disk - 4
     }
-    // Checks that the test was hard enough: the quota was full, and many calls succeeded and failed.
+    // Checks that the quota was full at times, and that many calls succeeded and many failed.
     assert.ok(isFull && (seen.get(200) ?? 0) > 50 && (seen.get(403) ?? 0) > 50, JSON.stringify([...seen]))
   })
 })

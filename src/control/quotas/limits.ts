@@ -9,9 +9,12 @@ import { listRegionQuotasIn, type RegionQuotaRow } from './store.ts'
 
 /** The limits of sandboxes of one class in one region, for one organization. */
 export type Quota = {
-  /** Largest size of one sandbox. A limit of the region has priority over the organization's limit. */
+  /**
+   * Largest size of one sandbox. A limit in the organization's quota row has priority over the limit of the
+   * organization.
+   */
   most: Size
-  /** Largest disk in GiB of a sandbox that still exists after a stop. null: no extra limit. */
+  /** Largest disk in GiB of a sandbox that is not deleted when it stops. null: no extra limit. */
   mostKeptGiB: number | null
   /** Longest lifetime in minutes; null: no limit. */
   longestLife: number | null
@@ -19,7 +22,10 @@ export type Quota = {
   row: RegionQuotaRow | null
 }
 
-/** Reads the quotas of all classes in a region, for a caller that does not know the class yet. */
+/**
+ * Reads the quotas of all classes in a region. Returns a function from class to quota, because the caller does not know
+ * the class yet.
+ */
 export const getQuotas = async (
   sql: Sql,
   organization: Organization,
@@ -63,7 +69,8 @@ export const checkLimits = ({ cpu, memoryGiB, diskGiB }: Size, { most }: Pick<Qu
 }
 
 /**
- * Throws if the disk is larger than a stopped sandbox may keep. Exception: the sandbox is deleted as soon as it stops.
+ * Throws if the disk is larger than allowed for a sandbox that still exists after a stop. A sandbox that is deleted
+ * when it stops may have a larger disk.
  */
 export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKeptGiB }: Quota): void => {
   if (autoDeleteInterval === 0 || mostKeptGiB === null || diskGiB <= mostKeptGiB) return
@@ -79,13 +86,13 @@ export const checkOpen = ({ id, enforcesQuota }: Pick<Region, 'id' | 'enforcesQu
   throw new Problem('quota_exceeded', `This organization has no quota in the region "${id}".`)
 }
 
-/** Returns the latest time at which a sandbox that is created now must end. */
+/** Returns the latest time at which a sandbox that is created now must end, or null if there is no limit. */
 export const endOfLife = ({ longestLife }: Pick<Quota, 'longestLife'>, now: Date): Date | null =>
   longestLife === null ? null : new Date(now.getTime() + longestLife * 60_000)
 
 /**
- * Reads the lifetime of a sandbox in minutes; 0 means no end. In a region with a limit, the limit is both the default
- * and the maximum.
+ * Returns the lifetime of a sandbox in minutes; 0 means no end. If the region has a limit, the limit is the default and
+ * the maximum.
  */
 export const readTtl = (given: number | undefined, { longestLife }: Pick<Quota, 'longestLife'>): number => {
   if (longestLife === null) return given ?? 0

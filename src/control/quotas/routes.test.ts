@@ -19,7 +19,7 @@ const usage = async (app: TestControl) => (await app.as('viewer').get(`/organiza
 const wrongNumbers = [-1, 1.5, 1e308, 2 ** 31, 2 ** 53, '5', true, [], {}, 'NaN']
 
 suite('PATCH /organizations/{organizationId}/quota', () => {
-  test('PATCH /organizations/{organizationId}/quota changes the given fields; absent or null fields stay', async () => {
+  test('PATCH /organizations/{organizationId}/quota changes the given fields, and leaves absent and null fields unchanged', async () => {
     await using app = await startControl()
     const before = (await app.as('owner').get(`/organizations/${ours}`)).body
     const reply = await app.as('admin').patch(quotaPath(), {
@@ -49,7 +49,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
     assert.equal((await usage(app)).totalSnapshotQuota, 7)
   })
 
-  test('PATCH /organizations/{organizationId}/quota with 0 removes an own rate limit; other limits become 0', async () => {
+  test('PATCH /organizations/{organizationId}/quota with 0 removes a rate limit of the organization; other limits become 0', async () => {
     await using app = await startControl()
     await setQuota(app, { sandboxCreateRateLimit: 5, maxDiskPerSandbox: 5 })
     await setQuota(app, { sandboxCreateRateLimit: 0, maxDiskPerSandbox: 0 })
@@ -71,7 +71,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
     assert.equal((await app.as('owner').get(`/organizations/${ours}`)).body.secretQuota, 1000)
   })
 
-  test('PATCH /organizations/{organizationId}/quota answers 403 to all but operators, 404 for an unknown organization', async () => {
+  test('PATCH /organizations/{organizationId}/quota answers 403 to users who are not operators, 404 for an unknown organization', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'viewer', 'stranger'] as const) {
       for (const organization of [ours, theirs, 'no-such']) {
@@ -122,7 +122,7 @@ suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
     }
   })
 
-  test('PATCH /organizations/{organizationId}/quota/{regionId} answers 404 for another organization’s region, 403 to all but operators', async () => {
+  test('PATCH /organizations/{organizationId}/quota/{regionId} answers 404 for another organization’s region, 403 to users who are not operators', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into regions (id, name, organization_id, region_type) values ('region-theirs', 'r', ${theirs}, 'custom')`
@@ -196,7 +196,7 @@ suite('GET /organizations/{organizationId}/available-sandbox-classes', () => {
   const classes = async (app: TestControl) =>
     (await app.as('viewer').get(`/organizations/${ours}/available-sandbox-classes`)).body
 
-  test('GET /organizations/{organizationId}/available-sandbox-classes lists shared regions, own ones, and those with a quota', async () => {
+  test('GET /organizations/{organizationId}/available-sandbox-classes lists shared regions, own regions, and regions with a quota', async () => {
     await using app = await startControl()
     const local = { regionId: 'local', sandboxClass: 'container', gpuAvailable: false }
     assert.deepEqual(await classes(app), [local])

@@ -1,4 +1,4 @@
-// Quotas of organizations: read by members, changed by operators.
+// The endpoints for the quotas of organizations. Members read quotas, and operators change them.
 
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'

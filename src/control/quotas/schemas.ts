@@ -5,9 +5,12 @@ import { optional, orNull, PathText } from '#src/http/shapes.ts'
 
 export const gpuTypes = ['H100', 'H200', 'RTX-PRO-6000', 'RTX-4090', 'RTX-5090', 'MI355X'] as const
 
-/** Largest amount in a quota: far above any machine, and far below the limit of the database. */
+/** Largest amount in a quota. No machine has so much, and the database can store more. */
 const largest = 1_000_000_000
-/** Longest window of a rate limit: a day. A longer window would amount to a suspension of the organization. */
+/**
+ * Longest window of a rate limit: a day. With a longer window, an organization over its limit would be shut out for too
+ * long.
+ */
 const longestWindowSeconds = 86_400
 
 const amount = optional(Type.Integer({ minimum: 0, maximum: largest }))

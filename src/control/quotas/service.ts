@@ -1,5 +1,5 @@
-// Functions about quotas, for other modules: the limits of one sandbox before a write, and the check of totals at the
-// end of the transaction.
+// Functions about quotas, for other modules. The limits of one sandbox are checked before a write, and the totals at
+// the end of the transaction.
 
 export { checkKept, checkLimits, checkOpen, endOfLife, getQuota, getQuotas, type Quota, readTtl } from './limits.ts'
 export { checkTotals, mayGrow } from './totals.ts'

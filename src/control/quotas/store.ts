@@ -42,8 +42,8 @@ export const findRegionQuota = async (
 }
 
 /**
- * Whether this organization can get a quota in the region: the region is shared or belongs to the organization. The
- * region cannot be deleted until the transaction ends.
+ * Whether this organization can get a quota in the region: the region belongs to the server or to the organization.
+ * Locks the region, so that it cannot be deleted until the transaction ends.
  */
 export const holdRegion = async (
   transaction: Transaction,
@@ -72,7 +72,7 @@ export const writeRegionQuota = async (
 
 export type Counts = { snapshot_quota: number; volume_quota: number; snapshots: number; volumes: number }
 
-/** Counts snapshots and volumes, and their limits. `undefined` if the organization does not exist any more. */
+/** Reads the limits for snapshots and volumes, and how many exist. `undefined` if the organization does not exist. */
 export const countNamed = async (sql: Sql, organizationId: string): Promise<Counts | undefined> => {
   const [row] = await sql<Counts[]>`
     select snapshot_quota, volume_quota,
@@ -83,8 +83,8 @@ export const countNamed = async (sql: Sql, organizationId: string): Promise<Coun
 }
 
 /**
- * A region that the organization can see. `is_open`: sandboxes can be created there without a quota row. The sizes are
- * the capacity of its runners.
+ * A region that the organization can see. `is_open`: sandboxes can be created there without a quota row. The other
+ * columns are the capacity of the region's runners.
  */
 export type RegionRow = { id: string; is_open: boolean; cpu: number; memory_gib: number; disk_gib: number }
 

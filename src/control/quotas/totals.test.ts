@@ -38,7 +38,7 @@ const stop = async (app: TestControl, id: string) => {
 }
 
 suite('the quota of an organization in a region', () => {
-  test('POST /sandbox answers 403 beyond the quota, with its limit, the usage and the requested amount', async () => {
+  test('POST /sandbox answers 403 above the quota, and names the limit, the usage and the requested amount', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 3, totalMemoryQuota: 10, totalDiskQuota: 9 })
@@ -54,13 +54,13 @@ suite('the quota of an organization in a region', () => {
     assert.match((await ask(app, '', { memory: 10 })).body.message, /memory quota of 10 GiB .* 1 GiB are used/)
     assert.deepEqual(await used(app), [2, 1, 3])
     assert.equal(runner.asked.length, 1, 'no runner heard of what was refused')
-    // Other organizations have their own quota.
+    // The quota of one organization does not affect another.
     assert.equal((await app.as('stranger').post('/sandbox', { cpu: 2 })).status, 200)
     await create(app, 'second')
     assert.deepEqual(await used(app), [3, 2, 6])
   })
 
-  test('a stopped sandbox uses only disk of the quota; a start beyond the CPU quota answers 403', async () => {
+  test('a stopped sandbox uses only disk quota; a start above the CPU quota answers 403', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 2, totalDiskQuota: 6 })
@@ -91,7 +91,7 @@ suite('the quota of an organization in a region', () => {
     await create(app, 'one')
   })
 
-  test('an archived sandbox uses no quota; its restore needs quota for its whole size', async () => {
+  test('an archived sandbox uses no quota; to restore it, its whole size must fit into the quota', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { totalDiskQuota: 5 })
@@ -127,7 +127,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await ask(app, 'broken/recover')).status, 200)
   })
 
-  test('a resize needs quota for the difference; until the runner answers, the old and the new size count', async () => {
+  test('a resize needs quota for its growth; until the runner answers, the larger of both sizes uses quota', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4, totalDiskQuota: 20 })
@@ -156,7 +156,7 @@ suite('the quota of an organization in a region', () => {
     assert.match((await ask(app, 'one/resize', { disk: 18 })).body.message, /disk quota of 20 GiB/)
   })
 
-  test('while a resize is unfinished, the old and the new size use quota, even during a recover', async () => {
+  test('if a resize fails, the larger of both sizes uses quota until the sandbox is recovered', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4 })
@@ -282,7 +282,7 @@ suite('`checkTotals`', () => {
 })
 
 suite('the limits of one sandbox', () => {
-  test('POST /sandbox answers 403 above the region’s limit per sandbox, or else the organization’s', async () => {
+  test('POST /sandbox answers 403 above the region’s limit per sandbox, or the organization’s if there is none', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.as('admin').patch(`/organizations/${ours}/quota`, { maxCpuPerSandbox: 2, maxMemoryPerSandbox: 2 })
@@ -332,7 +332,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'one/ttl/0')).status, 400)
     assert.equal((await ask(app, 'one/ttl/61')).status, 400)
     assert.equal((await ask(app, 'one/ttl/45')).body.autoDestroyAt, end(45))
-    // A fork ends no later than its parent, and no later than the region allows.
+    // A fork ends when its parent must end, or earlier if the region requires that.
     app.clock.advance({ seconds: 600 })
     assert.equal((await ask(app, 'two/fork', {})).body.autoDestroyAt, end(20))
     assert.equal((await ask(app, `${eternal}/fork`, {})).body.autoDestroyAt, end(60))

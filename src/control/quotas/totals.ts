@@ -1,5 +1,5 @@
-// The resources that an organization's sandboxes use, computed from their states by the lifecycle tables. A transaction
-// that increases this sum commits only if the sum stays within the quota. Otherwise the transaction fails.
+// The resources that an organization's sandboxes use of its quota, computed from the states of the sandboxes. A
+// transaction that increases this sum fails if the sum would exceed the quota.
 
 import type { Size } from '#src/control/sandboxes/record/columns.ts'
 import {
@@ -25,8 +25,8 @@ type HeldRow = Pick<
 const statesHolding = [...new Set([...statesHoldingCompute, ...statesHoldingDisk])]
 
 /**
- * Sums of sandbox sizes, grouped by region, class and state. The table of states decides what a state holds, not this
- * query. Warm sandboxes count for no organization until they are claimed.
+ * Sums of sandbox sizes, grouped by region, class and state. The caller decides from the state which sizes use quota.
+ * Unclaimed warm sandboxes use nobody's quota.
  */
 const sums = (sql: Sql, organizationId: string, states: readonly SandboxState[], more: Piece = sql``) => sql<HeldRow[]>`
   select region_id, sandbox_class, state, desired_state,
@@ -51,9 +51,7 @@ const add = (one: Held, other: Held): Held => ({
   diskGiB: one.diskGiB + other.diskGiB,
 })
 
-/**
- * The resources that a sandbox uses of the quota: those of its state, and those of the state to which its move leads.
- */
+/** Returns the resources that a sandbox uses of the quota in its state and in its desired state. */
 const heldIn = (
   { cpu, memory_gib, disk_gib }: Pick<HeldRow, 'cpu' | 'memory_gib' | 'disk_gib'>,
   { state, desired_state: desired }: Pick<HeldRow, 'state' | 'desired_state'>,
@@ -86,30 +84,32 @@ const kinds = [
 ] as const satisfies readonly (readonly [keyof Held, keyof RegionQuotaRow, string, string])[]
 
 /**
- * Locks an organization's quota for a region and class until the transaction ends. The next holder of the lock counts
- * what this transaction has committed.
+ * Locks an organization's quota for a region and class until the transaction ends. The next transaction with this lock
+ * sees what this transaction has committed.
  */
 const holdPlace = (transaction: Transaction, { organizationId, regionId, sandboxClass }: Place) =>
   transaction`
     select pg_advisory_xact_lock(hashtextextended(${`quota ${organizationId} ${regionId} ${sandboxClass}`}, 0))`
 
-/** The change that a move makes: the row before the move (null for a create), and the row after it. */
+/** The change that a move makes. `from`: the row before the move, or null for a create. `written`: the row after it. */
 type Growth = { from: SandboxRow | null; written: SandboxRow; to: Move['to'] }
 
 const isMore = (after: Held, before: Held) => kinds.some(([kind]) => after[kind] > before[kind])
 
-/** Whether a move may need more of the quota. Such a move is written in a transaction that ends with `checkTotals`. */
+/**
+ * Whether a move may need more quota. If so, the caller writes the move in a transaction that ends with `checkTotals`.
+ */
 export const mayGrow = (sandbox: SandboxRow, { to }: Pick<Move, 'to'>): boolean =>
   isMore(heldIn(sandbox, { state: to, desired_state: to }), heldIn(sandbox, sandbox))
 
 /**
- * Throws if the organization would exceed its quota in a region. Call this last in the transaction. Other transactions
- * then wait for the quota's lock only while this transaction commits, and cannot deadlock.
+ * Throws if the organization would exceed its quota in a region. Call this last in the transaction. The lock is then
+ * held only during the commit, so other transactions wait briefly and cannot deadlock.
  */
 export const checkTotals = async (
   transaction: Transaction,
   { from, written, to }: Growth,
-  /** The quota row, if the caller has read it already; `null`: there is none. */
+  /** The quota row, if the caller has read it already. `null`: the caller has found that there is no row. */
   known?: RegionQuotaRow | null,
 ): Promise<void> => {
   const before = from === null ? nothing : heldIn(from, from)
@@ -120,11 +120,11 @@ export const checkTotals = async (
   const quota = known === undefined ? await findRegionQuota(transaction, place) : known
   const limited = kinds.filter(([kind, column]) => after[kind] > before[kind] && (quota?.[column] ?? null) !== null)
   if (!quota || limited.length === 0) return
-  // If disk is not limited, sandboxes that hold only a disk need not be read.
+  // If disk is not limited, sandboxes that use only disk are not read.
   const states = limited.some(([kind]) => kind === 'diskGiB') ? statesHolding : statesHoldingCompute
   const here = transaction`and region_id = ${regionId} and sandbox_class = ${sandboxClass} and id <> ${written.id}`
-  // The two statements are sent together. The second one runs after the first has got the lock, so it sees what was
-  // committed meanwhile.
+  // The two statements are sent together. The second runs after the first has got the lock, so it sees all that was
+  // committed before.
   const [, rows] = await Promise.all([holdPlace(transaction, place), sums(transaction, organizationId, states, here)])
   const others = rows.map((row) => heldIn(row, row)).reduce(add, nothing)
   const said = limited

@@ -17,7 +17,7 @@ type Class = RegionUsage['sandboxClass']
 
 type QuotaPlace = { region: RegionRow; sandboxClass: Class; quota: RegionQuotaRow | undefined; held: Held }
 
-/** Every pair of region and class that the organization can use, has a quota for, or has sandboxes in. */
+/** Lists every pair of region and class that the organization can use, has a quota for, or has sandboxes in. */
 const listPlaces = async ({ database }: UsageParts, organizationId: string): Promise<QuotaPlace[]> => {
   const { sql } = database
   const [regions, quotas, held] = await Promise.all([
@@ -43,8 +43,8 @@ const listPlaces = async ({ database }: UsageParts, organizationId: string): Pro
 }
 
 /**
- * The quota and usage of one region as the API shows them. Without a total quota, the total is the capacity of the
- * region's runners, because nobody can have more.
+ * Returns the quota and usage of one region as the API shows them. Without a quota, the total is the capacity of the
+ * region's runners, because nobody can use more.
  */
 const asRegionUsage = ({ region, sandboxClass, quota, held }: QuotaPlace, overcommit: Overcommit): RegionUsage => ({
   regionId: region.id,
