@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { createAddressKeys } from './address-key.ts'
 
 suite('`createAddressKeys`', () => {
-  test('`createAddressKeys` gives all addresses of a network one key, and has a limited number of keys', () => {
+  test('`createAddressKeys` maps all addresses of a network to one key, and has a limited number of keys', () => {
     const keyOf = createAddressKeys(randomBytes(32))
     assert.equal(keyOf('2001:db8::1'), keyOf('2001:db8::ffff'))
     const keys = new Set(Array.from({ length: 200 }, (_, index) => keyOf(`10.0.0.${index}`)))

@@ -1,16 +1,19 @@
-// The keys of the rate counters for unknown callers. A key is a slot number: addresses are mapped to a limited number
-// of slots.
+// The keys under which calls of unknown callers are counted. A key is the number of a counter. There is a limited
+// number of counters, so several networks may share one.
 import { createHmac } from 'node:crypto'
 import { networkGroups, networkOf } from '#src/kit/network-of.ts'
 
 /** Number of counters for unknown callers, however many addresses they use. */
 const slots = 65_536
 
-/** Number of groups of an IPv6 address that name a site: a /48, which a subscriber or tenant often gets. */
+/**
+ * Number of groups of an IPv6 address that identify a site. Three groups are a /48, which a subscriber or tenant often
+ * has.
+ */
 export const siteGroups = 3
 
 /**
- * Maps each network to a slot by a secret. Without the secret, nobody can choose addresses that share the slot of
+ * Maps each network to a counter by a secret. Without the secret, nobody can find an address that shares the counter of
  * somebody else. All control processes have the same secret, because they share their counters.
  */
 export const createAddressKeys = (secret: Buffer, groupsKept = networkGroups): ((address: string) => string) => {

@@ -1,4 +1,4 @@
-// The rate limit bucket in which each route counts.
+// The rate limit bucket to which each route belongs. The calls of one bucket are counted together.
 
 import type { Organization } from '#src/control/people/organization.ts'
 import type { Rate } from '#src/kit/rate.ts'
@@ -21,8 +21,8 @@ export const bucketOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'>
   bucketsOfRoutes[`${method} ${path}`] ?? 'authenticated'
 
 /**
- * Whether a route is a health check. Health checks are frequent and must be answered even when all other calls are
- * refused.
+ * Whether a route is a health check. Health checks have no rate limit: they are frequent, and must be answered when
+ * other calls are refused.
  */
 export const isProbe = ({ path }: Pick<ControlRoute, 'path'>): boolean => path.startsWith('/health')
 
@@ -34,7 +34,10 @@ const ownRates = {
 
 const standardTtlSeconds = 60
 
-/** The rate of a bucket for an organization. A rate of the organization itself has priority over the server's rate. */
+/**
+ * Returns the rate of a bucket for an organization. A rate of the organization itself has priority over the server's
+ * rate.
+ */
 export const rateFor = (bucket: Bucket, standard: RateLimits, organization?: Organization): Rate | undefined => {
   const [limitName, ttlName] = bucket in ownRates ? ownRates[bucket as keyof typeof ownRates] : []
   const limit = (limitName && organization?.[limitName]) ?? standard[bucket]?.limit

@@ -35,12 +35,12 @@ suite('rate limits', () => {
     )
   })
 
-  test('an organization that calls too often gets 429; headers show the calls left and when to retry', async () => {
+  test('an organization over its rate limit gets 429; headers show the remaining calls and when to retry', async () => {
     await using app = await startLimited({ authenticated: minute(3) })
     const replies = [
       await app.as('member').get('/sandbox'),
       await app.as('owner').get('/sandbox/none'),
-      // This call is refused for want of a permission, but it counts towards the rate limit.
+      // This call is refused because a permission is missing, but it is counted.
       await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] }),
       await app.as('member').get('/sandbox'),
     ]
@@ -64,7 +64,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('nobody').get('/health')).status, 200)
   })
 
-  test('creates and forks have another rate limit than starts, stops and other changes of state', async () => {
+  test('creates and forks have a different rate limit from starts, stops and other changes of state', async () => {
     await using app = await startLimited({
       authenticated: minute(1),
       'sandbox-create': minute(2),
@@ -91,7 +91,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('an organization may have a rate limit of its own, even if the server has none', async () => {
+  test('an operator can set a rate limit for one organization, even if the server has none', async () => {
     await using app = await startControl()
     const change = (body: object) => app.as('admin').patch(`/organizations/${ours}/quota`, body)
     await change({ authenticatedRateLimit: 2, authenticatedRateLimitTtlSeconds: 3600 })
@@ -104,7 +104,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('member').get('/sandbox')).status, 200)
   })
 
-  test('an IP address with many 401 replies gets 429, even with a valid key; Alcove’s own programs do not', async () => {
+  test('an IP address with many 401 replies gets 429, even with a user’s key; Alcove’s services do not', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     assert.equal((await app.with('dtn_wrong').get('/sandbox')).status, 401)
     const second = await app.as('nobody').get('/sandbox')
@@ -123,7 +123,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('nobody').get('/config')).status, 200)
   })
 
-  test('rate limits take the caller’s address from X-Forwarded-For only behind a trusted proxy', async () => {
+  test('rate limits use the address in X-Forwarded-For only if a trusted proxy wrote it', async () => {
     const from = (address: string) => ({ headers: { 'x-forwarded-for': address } })
     await using open = await startLimited({ anonymous: minute(1) })
     assert.equal((await open.as('nobody').get('/config', from('192.0.2.1'))).status, 200)
@@ -131,7 +131,8 @@ suite('rate limits', () => {
     await using behind = await startLimited({ anonymous: minute(1) }, 1)
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.1'))).status, 200)
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.2'))).status, 200)
-    // Only the last address is trusted, because the caller can write any address before it.
+    // The last address in the header is the caller's, because the trusted proxy wrote it. The caller may have written
+    // the others.
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.9, 192.0.2.2'))).status, 429)
     for (const odd of ['', ',', 'x'.repeat(5000), "'; drop"]) {
       assert.ok((await behind.as('nobody').get('/config', from(odd))).status < 500)
@@ -148,7 +149,7 @@ suite('rate limits', () => {
     }
   })
 
-  test('a wrong credential at an event socket counts as a failed sign-in of its IP address', async () => {
+  test('a wrong credential at an event socket is counted as a failed sign-in of the caller’s IP address', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     const base = await app.listen()
     const signIn = async (token: string) => {

@@ -15,21 +15,23 @@ type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 export type Limits = {
   /** Returns a guard that counts calls before and after the given guard. */
   around: (guard: Guard) => Guard
-  /** Counts a call that has no route in the table, by its address. Throws if the address is over the limit. */
+  /**
+   * Counts a call without a route in endpoints.ts, by the caller's address. Throws if the address is over the limit.
+   */
   anonymous: (request: FastifyRequest) => Promise<void>
   /**
-   * Finds the user of a credential for a call that does not pass the guard, for example an event socket. If `find`
-   * returns no user, the call counts as a failure.
+   * Runs `find`, which finds the owner of a credential, for a call that does not pass the guard, for example an event
+   * socket. If `find` returns undefined, a failure of the caller's address is counted.
    */
   tryCredential: <Holder>(
     request: FastifyRequest,
     find: () => Promise<Holder | undefined>,
   ) => Promise<Holder | undefined>
-  /** Adds the headers that say how many calls are left. Call this before the answer is sent. */
+  /** Adds the headers that tell a client its limits and its remaining calls. Call this before the answer is sent. */
   tell: (request: FastifyRequest, reply: FastifyReply) => void
 }
 
-/** The names of the rate limit headers, which CORS exposes to pages. */
+/** The names of the rate limit headers. CORS must allow scripts in web pages to read them. */
 export const limitHeaders = buckets.flatMap((bucket) => [
   `X-RateLimit-Limit-${bucket}`,
   `X-RateLimit-Remaining-${bucket}`,
@@ -48,7 +50,8 @@ const headersOf = (bucket: Bucket, { limit }: Rate, { consumedPoints, msBeforeNe
 }
 
 export const createLimits = (standard: RateLimits, shared: SharedCounters): Limits => {
-  // Rates differ by organization. So the counters only count, and `judge` compares a count with its rate.
+  // The counters have no limits themselves, because rates differ by organization. `judge` compares a count with its
+  // rate.
   const counters = new Map(buckets.map((bucket) => [bucket, shared.counter(bucket, 60)]))
   const addressKey = createAddressKeys(shared.secret)
   const told = new WeakMap<FastifyRequest, Record<string, number>>()
@@ -68,7 +71,7 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
 
   const failures = standard['failed-auth']
 
-  /** Refuses an address with too many failures, before its credential is checked. */
+  /** Throws 429 for an address with too many failures. Called before the credential is checked. */
   const checkFailures = async (request: FastifyRequest) => {
     if (failures === undefined) return
     const counted = await counters.get('failed-auth')!.get(addressKey(request.ip))
@@ -78,7 +81,8 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
   }
 
   /**
-   * Counts a failure of the caller's address. Never throws: the call with the wrong credential must get its own 401.
+   * Counts a failure of the caller's address. Never throws, so that the call with the wrong credential gets a 401 and
+   * not a 429.
    */
   const countFailure = async (request: FastifyRequest) => {
     if (failures === undefined) return
@@ -109,8 +113,8 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
         if (!isProbe(route)) await anonymous(request)
         return await guard(request, route)
       }
-      // Alcove's own programs are not refused because of failures by others at their address. Only the guard can tell an SSH
-      // gateway from a person.
+      // Services of Alcove are not refused because of the failures of others at their address. For `member or
+      // ssh-gateway`, only the guard can tell whether an SSH gateway or a user calls.
       const mayBeGateway = route.needs === 'member or ssh-gateway'
       if (route.needs !== 'proxy' && route.needs !== 'runner' && !mayBeGateway) await checkFailures(request)
       try {
@@ -122,7 +126,7 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
         if (error instanceof Problem && error.status === 401) await countFailure(request)
         throw error
       } finally {
-        // A call without the needed permission still counts.
+        // A call that the guard refused for a missing permission is counted too.
         await countCaller(request, route)
       }
     },

@@ -1,31 +1,35 @@
-// Counters of calls and failures that all control processes of a database share. Each process counts in memory, so no call waits.
-// Four times a second it sends its new counts to the others. A limit can therefore be exceeded by the calls that the others
-// count in that time. If a message is lost, its calls count only in the process that took them.
+// Counters of calls and failures that all control processes of a database share. Each process counts in memory, so no
+// call waits. Each process sends its new counts to the others four times a second. A limit can therefore be exceeded by
+// the calls that other processes count in that time. If a message is lost, its calls are counted only in the process
+// that sent it.
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
 import type { Parts } from '../parts.ts'
 import { Peers } from '../storage/peers.ts'
 
 const tellEveryMs = 250
-/** Maximum number of keys whose counts wait to be sent. The counts of further keys stay in this process. */
+/**
+ * Maximum number of keys whose new counts wait to be sent. Above it, counts of further keys are not sent to other
+ * processes.
+ */
 const mostUntold = 10_000
 
 type News = { counter: string; key: string; points: number; seconds: number }
 
 export type Counted = Pick<RateLimiterRes, 'consumedPoints' | 'msBeforeNext'>
 
-/** Counts by key. A count ends `seconds` after its first point. */
+/** Counts points by key. The count of a key becomes 0 again `seconds` after its first point. */
 export type SharedCounter = {
   get: (key: string) => Promise<Counted | null>
-  /** Adds a point. `seconds`: the length of this count, if it is not the usual one. */
+  /** Adds a point. `seconds`: how long this count lasts. Default: `usualSeconds` of the counter. */
   add: (key: string, seconds?: number) => Promise<Counted>
-  /** Takes a point back. */
+  /** Subtracts a point. */
   giveBack: (key: string) => Promise<void>
 }
 
 const known = new WeakMap<Parts['database'], SharedCounters>()
 
 export class SharedCounters {
-  /** The secret that maps addresses to keys. It is the same in all processes. */
+  /** The secret by which addresses are mapped to keys. All processes have the same secret. */
   readonly secret: Buffer
   readonly #parts: Pick<Parts, 'database' | 'log'>
   readonly #limiters = new Map<string, RateLimiterMemory>()
@@ -38,14 +42,14 @@ export class SharedCounters {
     this.secret = encryption.derive('rate limits')
   }
 
-  /** The counters of this process for a database. */
+  /** Returns the counters of this process for a database. */
   static of(parts: Pick<Parts, 'database' | 'log' | 'encryption'>): SharedCounters {
     const found = known.get(parts.database) ?? new SharedCounters(parts)
     known.set(parts.database, found)
     return found
   }
 
-  /** Connects to the other processes. Before that, this process counts alone. */
+  /** Connects to the other processes. Until then, this process counts only its own calls. */
   async join(): Promise<void> {
     const onNews = (news: News) => void this.#count(news)
     this.#peers ??= await Peers.open({ ...this.#parts, channel: 'rate_counts', onNews })
@@ -57,7 +61,10 @@ export class SharedCounters {
     this.#peers = undefined
   }
 
-  /** `name`: counters with the same name are shared by all processes. `usualSeconds`: the length of a count. */
+  /**
+   * Returns a counter. Counters with the same `name` are shared by all processes. `usualSeconds`: how long a count
+   * lasts.
+   */
   counter(name: string, usualSeconds: number): SharedCounter {
     const limiter = this.#limiterOf(name)
     return {
