@@ -33,7 +33,7 @@ const badUrls = [
 ]
 
 suite('POST /regions', () => {
-  test('POST /regions makes a region of the organization, and returns its services’ credentials once', async () => {
+  test('POST /regions makes a region of the organization, and returns the credentials of its services', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post('/regions', { name: 'Cellar', ...all })
     assert.equal(reply.status, 201)
@@ -67,7 +67,7 @@ suite('POST /regions', () => {
     })
   })
 
-  test('POST /regions makes no credential for a service without an address', async () => {
+  test('POST /regions makes no credential for a service without a URL', async () => {
     await using app = await startControl()
     for (const body of [
       { name: 'a1' },
@@ -130,7 +130,7 @@ suite('POST /regions', () => {
 })
 
 suite('PATCH /regions/{id}', () => {
-  test('PATCH /regions/{id} changes the given fields; a service’s credential ends only if its address is removed', async () => {
+  test('PATCH /regions/{id} changes the given fields; if a service’s URL is removed, its credential becomes invalid', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     const before = await stored(app, id)
@@ -147,8 +147,7 @@ suite('PATCH /regions/{id}', () => {
       ['Cellar', 'https://other.example.com', null, null, null],
     )
     assert.deepEqual(Object.values(await stored(app, id)), [before['proxy_key_hash'], null, null, null])
-    // The gateway's URL was removed and is now set again. This does not make the gateway's former credential valid
-    // again.
+    // The URL of the gateway was removed, and is set again here. The gateway's former key stays invalid.
     await patch({ sshGatewayUrl: all.sshGatewayUrl })
     assert.equal((await stored(app, id))['ssh_gateway_key_hash'], null)
     assert.equal((await patch({})).status, 200)
@@ -179,7 +178,7 @@ const writes: [
 
 for (const [title, ask] of writes) {
   suite(title, () => {
-    test('changing a shared, unknown or another organization’s region answers 404, or 403 without permission', async () => {
+    test('changing a region that is not the organization’s own answers 404, or 403 without the permission', async () => {
       await using app = await startControl()
       await app.database.sql`
         insert into regions (id, name, organization_id, region_type, proxy_url, ssh_gateway_url, snapshot_manager_url)
@@ -194,7 +193,7 @@ for (const [title, ask] of writes) {
 }
 
 suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerate-ssh-gateway-api-key', () => {
-  test('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerate-ssh-gateway-api-key return a new key and end the old', async () => {
+  test('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerate-ssh-gateway-api-key return a new key and make the old key invalid', async () => {
     await using app = await startControl()
     const made = await make(app)
     for (const [service, column, old] of [
@@ -208,7 +207,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     }
   })
 
-  test('regenerating a key answers 400 if the region’s service has no address', async () => {
+  test('regenerating a key answers 400 if the region’s service has no URL', async () => {
     await using app = await startControl()
     const { id } = await make(app, { name: 'bare' })
     for (const what of ['proxy-api-key', 'ssh-gateway-api-key', 'snapshot-manager-credentials']) {
@@ -216,7 +215,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     }
   })
 
-  test('the key of a region’s gate works only for sandboxes of that region, until it is replaced', async () => {
+  test('the key of a region’s proxy is valid only for sandboxes of that region, until the key is replaced', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const made = await make(app)
@@ -232,7 +231,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     assert.deepEqual([await ask(made.proxyApiKey, here), await ask(made.proxyApiKey, elsewhere)], [200, 404])
     assert.deepEqual([await ask(keys.proxy, here), await ask(keys.proxy, elsewhere)], [200, 200])
     assert.equal(await ask(made.sshGatewayApiKey, here), 401)
-    // The key of a proxy is not the key of a user.
+    // The key of a proxy is not valid for calls of users.
     assert.equal((await app.with(made.proxyApiKey).get('/users/me')).status, 401)
     const { apiKey } = (await app.as('owner').post(`/regions/${made.id}/regenerate-proxy-api-key`)).body
     assert.deepEqual([await ask(made.proxyApiKey, here), await ask(apiKey, here)], [401, 200])
@@ -272,7 +271,7 @@ suite('POST /regions/{id}/regenerate-snapshot-manager-credentials', () => {
 })
 
 suite('DELETE /regions/{id}', () => {
-  test('DELETE /regions/{id} deletes a region; if it was the default, the organization has no default region', async () => {
+  test('DELETE /regions/{id} deletes a region; if it was the default region, the organization has none afterwards', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     await app.database.sql`update organizations set default_region_id = ${id} where id = ${ours}`
@@ -281,7 +280,7 @@ suite('DELETE /regions/{id}', () => {
     assert.equal((await app.as('owner').get(`/organizations/${ours}`)).body.defaultRegionId, undefined)
   })
 
-  test('DELETE /regions/{id} answers 400 while the region has sandboxes or runners; destroyed ones do not count', async () => {
+  test('DELETE /regions/{id} answers 400 while the region has runners or sandboxes that are not destroyed', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { sql } = app.database

@@ -1,5 +1,5 @@
-// Regions that an organization makes for itself, and the credentials of a region's services: a proxy, an SSH gateway and a
-// snapshot manager. A service has a credential as long as it has a URL. A credential is shown only once, and a new
+// Regions that an organization makes for itself, and the credentials of their services: a proxy, an SSH gateway and a
+// snapshot manager. A service has a credential while it has a URL. A credential is shown only once, and a new
 // credential replaces the old one.
 import { randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
@@ -25,7 +25,7 @@ export type OwnRegionParts = Pick<Parts, 'database' | 'clock' | 'encryption'> & 
 
 const mostPerOrganization = 100
 
-/** The URL of each service: its field in request bodies, and its column in the database. */
+/** The column in the database for the URL of each service. The key is the field in request bodies. */
 const addresses = {
   proxyUrl: 'proxy_url',
   sshGatewayUrl: 'ssh_gateway_url',
@@ -36,7 +36,7 @@ const addresses = {
 type Field = keyof typeof addresses
 type Addresses = { [F in Field]?: string | null }
 
-/** Reads and checks the URLs of the body. */
+/** Returns the URLs of the body. Throws 400 if a URL is invalid. */
 const readAddresses = (body: Addresses): Addresses => {
   const fields = (Object.keys(addresses) as Field[]).filter((field) => body[field] !== undefined)
   return Object.fromEntries(
@@ -58,7 +58,7 @@ const columnsOf = ({ encryption }: OwnRegionParts, regionId: string, { username,
   snapshot_manager_password: encryption.encrypt(purposeOf(regionId), password),
 })
 
-/** The columns that remove the credentials of every service whose URL was removed. */
+/** Returns the columns that remove the credential of each service whose URL was removed. */
 const revoked = ({ proxyUrl, sshGatewayUrl, snapshotManagerUrl }: Addresses): Partial<RegionColumns> => ({
   ...(proxyUrl === null ? { proxy_key_hash: null } : {}),
   ...(sshGatewayUrl === null ? { ssh_gateway_key_hash: null } : {}),
@@ -117,7 +117,7 @@ const writtenAddresses = (given: Addresses): Partial<RegionColumns> =>
   Object.fromEntries(Object.entries(given).map(([field, value]) => [addresses[field as Field], value]))
 
 /**
- * Changes a region under its lock, if the organization owns it. Throws 404 for any other region, as if the region did
+ * Changes a region of the organization, while its row is locked. Throws 404 for any other region, as if the region did
  * not exist.
  */
 const changeOwn = async (
@@ -140,8 +140,8 @@ const getOwn = async (transaction: Transaction, organizationId: string, id: stri
 type Named = { organizationId: string; id: string }
 
 /**
- * Changes the URLs of a region. Removing a URL revokes the credential of its service. A service that had no URL gets its
- * credential from `regenerateKey` or `regenerateCredentials`.
+ * Changes the URLs of a region. Removing a URL revokes the credential of its service. If a service gets its first URL
+ * here, it has no credential until `regenerateKey` or `regenerateCredentials` is called.
  */
 export const changeRegion = async (parts: OwnRegionParts, named: Named, body: Addresses): Promise<void> => {
   const given = readAddresses(body)

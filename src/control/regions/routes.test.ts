@@ -37,7 +37,7 @@ suite('GET /shared-regions', () => {
 })
 
 suite('PATCH /shared-regions/{id}', () => {
-  test('PATCH /shared-regions/{id} sets whether stopped sandboxes of a region of the server are saved', async () => {
+  test('PATCH /shared-regions/{id} sets whether the stopped sandboxes of a region are saved to the store', async () => {
     await using app = await startControl()
     await addRegions(app)
     for (const id of ['local', 'gold']) {
@@ -49,7 +49,7 @@ suite('PATCH /shared-regions/{id}', () => {
     assert.equal((await app.as('viewer').get('/regions/local')).body.savesStopped, false)
   })
 
-  test('PATCH /shared-regions/{id} answers 400, 401, 403, or 404 for a region of an organization', async () => {
+  test('PATCH /shared-regions/{id} answers 404 for an organization’s region; 400, 401 and 403 for bad calls', async () => {
     await using app = await startControl()
     await addRegions(app)
     const ask = async (who: 'admin' | 'owner' | 'nobody', id: string, body: object) =>
@@ -63,7 +63,7 @@ suite('PATCH /shared-regions/{id}', () => {
 })
 
 suite('GET /regions', () => {
-  test('GET /regions lists own regions before shared ones, and no regions of other organizations', async () => {
+  test('GET /regions lists the organization’s own regions before shared regions, and no others', async () => {
     await using app = await startControl()
     await addRegions(app)
     assert.deepEqual(idsOf((await app.as('viewer').get('/regions')).body), ['ours_1', 'local'])
@@ -85,7 +85,7 @@ suite('GET /regions', () => {
 })
 
 suite('GET /regions/{id}', () => {
-  test('GET /regions/{id} returns an own or a shared region', async () => {
+  test('GET /regions/{id} returns a region of the organization or a shared region', async () => {
     await using app = await startControl()
     await addRegions(app)
     const own = await app.as('viewer').get('/regions/ours_1')
@@ -93,7 +93,7 @@ suite('GET /regions/{id}', () => {
     assert.equal((await app.as('viewer').get('/regions/local')).status, 200)
   })
 
-  test('GET /regions/{id} answers 404 for another organization’s region, a dedicated one without a quota, or an unknown id', async () => {
+  test('GET /regions/{id} answers 404 for another organization’s region, a dedicated region without a quota, or an unknown id', async () => {
     await using app = await startControl()
     await addRegions(app)
     for (const id of ['theirs_1', 'gold', 'no-such']) {

@@ -27,7 +27,7 @@ export const findRegion = (sql: Sql, organizationId: string, id: string): Promis
 
 /** Finds a region that everybody may use. */
 export const findSharedRegion = async (parts: RegionsParts, id: string): Promise<Region | undefined> =>
-  // No organization has the id '', so only shared regions are found.
+  // No organization has the empty id, so only shared regions are found.
   await findRegion(parts.database.sql, '', id)
 
 export const viewRegion = async (parts: RegionsParts, organizationId: string, id: string) => {
@@ -42,7 +42,7 @@ export const viewRegions = async ({ database }: RegionsParts, organizationId: st
 export const viewSharedRegions = async ({ database }: RegionsParts) =>
   (await listSharedRegions(database.sql)).map(asView)
 
-/** Changes a region of the server. Throws 404 for a region of an organization, where no runner can be. */
+/** Changes a region of the server. Throws 404 for a region of an organization. */
 export const changeSharedRegion = async (
   { database, clock }: Pick<Parts, 'database' | 'clock'>,
   id: string,

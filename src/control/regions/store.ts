@@ -48,7 +48,10 @@ const readRegion = (row: Row): Region => ({
   updatedAt: row.updated_at,
 })
 
-/** Regions that an organization may use: its own, the shared ones, and dedicated ones in which it has a quota. */
+/**
+ * SQL condition for regions that an organization may use: its own, the shared ones, and dedicated ones in which it has
+ * a quota.
+ */
 const own = (sql: Sql, organizationId: string) => sql`
   (organization_id = ${organizationId} or (organization_id is null and (region_type = 'shared' or exists (
     select from region_quotas where region_id = regions.id and region_quotas.organization_id = ${organizationId}))))`
@@ -62,7 +65,7 @@ export const listRegions = async (sql: Sql, organizationId: string): Promise<Reg
     select * from regions where ${own(sql, organizationId)} and (region_type <> 'shared' or not enforces_quota
       or exists (select from region_quotas
         where region_id = regions.id and region_quotas.organization_id = ${organizationId}))
-    order by region_type, name, id limit 1000` // The order is custom, dedicated, shared, which is also the alphabetical order.
+    order by region_type, name, id limit 1000` // The regions are ordered by type: custom, dedicated, shared.
   return rows.map(readRegion)
 }
 
@@ -89,7 +92,7 @@ export const writeSavesStopped = async (
   return row && readRegion(row)
 }
 
-/** The columns of an own region that its organization can set. */
+/** The columns of a region that its organization can set. */
 export type RegionColumns = {
   id: string
   name: string
@@ -110,8 +113,8 @@ export type OwnRegion = Pick<
 >
 
 /**
- * Counts the regions of an organization. Concurrent creates of regions wait until the transaction ends, so that the
- * count stays right. `undefined` if the organization does not exist any more.
+ * Counts the regions of an organization. Locks the organization, so that concurrent creates of regions wait until the
+ * transaction ends. `undefined` if the organization does not exist.
  */
 export const countOwnRegions = async (
   transaction: Transaction,
@@ -133,7 +136,9 @@ export const insertRegion = async (
   await transaction`insert into regions ${transaction(columns)}`
 }
 
-/** Locks a region: nobody can add a sandbox to it or change it until the transaction ends. */
+/**
+ * Locks a region of the organization. Until the transaction ends, nobody can add a sandbox to the region or change it.
+ */
 export const lockOwnRegion = async (
   transaction: Transaction,
   organizationId: string,
@@ -159,14 +164,17 @@ export const hasRunners = async (sql: Sql, id: string): Promise<boolean> => {
   return row !== undefined
 }
 
-/** Deletes a region, with its images that no runner keeps and its decommissioned runners. */
+/**
+ * Deletes a region, its images, and its decommissioned runners. Call this only if no sandboxes and no other runners are
+ * left.
+ */
 export const deleteRegion = async (transaction: Transaction, id: string): Promise<void> => {
   await deleteImagesIn(transaction, transaction`select id from regions where id = ${id}`)
   await deleteRunnersIn(transaction, id)
   await transaction`delete from regions where id = ${id}`
 }
 
-/** Deletes all regions of a deleted organization, with the images of their runners. */
+/** Deletes all regions of a deleted organization, and their images. */
 export const deleteRegionsOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await deleteImagesIn(transaction, transaction`select id from regions where organization_id = ${organizationId}`)
   await transaction`delete from regions where organization_id = ${organizationId}`
