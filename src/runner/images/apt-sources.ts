@@ -1,5 +1,5 @@
 // Finds the mirror and the release that apt uses on this host, so that the default image is built from them. Only the
-// distribution's archives count; other sources of the host are ignored.
+// distribution's own archives are used; other sources of the host are ignored.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

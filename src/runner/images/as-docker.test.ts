@@ -31,7 +31,7 @@ suite('images of registries, handled as Docker handles them', { skip: cannotRun 
     assert.ok(!room.registry.asked.some((path) => path.endsWith('/manifests/1')))
   })
 
-  test('of an index that also lists attestations and signatures, the image for this machine is pulled', async () => {
+  test('from an index that also lists attestations and signatures, the image for this machine is pulled', async () => {
     const image = makeImage({ layers: [layer(file('a'))] })
     const attestation = makeArtifact({
       layers: [{ mediaType: 'application/vnd.in-toto+json', digest: image.digest, size: image.manifest.length }],
@@ -60,7 +60,7 @@ suite('images of registries, handled as Docker handles them', { skip: cannotRun 
     await assert.rejects(refused, { message: /^The image is for no platform; this runner is linux\// })
   })
 
-  test('a registry artifact that is no image (chart, module) is refused, and the error says its kind', async () => {
+  test('a registry artifact that is not an image (chart, module) is refused, and the error names its kind', async () => {
     const kinds = {
       'application/vnd.cncf.helm.config.v1+json': {
         config: { mediaType: 'application/vnd.cncf.helm.config.v1+json', digest: `sha256:${'0'.repeat(64)}`, size: 2 },
@@ -154,7 +154,7 @@ suite('images of registries, handled as Docker handles them', { skip: cannotRun 
     }
   })
 
-  test('a hard link to a file of an earlier layer is the same file, even if the layer deletes the first name', async () => {
+  test('a hard link to a file of a lower layer works, even if its layer deletes the file’s first name', async () => {
     const image = makeImage({
       layers: [
         layer(file('tool', 'x', { mode: 0o755, uid: 7 }), file('other')),

@@ -88,7 +88,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     assert.equal((await run(assignment, 'ls /file', 'root')).result, '/file\n')
   })
 
-  test('in an image with only busybox, programs lose their capabilities; USER name:group has one group', async () => {
+  test('with only busybox, file capabilities have no effect in a sandbox; USER name:group gets one group', async () => {
     const files = [
       ...busyboxFiles(),
       { path: 'etc', type: '5' },

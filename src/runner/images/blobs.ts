@@ -1,6 +1,6 @@
 // Stores downloaded layers by origin and digest; all images of an origin share them. The layers are only a cache: an unpacked
-// image does not need them, so any layer may be removed at any time. A layer gets its final name after it was verified and
-// belongs to root.
+// image does not need them, so any layer may be removed at any time. A layer gets its final name only after its digest was
+// verified and root became its owner.
 import { createHash, randomUUID } from 'node:crypto'
 import { constants, existsSync, renameSync } from 'node:fs'
 import { chmod, chown, copyFile, link, lstat, mkdir, realpath, rename, rm, utimes } from 'node:fs/promises'
@@ -26,7 +26,7 @@ const keptNameLength = keptNameOf({ origin: '', digest: `sha256:${'0'.repeat(64)
 
 export class Blobs {
   readonly #directory: string
-  /** Names of layers that must not be removed now, with the number of callers that hold each. */
+  /** Names of layers that must not be removed now, each with the number of callers that protect it. */
   readonly #held = new Map<string, number>()
 
   constructor(directory: string) {
@@ -57,8 +57,8 @@ export class Blobs {
   }
 
   /**
-   * Whether `hold` protects the layer in this file. An unverified file has the name of its layer with a suffix, so only the
-   * beginning of the name counts.
+   * Whether `hold` protects the layer in this file. An unverified file has the name of its layer and a suffix, so only the
+   * beginning of the name is compared.
    */
   #isHeld({ name }: Stored): boolean {
     return this.#held.has(name.slice(0, keptNameLength))
@@ -184,8 +184,8 @@ export class BlobsOfOrigin {
   }
 
   /**
-   * Moves the file for this digest from `from` to the stored layers. The program that wrote it has ended. Throws if the file
-   * does not match the digest.
+   * Moves the file for this digest from `from` to the stored layers. Must be called only after the program that wrote the file
+   * has ended. Throws if the file does not match the digest.
    */
   async take(digest: string, from: string): Promise<void> {
     const kept = this.#path(digest)

@@ -61,7 +61,7 @@ suite('a build of the default image', { skip: needs }, () => {
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('a build of the default image first removes files of a killed build, waiting until that is possible', async () => {
+  test('a build of the default image first removes a killed build’s files, and retries until that succeeds', async () => {
     const { server, url } = await silentMirror()
     server.close()
     using _ = makeBusy(join(directory, 'work/root'))
@@ -97,8 +97,8 @@ suite('a build of the default image', { skip: needs }, () => {
     const [socket] = await asked
     try {
       await runCommand(['umount', pool])
-      // Wait until no mount uses the loop device of the unmounted pool. Other programs of this host may use it for a moment, but
-      // the build must not use it until its own end.
+      // Wait until no mount uses the loop device of the unmounted pool. Other programs of this host may use the device for a
+      // moment; the build must release it long before the build ends.
       while (!isOver && (await runCommand(['losetup', '--noheadings', '--associated', file])) !== '') await delay(20)
       assert.equal(isOver, false)
     } finally {
@@ -120,8 +120,8 @@ suite('a build of the default image', { skip: needs }, () => {
     socket.resume()
     const closed = once(socket, 'close')
     child.kill('SIGKILL')
-    // This connection belongs to the download program, which the killed process had started indirectly. It closes because that
-    // program has ended too.
+    // This connection belongs to the download program, which the killed process had started indirectly. The connection closes
+    // when that program has ended too.
     await closed
     server.close()
     assert.ok(!(await runCommand(['cat', '/proc/self/mountinfo'])).includes(directory))

@@ -1,6 +1,6 @@
-// Builds an image with mmdebstrap: a directory of files, and one compressed file (`target`) with the same content. mmdebstrap is
-// the first process of a pid namespace and has a mount namespace. Both end with this process, so a killed build leaves no
-// process.
+// Builds an image with mmdebstrap: a directory of files, and one compressed file (`target`) with the same content. mmdebstrap
+// runs in a mount namespace and a pid namespace of its own, as the first process. Both namespaces end with this process, so a
+// killed build leaves no process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -83,7 +83,7 @@ export const buildImage = async ({
   timeoutMs,
   isInBackground = false,
 }: BuildParts): Promise<void> => {
-  // A program of a killed build may write for another moment after its end, so the removal is retried.
+  // After a build was killed, its programs may still write for a moment, so the removal is retried.
   for (const left of leftOfBuild(workDir)) await rm(left, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(workDir, { recursive: true, mode: 0o755 })
   const niceness = isInBackground ? ['nice', '-n', '10'] : []

@@ -1,6 +1,6 @@
-// The network for programs that download from addresses that callers choose. It cannot reach the host, or any private or
-// link-local address, even if a public name resolves to such an address. Downloads from registries that the operator has named
-// use the host's network instead.
+// The network for programs that download from addresses that callers choose. From this network, neither the host nor any
+// private or link-local address can be reached, even if a public name resolves to such an address. Downloads from registries
+// that the operator has named use the host's network instead.
 import { existsSync, realpathSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ export type PublicNetwork = AsyncDisposable & { netnsPath: string; resolvers: re
 
 export type Egress = AsyncDisposable & { of: Job['network']; views: readonly View[] }
 
-/** Makes files of `/etc` visible to the job that it needs to find a server and verify its certificate. */
+/** Returns the files of the host's `/etc` that a job must see to find a server and verify its certificate. */
 const networkViews = (names: readonly string[]): View[] =>
   [...names, 'hosts', 'nsswitch.conf', 'ssl', 'pki', 'containers']
     .map((name) => `/etc/${name}`)

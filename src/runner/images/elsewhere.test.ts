@@ -1,5 +1,5 @@
-// Tests which networks the download of an image can reach. Runs in a network namespace with listeners that play the Internet, a
-// private network and a cloud's metadata service.
+// Tests which networks the download of an image can reach. Runs in a network namespace with listeners that simulate the
+// Internet, a private network and a cloud's metadata service.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'

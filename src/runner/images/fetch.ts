@@ -203,8 +203,8 @@ const askingFor = ({ directory, names }: Work, { scratch, mostBytes, limits, sig
 })
 
 /**
- * Sizes of the files that this download has written so far. A file with several hard links does not count: it is a layer that
- * was stored before the download.
+ * Sizes of the files that this download has written so far. Leaves out files with several hard links: they are layers that were
+ * stored before the download.
  */
 const newSizesIn = async (directory: string): Promise<number[]> => {
   const names = await namesBelow(directory).catch(() => [])

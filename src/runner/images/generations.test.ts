@@ -35,7 +35,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
   })
   afterEach(() => rm(directory, { recursive: true, force: true }))
 
-  /** Stands in for the real build: makes an image with one file, which contains the number of builds so far. */
+  /** Replaces the real build in these tests: makes an image with one file, which contains the number of builds so far. */
   const build: typeof buildImage = async ({ target, root }) => {
     const from = await mkdtemp(join(directory, 'made-'))
     await writeFile(join(from, 'made'), String(++built))

@@ -1,5 +1,5 @@
 // The versions ("generations") of the default image on this host: `default`, then `default.2`, `default.3`, … New sandboxes are
-// made from the newest complete generation. An older generation stays while the disk of a sandbox was made from it.
+// made from the newest complete generation. An older generation stays as long as any sandbox has a disk that was made from it.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -65,7 +65,7 @@ export class Generations {
     return this.#current
   }
 
-  /** Call this when a new generation is complete. Otherwise `current` keeps returning the generation before it. */
+  /** Must be called when a new generation is complete. Otherwise `current` keeps returning the older generation. */
   changed(): void {
     this.#current = undefined
   }

@@ -36,13 +36,13 @@ export const failedAt = (place: string, error: unknown): unknown =>
 
 /**
  * Thrown if a server that a caller has named could not be reached. Neither its text nor its time may reveal whether a name
- * exists in the operator's network. Therefore all these errors have one sentence, and callers get them only after `notBefore`
- * (in `performance.now()` time).
+ * exists in the operator's network. Therefore all these errors have the same sentence, and callers get them only after
+ * `notBefore`.
  */
 export class Unreached extends ImageFailed {
   /**
-   * The end of the current time span. Spans begin at `begun` and are all longer than the timeout of a request. Every failure is
-   * therefore reported at the end of a span, so its time reveals nothing.
+   * Earliest time of the report (`performance.now()`): the end of the current time span. The first span begins at `begun`, and
+   * every span is longer than the timeout of a request. So the time of a report reveals nothing.
    */
   readonly notBefore: number
 

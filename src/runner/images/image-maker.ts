@@ -60,8 +60,8 @@ const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 
 /**
- * Name for the record of an image that has the files of a built-in image and no directory of its own. For example, `built-in.2`
- * for `default.2`.
+ * Returns the name of the tree to record for an image that uses the files of a built-in image. For example, `built-in.2` for
+ * `default.2`.
  */
 const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
 export const builtInBelow = (tree: string) =>
@@ -188,8 +188,8 @@ export class ImageMaker {
 
   /**
    * Resolves an image's name to a digest. Asks the mirrors one after the other, and the registry if no mirror has the image.
-   * Layers are fetched later from where the name was resolved. Uses no mirror if the organization has credentials for the
-   * registry.
+   * The layers are fetched later from the server that resolved the name. Uses no mirror if the organization has credentials for
+   * the registry.
    */
   async resolve(reference: Reference, making: Making, scratch: string): Promise<Resolved> {
     const fetching = this.#fetching(scratch, making)

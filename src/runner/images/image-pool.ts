@@ -1,6 +1,6 @@
 // A btrfs file system on which images with common layers share disk space (docs/adr/0035). It is a sparse file in the runner's
-// directory, and is made when the first image is fetched. If this host cannot have it, images share no layers, and the runner
-// logs that.
+// directory, and is made when the first image is fetched. If this host does not support it, images share no layers, and the
+// runner logs that.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
@@ -31,7 +31,7 @@ export class ImagePool {
     return existsSync(this.#image) ? this.open() : undefined
   }
 
-  /** Mounts the file system, and makes it first if it is missing. Resolves with undefined if this host cannot have it. */
+  /** Mounts the file system, and makes it first if it is missing. Resolves with undefined if this host does not support it. */
   open(): Promise<SharingPlace | undefined> {
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = undefined
@@ -55,7 +55,10 @@ export class ImagePool {
     return trees
   }
 
-  /** Stops adjusting the file system to the host's free space. It stays mounted, because sandboxes use the files in it. */
+  /**
+   * Stops adjusting the file system to the host's free space. The file system stays mounted, because sandboxes use the files in
+   * it.
+   */
   async close(): Promise<void> {
     await this.#claim?.close()
   }

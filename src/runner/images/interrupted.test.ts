@@ -18,8 +18,8 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
   const isHere = (digest: string) => below('image-downloads').filter((name) => name.endsWith(digest.slice(7))).length
 
   /**
-   * Makes the registry break off the download of the image's last layer, at most `most` times. It waits until the first two
-   * layers have been requested.
+   * Makes the registry cut the download of the image's last layer, at most `most` times. The registry first waits until the
+   * other two layers have been requested.
    */
   const lastIsCut = (most = Number.POSITIVE_INFINITY) => {
     let cuts = 0
@@ -40,7 +40,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'c').length, 300_000)
   })
 
-  test('after a failed download the next download from its repository reuses the layers that were complete', async () => {
+  test('after a failed download, the next download from the repository reuses layers that were complete', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     const library = open()
@@ -83,7 +83,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'a').length, 300_000)
   })
 
-  test('layers kept from a failed download count against `keptLayersBytes`', async () => {
+  test('layers kept from a failed download count towards the limit `keptLayersBytes`', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     await assert.rejects(bring(open({ keptLayersBytes: 400_000 }), 'one', from(reference)))

@@ -1,6 +1,6 @@
 // Saves the complete layers of an interrupted download, for at most a day. A download is interrupted by a broken connection, a
-// cancel or the end of the runner. The next download from its repository then needs only the other layers. Layers are stored by
-// origin and digest.
+// cancel or the end of the runner. The next download from the same repository then needs only the other layers. Layers are
+// stored by origin and digest.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Blobs, type BlobsOfOrigin } from './blobs.ts'
@@ -34,7 +34,7 @@ export class Interrupted {
         const { origin, layers } = JSON.parse(await readFile(join(scratch, noteName), 'utf8')) as Download
         const saved = this.#layers.of(origin)
         for (const digest of layers) {
-          // A complete layer may be among the stored layers already: the runner was killed while it unpacked the image.
+          // If the runner was killed while it unpacked the image, the complete layers are already among the stored layers.
           await saved.linkFrom(blobs.of(origin), digest)
           // The program that downloads may write for another moment after its runner was killed. Its files are therefore copied
           // and not moved.

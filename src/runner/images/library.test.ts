@@ -145,7 +145,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('above their limit, downloaded layers are removed; the images that were unpacked from them still work', async () => {
+  test('downloaded layers above the limit are removed; images that were unpacked from them still work', async () => {
     const library = open({ keptLayersBytes: 1 })
     await bring(library, 'one', from(room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))))
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
@@ -250,7 +250,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(below('image-trees').length, 1)
   })
 
-  test('the base image of a build is listed only once `complete` is called, and shares its files', async () => {
+  test('a build’s base image is listed only after `complete`; pulled again, the image shares its files', async () => {
     const base = makeImage({
       layers: [layer(file('a'))],
       config: { Cmd: ['sh'], Shell: ['/bash'], OnBuild: ['RUN b'] },

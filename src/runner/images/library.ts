@@ -44,7 +44,7 @@ export type Base = {
   container: ContainerConfig
   digest?: string
   sizeBytes: number
-  /** Name of the directory with the image's files. Two images with equal `files` have equal files. */
+  /** Name of the directory with the image's files. Two images with the same directory have the same files. */
   files: string
 }
 
@@ -160,7 +160,9 @@ export class Library {
     this.#lanes = new FairQueue({ atOnce: parts.limits.atOnce })
   }
 
-  /** Makes the directories, and removes what a killed runner left in them. No other runner may use them. */
+  /**
+   * Makes the library's directories, and removes what a killed runner left in them. No other runner may use these directories.
+   */
   open(): Promise<void> {
     this.#opened ??= this.#open().catch((error: unknown) => {
       this.#opened = undefined
@@ -172,7 +174,7 @@ export class Library {
   async #open() {
     await this.#blobs.open()
     await this.#interrupted.open(this.#scratch, this.#blobs)
-    // A program of a killed runner may write a file for another moment before it ends too. The removal is therefore retried.
+    // After a runner was killed, its programs may still write for a moment, so the removal is retried.
     await removeTree(this.#scratch, { tries: 10 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
     await this.#plainTrees.open()
@@ -220,7 +222,7 @@ export class Library {
     return this.#sweeper.relieve()
   }
 
-  /** Lists the images that `keepBelowLines` has recorded, with the sizes of their files. */
+  /** Lists the names that `keepBelowLines` has recorded, with the sizes of the files. */
   listBelowLines(): { image: string; sizeBytes: number }[] {
     return this.#records
       .all()
@@ -239,12 +241,15 @@ export class Library {
     return below === undefined ? this.#trees.rootfsOf(record.tree) : join(this.#records.directory, below, 'rootfs')
   }
 
-  /** The built-in images whose files other images use as their own. */
+  /** Returns the built-in images whose files other images use as their own. */
   builtInUsed(): string[] {
     return this.#records.all().flatMap(({ tree }) => builtInBelow(tree) ?? [])
   }
 
-  /** User ids that the image needs and not every sandbox has: owners of its files, and users that its definition names. */
+  /**
+   * Returns the user ids that the image needs and that not every sandbox has: owners of its files, and users that its
+   * definition names.
+   */
   largeIdsOf(image: string): readonly number[] {
     return this.#records.read(image)?.largeIds ?? []
   }
@@ -381,7 +386,7 @@ export class Library {
     }
   }
 
-  /** Removes an image, which no sandbox may use as its base image any more. Its files are removed if no other image uses them. */
+  /** Removes an image. No sandbox may still have it as base image. The image's files are removed if no other image uses them. */
   async remove(image: string): Promise<void> {
     if (!imageNameShape.test(image)) return
     await this.open()

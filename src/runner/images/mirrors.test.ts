@@ -8,7 +8,7 @@ import { makeImage } from './testing/oci-image.ts'
 import { TestRegistry } from './testing/registry.ts'
 
 suite('names of mirrors', () => {
-  test('in a mirror, an image has its own name, below the path of the mirror’s address if there is one', () => {
+  test('in a mirror, an image has its usual name, after the path of the mirror’s address if there is one', () => {
     const mirrors = readMirrors(['docker.io=cache:5000/hub', 'docker.io=second', 'ghcr.io=third']) ?? []
     const named = (name: string) => mirrored(parseReference(name), mirrors).map(formatReference)
     assert.deepEqual(named('alpine:3'), ['cache:5000/hub/library/alpine:3', 'second/library/alpine:3'])
@@ -75,7 +75,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
 suite('a registry that limits the rate of calls', { skip: cannotRun }, () => {
   const room = libraryRoom()
 
-  test('a pull that is answered 429 until its timeout fails, and the error names the settings that help', async () => {
+  test('a pull fails if the registry answers 429 until the timeout; the error names settings that help', async () => {
     const reference = room.registry.put('x/y:1', makeImage({ layers: [layer(file('a'))] }))
     room.registry.onRequest = (_path, answer) => ({ ...answer, status: 429, body: Buffer.from('slow down') })
     const library = room.open({ answerTimeoutMs: 3000 })

@@ -5,8 +5,8 @@ import { type AptSources, sourcesOfThisHost } from './apt-sources.ts'
 import { headersFor, type NodePackage, nodePackages, nodeSteps } from './node-packages.ts'
 
 /**
- * Number that is added to each user and group id when the image is made. A sandbox sees its root user under this id, so root
- * owns the image's files inside.
+ * Number that is added to each user and group id when the image is made. Inside a sandbox, files with this id on the host
+ * belong to root.
  */
 export const ownerShift = 165_536
 
@@ -45,8 +45,8 @@ const packages = [
   ...basicPackages,
   // `python3-pylsp` is the language server of `createLspServer('python')`.
   ...['python-is-python3', 'python3-dev', 'python3-pylsp', 'python3-numpy', 'python3-pandas', 'python3-matplotlib'],
-  // Matplotlib's fonts are satisfied by two sets of packages. This is the smaller set. The other set needs SciPy, Boost and a
-  // compiler.
+  // Either of two sets of packages meets a dependency of Matplotlib (fonts). This is the smaller set: the other set needs
+  // SciPy, Boost and a compiler.
   ...['python3-munkres', 'python3-defcon', 'python3-unicodedata2'],
   ...[
     'git-lfs',

@@ -12,8 +12,8 @@ const renewAfterMs = 30 * dayMs
 /** Time from a failed renewal to the next attempt. */
 const tryAgainMs = dayMs
 /**
- * Maximum age of an image file that another server of this host has made. A renewal that nobody requested uses such a file and
- * builds nothing.
+ * Maximum age of an image file that another server of this host has made. A renewal that nobody requested uses such a file
+ * instead of a new build.
  */
 const sharedForMs = 7 * dayMs
 const lookEverySeconds = 3600
@@ -42,7 +42,7 @@ export class Renewal {
     this.#now = parts.now ?? Date.now
   }
 
-  /** Starts to look for due renewals. Must be called once the default image is on this host. */
+  /** Starts to look for due renewals. Must be called after the default image is on this host. */
   start(): void {
     this.#files.open()
     const { renewal } = this.#files.read()

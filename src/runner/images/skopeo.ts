@@ -45,8 +45,8 @@ export type Asking = {
 const credentialsAt = '/run/credentials.json'
 
 /**
- * Whether the operator has named the registry in the settings. The operator then trusts that it does not redirect to a forbidden
- * address.
+ * Whether the operator has named the registry in the settings. The operator trusts such a registry not to redirect to a
+ * forbidden address.
  */
 export const isOfOperator = (
   { registry }: Pick<Reference, 'registry'>,
@@ -82,9 +82,9 @@ export const checkIsPublic = (reference: Reference, settings: RegistrySettings):
 }
 
 /**
- * A script that prints the manifest and the configuration, separated by a zero byte, which JSON cannot contain. If there is an
- * error at the configuration, only the manifest is printed. The caller then requests the configuration alone, to get the error
- * message.
+ * A script that prints the manifest and the configuration, separated by a zero byte, which JSON cannot contain. If skopeo
+ * cannot get the configuration, only the manifest is printed. The caller then requests the configuration alone, to get the
+ * error message.
  */
 const inspectTwice = `
 inspect() { skopeo --debug --insecure-policy inspect --raw "$@"; }

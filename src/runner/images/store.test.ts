@@ -72,7 +72,7 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.deepEqual(await namesInPool(), ['default'])
   })
 
-  test('a second data directory on the host takes the default image from the host’s cache', async () => {
+  test('a server with a second data directory on the host takes the default image from the host’s cache', async () => {
     await open().ensureDefault()
     const second = open({ poolDir: join(directory, 'second') })
     await second.ensureDefault()

@@ -74,7 +74,7 @@ export type ImageStore = {
   relieve: Library['relieve']
   /** Turns the base image of a definition into a complete, listed image. Called when the definition has been built. */
   complete(image: string, config: ContainerConfig): Promise<void>
-  /** Removes a fetched image, which no sandbox may use as its base image any more. No error if the image does not exist. */
+  /** Removes a fetched image. No sandbox may still have it as base image. No error if the image does not exist. */
   remove(image: string): Promise<void>
 }
 
@@ -341,7 +341,7 @@ const buildInto = async (
   }
 }
 
-/** Empties a directory. A tar of an earlier, failed unpacking may write there for another moment, so the removal is retried. */
+/** Empties a directory. After a failed unpacking, its tar may still write there for a moment, so the removal is retried. */
 const makeEmpty = async (directory: string) => {
   await rm(directory, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(directory, { recursive: true, mode: 0o755 })

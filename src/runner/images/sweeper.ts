@@ -63,7 +63,7 @@ export class Sweeper {
 
   /**
    * Removes layers and trees that no image uses. If a sweep is running, another sweep follows it, because the running sweep may
-   * have missed what this call is for.
+   * have missed files that became unused just before this call.
    */
   sweep(): Promise<void> {
     this.#mustSweep = true
@@ -110,8 +110,8 @@ export class Sweeper {
   }
 
   /**
-   * Free bytes of the host beyond the space that kept layers must leave free. That space is larger than the space that images
-   * must leave free, because kept layers only save downloads.
+   * Returns by how many bytes the kept layers may grow, or must shrink if negative. Kept layers must leave more space free than
+   * images, because they only save downloads.
    */
   async #spareBytes(): Promise<number> {
     const { keepFreeBytes } = this.#parts.limits

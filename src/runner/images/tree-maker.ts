@@ -1,5 +1,5 @@
-// Makes the directory of an image's files (its `tree`) from its layers. This host may have a tree of the lower layers that the
-// image's origin may use. Then the new tree begins as a copy of that tree (docs/adr/0035).
+// Makes the directory of an image's files (its `tree`) from its layers. If this host has a tree of the lower layers, and the
+// image's origin may use it, the new tree begins as a copy of that tree (docs/adr/0035).
 import { chown, mkdir } from 'node:fs/promises'
 import { uidBase } from '../oci/ids.ts'
 import type { Blobs } from './blobs.ts'
@@ -8,7 +8,9 @@ import type { ImageLimits } from './limits.ts'
 import type { Tree, Trees, Unfinished } from './trees.ts'
 import { type Layer, unpackLayers } from './unpack.ts'
 
-/** Layers whose bytes came from the repository `origin`, which may therefore use their files. */
+/**
+ * Layers whose bytes came from the repository `origin`. Images of this repository may therefore use the files of these layers.
+ */
 type Delivered = { origin: string; layers: readonly Layer[] }
 
 type Making = {

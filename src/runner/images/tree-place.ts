@@ -33,8 +33,8 @@ export interface TreePlace {
 
 const timeoutMs = 10 * 60_000
 /**
- * Maximum number of attempts to remove a directory. A program of a killed runner may write there for another moment, so that the
- * first attempt fails.
+ * Maximum number of attempts to remove a directory. The first attempt may fail, because programs of a killed runner may still
+ * write there for a moment.
  */
 const tries = 10
 

@@ -39,7 +39,7 @@ export class Trees {
   readonly #plain: TreePlace
   /** Where new trees are made, if this host has a file system that shares blocks. */
   #sharing: TreePlace | undefined
-  /** Names of trees that must not be removed now, with the number of callers that hold each. */
+  /** Names of trees that must not be removed now, each with the number of callers that protect it. */
   readonly #held = new Map<string, number>()
   /** Cache of the trees' descriptions. They can be cached because a tree never changes. */
   readonly #known = new Map<string, Tree>()
@@ -48,7 +48,7 @@ export class Trees {
     this.#plain = plain
   }
 
-  /** From now on, makes new trees at `place`, where trees share blocks. */
+  /** Makes all later trees at `place`, where trees share blocks. */
   shareAt(place: TreePlace): void {
     this.#sharing = place
   }
@@ -57,14 +57,17 @@ export class Trees {
     return this.#sharing !== undefined
   }
 
-  /** The name of the tree of these layers. `tree-maker.ts` decides which origins may use the tree. */
+  /** Returns the name of the tree of these layers. `tree-maker.ts` decides which origins may use the tree. */
   nameOf(diffIds: readonly string[]): string {
     return createHash('sha256')
       .update(JSON.stringify([generation, diffIds]))
       .digest('hex')
   }
 
-  /** The name that versions of the runner before generation 3 gave to the tree of these layers, separately for each origin. */
+  /**
+   * Returns the name that versions of the runner before generation 3 gave to the tree of these layers, separately for each
+   * origin.
+   */
   earlierNameOf(origin: string, diffIds: readonly string[]): string {
     return createHash('sha256')
       .update(JSON.stringify([2, origin, diffIds]))

@@ -2,7 +2,7 @@
 // the ids of sandboxes. Owners are therefore shifted, no device can be made, and a hostile layer sees only that directory.
 //
 // umoci hashes each layer while it unpacks, and fails if the hash is not the diff id at the layer's position. The manifest and
-// the configuration for umoci are made here, so they name only these layers.
+// the configuration for umoci are made here, so umoci reads only the given layers.
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -31,7 +31,7 @@ suite('confined jobs of the runner', { skip: cannotRun }, () => {
     }
   })
 
-  test('a job that has to be ended fails with the reason for which it was ended', async () => {
+  test('a job that the runner has to end fails with the reason why the runner ended it', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'alcove-workshop-'))
     const sleep = (changes: Partial<Job>) =>
       runJob(scratch, {

@@ -43,7 +43,7 @@ export type Job = {
 /** The result of a job that ended by itself. */
 export type Outcome = { exitCode: number | null; stdout: Buffer; stderr: string }
 
-/** The last lines that a failed job has written to its standard error, as an error for the log. */
+/** Returns an error for the log with the last lines that a failed job has written to its standard error. */
 export const lastWords = (stderr: string): Error => new Error(stderr.trim().slice(-2000))
 
 const outputLimitBytes = 8 * 1024 * 1024

@@ -16,7 +16,7 @@ type Opening = { name: string; isQuoted: boolean; dropsTabs: boolean }
  */
 export const openingsIn = (text: string): Opening[] => {
   const openings: Opening[] = []
-  // Matches one word. A quoted part belongs to the word as a whole.
+  // Each match is one word. White space inside quotes does not end a word.
   for (const [word] of text.matchAll(/(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+/gs)) {
     const [, dash, delimiter = ''] = /^\d*<<(-?)([^<]+)$/s.exec(word) ?? []
     if (dash === undefined) continue

@@ -25,7 +25,7 @@ const mostFlags = 30
 /** Where an error is in the definition: the line, and the name of the line's instruction if it has one. */
 export type At = { line: number; name?: string }
 
-/** `instead` advises the user what to write. */
+/** Throws an error that names the line and the reason `why`. `instead` tells the user what to write. */
 export const refuse = ({ line, name }: At, why: string, instead: string): never => {
   const of = name === undefined ? '' : ` (${name})`
   throw new ImageFailed('unsupported', `Line ${line} of the definition${of}: ${why}; ${instead}.`)
@@ -43,8 +43,8 @@ export const jsonListIn = (rest: string): string[] | undefined => {
 }
 
 /**
- * The escape character: at the end of a line it continues the instruction on the next line. The directive `# escape=` at the top
- * may change it. Other directives have no effect.
+ * Returns the escape character. An instruction continues on the next line if this character ends its line. The directive `#
+ * escape=` at the top may set another character; other directives have no effect.
  */
 const escapeIn = (lines: readonly string[]): '\\' | '`' => {
   for (const line of lines) {

@@ -31,7 +31,7 @@ export const originOf = (at: At, text: string, stages: readonly Named[], own: nu
   return { stage }
 }
 
-/** The base that FROM names: an earlier stage, an image, or `scratch` (no files). */
+/** Returns the base that FROM names: an earlier stage, an image, or `scratch` (no files). */
 export const baseOf = (at: At, text: string, stages: readonly Named[], snapshots: Snapshots): Origin | 'scratch' => {
   if (text === 'scratch') return text
   const stage = stages.findLastIndex(({ name }) => name === text.toLowerCase())

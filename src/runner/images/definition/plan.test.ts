@@ -61,7 +61,7 @@ suite('definitions of images', () => {
     })
   })
 
-  test('if the base image has no PATH, a stage begins with the PATH that Docker gives it', () => {
+  test('a stage whose base image has no PATH begins with Docker’s default PATH', () => {
     const standard = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
     const { env } = lastOf('FROM x\nENV PATH=/opt/bin:$PATH').on({ ...base, env: {} }).config
     assert.deepEqual(env, { PATH: `/opt/bin:${standard}` })
@@ -80,7 +80,7 @@ suite('definitions of images', () => {
     })
   })
 
-  test('a relative WORKDIR is below the one before it; USER, CMD and ENTRYPOINT replace earlier values', () => {
+  test('a relative WORKDIR is below the earlier WORKDIR; USER, CMD and ENTRYPOINT replace earlier values', () => {
     const config = configFrom('ENV D=sub', 'WORKDIR app', 'WORKDIR $D/../x', 'USER app:staff', 'CMD echo "$HOME"')
     assert.deepEqual(
       [config.workdir, config.user, config.cmd],
@@ -251,7 +251,8 @@ suite('definitions of images', () => {
       'FROM scratch\nWORKDIR ""': /write WORKDIR VALUE/,
       [`FROM x\n${'#'.repeat(300_000)}`]: /longer than 256 KiB/,
       [`FROM x\n${'USER a\n'.repeat(1001)}`]: /more than 1000 instructions/,
-      // Each of these definitions is short. Without limits, reading it would block the runner or use all of its memory.
+      // Each of these definitions is short. Without limits, reading such a definition would block the runner or use all of its
+      // memory.
       [`FROM x\nARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nENV c=$b`]:
         /Line 4.* too long with its variables/,
       [`ARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nFROM $b$b`]: /too long with its variables/,

@@ -17,7 +17,10 @@ export type Stage = {
   name?: string | undefined
   line: number
   from: Origin | 'scratch'
-  /** Stages and images from which the lines of this stage copy files. Lines of its base image's ONBUILD triggers do not count. */
+  /**
+   * Stages and images from which the lines of this stage copy files. Does not include what the ONBUILD triggers of its base
+   * image copy.
+   */
   takesFrom: readonly Origin[]
   /** Returns the steps of this stage and the configuration of its result. `base`: configuration of the stage's base image. */
   on(base: ContainerConfig): { steps: BuildStep[]; config: ContainerConfig }
@@ -136,8 +139,8 @@ type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: B
 const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
   const order: (Written & { takesFrom: Origin[] })[] = []
   /**
-   * The configuration of each checked stage. `unset`: placeholder for variables without a value. The stage's base image may
-   * define such a variable, and its configuration is not known yet.
+   * The configuration of each checked stage. `unset`: placeholder for variables without a value, because the stage's base image
+   * may define them and its configuration is not known yet.
    */
   const configs = new Map<number, { config: ContainerConfig; unset: string | undefined }>()
   const onTheWay: number[] = []
@@ -173,7 +176,7 @@ const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: 
 
 const imagesOf = (origin: Origin) => ('image' in origin ? [origin.image] : [])
 
-/** Stages and images from which a step takes files. */
+/** Returns the stages and images from which a step takes files. */
 export const originsOf = (step: BuildStep): Origin[] => {
   if ('copy' in step) return step.copy.from === undefined ? [] : [step.copy.from]
   if (!('argv' in step)) return []

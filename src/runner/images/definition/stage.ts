@@ -52,7 +52,7 @@ type State = Surroundings & {
   hasOwnCmd: boolean
 }
 
-/** Maximum number of characters that variables may expand to in one definition. A value counts each time that it is inserted. */
+/** Maximum number of characters that variables may expand to in one definition. Each insertion of a value adds its length. */
 export const mostExpanded = 1024 * 1024
 /** Maximum number of variables of ARG and ENV together. The limit exists because each step has a copy of all variables. */
 const mostVariables = 1000
@@ -63,7 +63,7 @@ const mostVariables = 1000
 const mostStepCharacters = 4 * 1024 * 1024
 const mostTriggers = 100
 
-/** The PATH of an image whose configuration has no PATH. Docker's builder uses an equal one. */
+/** The PATH of an image whose configuration has no PATH. Docker's builder uses the same default. */
 const standardPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /**
@@ -77,8 +77,8 @@ export const checkKnown = ({ line, name }: Instruction): void => {
 }
 
 /**
- * Interprets the lines of a stage. `start`: line number of the stage's FROM. The base image's ONBUILD triggers run first and
- * count as part of that line.
+ * Interprets the lines of a stage. `start`: line number of the stage's FROM. The base image's ONBUILD triggers run first; their
+ * errors name that line.
  */
 export const runStage = (
   start: number,
@@ -108,7 +108,7 @@ const perform = (instruction: Instruction, state: State) => {
   }
 }
 
-/** The instruction that an ONBUILD names. */
+/** Parses the instruction that an ONBUILD of the base image adds. Throws for instructions that are not allowed there. */
 const triggerIn = (line: number, text: string): Instruction => {
   const at = { line, name: 'ONBUILD' }
   const [trigger, ...more] = instructionsOf(text).instructions
