@@ -31,7 +31,7 @@ static struct connection *connections;
 static unsigned slots_taken;
 static size_t request_bytes;
 
-/* ---- writing ---- */
+/* ---- sending frames ---- */
 
 static void watch(struct connection *connection) {
   source_watch(&connection->socket, EPOLLIN | EPOLLRDHUP | (connection->blocked ? EPOLLOUT : 0));
@@ -56,8 +56,8 @@ void connection_flush(struct connection *connection) {
   if (connection->out_start == connection->out_end) {
     connection->out_start = connection->out_end = 0;
     /*
-     * Shuts down only the sending side. Closing the socket could destroy the last answer before a peer that is still sending
-     * has read it. The peer closes the connection when it has read that answer.
+     * Shuts down only the sending side. If the peer still sends, closing the socket could destroy the last answer
+     * before the peer has read it. The peer closes the connection when it has read that answer.
      */
     if (connection->ending) shutdown(connection->socket.fd, SHUT_WR);
   }
@@ -142,7 +142,7 @@ void connection_fail(struct connection *connection, enum stage stage, int error_
   connection_end(connection);
 }
 
-/* ---- the request ---- */
+/* ---- receiving the request ---- */
 
 void request_free(uint8_t *body, size_t size) {
   request_bytes -= size;
@@ -192,7 +192,7 @@ static void handle(struct connection *connection, uint8_t kind, uint8_t *payload
   }
 }
 
-/* ---- reading ---- */
+/* ---- reading frames ---- */
 
 static bool make_room(struct connection *connection, size_t room) {
   if (room <= connection->in_room) return true;
@@ -269,7 +269,7 @@ static void on_ready(struct source *source, uint32_t events) {
   else on_readable(connection);
 }
 
-/* ---- opening and closing ---- */
+/* ---- opening and closing connections ---- */
 
 static void accept_more(struct timer *timer) {
   (void)timer;

@@ -68,8 +68,8 @@ void connection_send_chunk(struct connection *, uint8_t kind, uint32_t size);
 bool connection_send_pipe(struct connection *, int pipe, size_t size);
 
 /*
- * For a start function that needs the request after it returns: keeps the request in memory. The operation frees it with
- * `request_free`.
+ * Keeps the request in memory, for an operation that needs it after its start function has returned. The operation
+ * frees it with `request_free`.
  */
 uint8_t *connection_keep_body(struct connection *, size_t *size);
 void request_free(uint8_t *body, size_t size);

@@ -37,7 +37,7 @@ struct tunnel {
 
 static uint8_t scratch[CHUNK];
 
-/* ---- relaying ---- */
+/* ---- relaying bytes ---- */
 
 static void tunnel_close(struct tunnel *tunnel) {
   for (int i = 0; i < 2; i++) {
@@ -146,7 +146,7 @@ static void on_port(struct source *source, uint32_t events) {
   on_ready(owner_of(source, struct tunnel, end[PORT]), PORT, events);
 }
 
-/* ---- connecting ---- */
+/* ---- connecting to the port ---- */
 
 static int connect_to(uint16_t port, bool second_try) {
   int fd = socket(second_try ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

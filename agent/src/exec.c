@@ -50,7 +50,7 @@ static void close_kept(struct command *command) {
   }
 }
 
-/* ---- the report whether the program runs ---- */
+/* ---- the new process's report whether the program runs ---- */
 
 static void watch_report(struct timer *silence) {
   source_watch(&owner_of(silence, struct command, silence)->report, EPOLLIN);
@@ -80,7 +80,7 @@ static void hear_report(struct command *command, bool more_follows) {
   (more_follows ? connection_hold : connection_send)(command->connection, KIND_OK, payload, 4);
 }
 
-/* ---- output ---- */
+/* ---- output of the command ---- */
 
 static void finish(struct command *command) {
   uint8_t payload[5];
@@ -144,7 +144,7 @@ static void on_stderr(struct source *source, uint32_t events) {
   on_output(owner_of(source, struct command, output[1]), 1);
 }
 
-/* ---- input ---- */
+/* ---- input for the command ---- */
 
 static void give_credit(struct command *command, uint32_t taken) {
   command->credit_owed += taken;
@@ -211,7 +211,7 @@ static bool take_input(struct command *command, const uint8_t *bytes, uint32_t s
   return true;
 }
 
-/* ---- beginning and end ---- */
+/* ---- events of the command: it runs, it has ended ---- */
 
 static void on_report(struct source *source, uint32_t events) {
   (void)events;
@@ -269,7 +269,7 @@ static void on_closed(struct connection *connection) {
 
 static const struct operation exec_operation = {.frame = on_frame, .drained = on_drained, .closed = on_closed};
 
-/* ---- starting ---- */
+/* ---- starting the command ---- */
 
 static void run(struct connection *connection, const struct program *program, uint8_t flags) {
   int ours[3] = {-1, -1, -1}, theirs[3] = {-1, -1, -1}, report = -1;

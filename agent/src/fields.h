@@ -20,11 +20,17 @@ uint8_t take_u8(struct fields *);
 uint16_t take_u16(struct fields *);
 uint32_t take_u32(struct fields *);
 uint64_t take_u64(struct fields *);
-/* Reads u32 length, bytes, NUL. The string is not copied. Returns NULL if it is invalid or contains a NUL. */
+/*
+ * Reads a string: its length (u32), its bytes and a NUL. The string is not copied. Returns NULL if it is invalid or
+ * contains a NUL.
+ */
 char *take_string(struct fields *);
-/* Reads u32 length, bytes. */
+/* Reads a length (u32) and that many bytes. */
 uint8_t *take_bytes(struct fields *, uint32_t *size);
-/* Reads u32 count, then strings. Returns a NULL-terminated array that the caller frees; NULL if invalid or out of memory. */
+/*
+ * Reads a count (u32) and that many strings. Returns a NULL-terminated array that the caller frees; NULL if invalid or out
+ * of memory.
+ */
 char **take_strings(struct fields *, uint32_t *count);
 /* Returns true if every field was valid and no byte is left. */
 bool fields_complete(const struct fields *);
@@ -33,7 +39,7 @@ uint32_t get_u32(const uint8_t *);
 uint64_t get_u64(const uint8_t *);
 uint8_t *put_u32(uint8_t *, uint32_t);
 uint8_t *put_u64(uint8_t *, uint64_t);
-/* Writes u32 length, bytes, NUL: `4 + size + 1` bytes. */
+/* Writes a string: its length (u32), its bytes and a NUL; in total `4 + size + 1` bytes. */
 uint8_t *put_string(uint8_t *, const char *, size_t size);
 
 #endif

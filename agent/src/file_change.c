@@ -20,7 +20,7 @@
 #define DEPTH_MAX 1000
 #define PASSES_MAX 3
 
-/* ---- directories ---- */
+/* ---- making directories ---- */
 
 static bool is_directory(const char *path) {
   struct stat stat;
@@ -84,7 +84,7 @@ static void serve_mkdir(struct fields *request) {
   peer_send(KIND_OK, &created, 1);
 }
 
-/* ---- moving ---- */
+/* ---- moving files ---- */
 
 static void serve_move(struct fields *request) {
   const char *from = take_string(request), *to = take_string(request);
@@ -93,7 +93,10 @@ static void serve_move(struct fields *request) {
   struct stat there;
   long moved = overwrite ? rename(from, to) : syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
   if (moved < 0 && !overwrite && (errno == EINVAL || errno == ENOSYS)) {
-    /* This file system cannot rename atomically without replacing the target, so check first whether the target exists. */
+    /*
+     * This file system does not support RENAME_NOREPLACE, so check first whether the target exists. The check and the
+     * rename are not atomic.
+     */
     if (fstatat(AT_FDCWD, to, &there, AT_SYMLINK_NOFOLLOW) == 0) peer_fail(STAGE_FILE, EEXIST);
     moved = rename(from, to);
   }
@@ -101,7 +104,7 @@ static void serve_move(struct fields *request) {
   peer_send(KIND_OK, NULL, 0);
 }
 
-/* ---- removing ---- */
+/* ---- removing files and directories ---- */
 
 static int first_error;
 
@@ -167,7 +170,7 @@ static void serve_remove(struct fields *request) {
   peer_send(KIND_OK, NULL, 0);
 }
 
-/* ---- permissions ---- */
+/* ---- setting permissions ---- */
 
 static uint32_t find_id(const char *file, const char *name) {
   uint32_t id = UINT32_MAX; /* with the id UINT32_MAX, chown changes nothing */

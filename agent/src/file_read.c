@@ -17,7 +17,7 @@
 #define NAME_ROOM 256u
 #define WITHOUT_SIZE_MAX (1024u * 1024u) /* maximum in bytes for files without a known size, as in /proc */
 
-/* ---- describing ---- */
+/* ---- describing a file ---- */
 
 static uint8_t type_of(mode_t mode) {
   static const mode_t types[] = {S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK};
@@ -66,7 +66,7 @@ static void serve_stat(struct fields *request) {
   send_entry(AT_FDCWD, path, "", 0, &stat);
 }
 
-/* ---- listing ---- */
+/* ---- listing a directory ---- */
 
 static char relative[RELATIVE_MAX];
 
@@ -106,7 +106,7 @@ static void serve_list(struct fields *request) {
   peer_send(KIND_END, NULL, 0);
 }
 
-/* ---- reading ---- */
+/* ---- reading a file ---- */
 
 /*
  * The beginning of the file. A file's reported size is unreliable: sysfs reports too much, proc too little, and a file may be

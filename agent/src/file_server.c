@@ -36,7 +36,7 @@ static unsigned servers;
  */
 static int locks = -1;
 
-/* ---- in the server ---- */
+/* ---- functions that run in the process of a file operation ---- */
 
 static volatile sig_atomic_t interrupted;
 
@@ -151,7 +151,7 @@ _Noreturn static void serve_as_user(int peer, struct fields *request, void (*ser
   peer_done();
 }
 
-/* ---- in the agent ---- */
+/* ---- functions that run in the agent ---- */
 
 static void on_ended(struct child *child, int status) {
   (void)status;

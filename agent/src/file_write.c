@@ -242,7 +242,10 @@ static bool become_new(uint32_t mode) {
 /* The kernel refuses writes to the file of a running program, so a new file replaces that file. */
 static void replace_program(const struct stat *old, uint32_t mode) {
   if (mode == KEEP_MODE) mode = old->st_mode & 07777;
-  /* Only root may give files away. Otherwise the file now belongs to the user, without the special mode bits of the old owner. */
+  /*
+   * Only root may change the owner of a file. If this fails, the file belongs to the user, so drop the special mode bits
+   * of the old owner.
+   */
   if (fchown(file.fd, old->st_uid, old->st_gid) < 0) mode &= 0777;
   if (fchmod(file.fd, mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
   if (!file.has_name) {

@@ -31,7 +31,7 @@ struct job *job_named(struct connection *connection, const char *id) {
   return job;
 }
 
-/* ---- output ---- */
+/* ---- output of jobs ---- */
 
 /* Reads output of a job once, into its ring. Returns false if no data is available now. */
 static bool collect(struct job *job, int which, size_t at_most) {
@@ -69,7 +69,7 @@ static void collect_last(struct job *job, int which) {
     if (!collect(job, which, (size_t)(until - job->record.ring.end))) return;
 }
 
-/* ---- life ---- */
+/* ---- start, end and removal of jobs ---- */
 
 void jobs_hang_up(void) {
   for (struct job *job = jobs; job; job = job->next)
@@ -122,7 +122,9 @@ static void end(struct job *job, int status) {
   record_end(&job->record, exit);
 }
 
-/* Writes to the error output of a job that could not start why it failed. The job has no process that could write there. */
+/*
+ * Writes the reason of a failed start to the error output of the job, because the job has no process that could write it.
+ */
 static void explain(struct job *job, enum stage stage, int error_number) {
   const char *what = stage == STAGE_USER ? "its user" : stage == STAGE_CWD ? "its working directory" : "the program";
   char text[192];

@@ -53,8 +53,8 @@ void job_enlist(struct job *);
 void job_started(struct job *, pid_t, uint32_t ring_bytes, bool keeps_beginning, const int ours[3], int report);
 
 /*
- * Continues queued inputs (input.c). Called when the job's input accepts bytes again. If it will never accept bytes again,
- * call `inputs_fail`.
+ * Continues queued inputs (input.c). Called when the job's input accepts bytes again. If the input is closed for ever,
+ * call `inputs_fail` instead.
  */
 void inputs_continue(struct job *);
 void inputs_fail(struct job *, int error_number);

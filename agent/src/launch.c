@@ -1,6 +1,7 @@
 /*
- * Starts a program in a new process. The order of the steps in that process matters: the session and the descriptors are set
- * first, then the user. Only then are the working directory and the program opened, so that the rights of that user decide.
+ * Starts a program in a new process. The order of the steps in that process matters: the session and the descriptors
+ * are set first, then the user. Only then are the working directory and the program opened, so that the rights of the
+ * program's user decide.
  */
 #include "launch.h"
 

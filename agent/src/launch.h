@@ -1,4 +1,4 @@
-/* Starts a program as a user of the sandbox, without any resource of the agent left in it. */
+/* Starts a program as a user of the sandbox. The program inherits no resource of the agent. */
 #ifndef ALCOVE_LAUNCH_H
 #define ALCOVE_LAUNCH_H
 
@@ -20,9 +20,9 @@ bool program_take(struct program *, struct fields *);
 void program_free(struct program *);
 
 /*
- * Opens pipes for a program. `ours`: our non-blocking ends of its input, output and error output. `theirs`: its descriptors 0,
- * 1 and 2. With merged output, `ours` has no third descriptor. All must be -1 before the call. On failure, the descriptors that
- * were opened are filled in, so that the caller can close them.
+ * Opens pipes for a program. `ours`: the agent's non-blocking ends of input, output and error output. `theirs`: the
+ * program's descriptors 0, 1 and 2. With merged output, `ours` has no third descriptor. All elements must be -1 before
+ * the call. After a failure, the caller closes all that are not -1.
  */
 bool streams_open(bool merge_output, int ours[3], int theirs[3]);
 void streams_close(int fds[3]);

@@ -1,8 +1,10 @@
 /*
- * An epoll loop with three rules that keep its callers simple. First, a source that is watched for no event is removed from
- * epoll, because epoll would report a hang-up of it again and again. Second, a source that the kernel refuses to watch is
- * polled. The kernel refuses this if another sandbox with the same uid has used up max_user_watches. Third, memory is freed
- * only between rounds.
+ * An epoll loop with three rules that keep its callers simple.
+ * 1. A source that is watched for no event is removed from epoll. Otherwise epoll would report a hang-up of the source
+ *    again and again.
+ * 2. If the kernel refuses to add a source to epoll, the loop checks that source every POLL_MILLISECONDS. The kernel
+ *    refuses if another sandbox with the same uid has used up max_user_watches.
+ * 3. Memory is freed only between rounds.
  */
 #include "loop.h"
 
@@ -97,8 +99,8 @@ void timer_clear(struct timer *timer) {
 }
 
 /*
- * Frees memory after the current round. Until then the memory must stay unchanged: the handler of an event that comes late
- * finds there that the descriptor is -1, and does nothing.
+ * Frees memory after the current round. Until then the memory stays unchanged, because this round may still have an
+ * event for it. The handler of such an event finds the descriptor -1 in the memory, and does nothing.
  */
 void bury(void *memory) {
   if (!memory) return;

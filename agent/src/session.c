@@ -68,7 +68,7 @@ void session_release(struct session *session) {
   bury(session);
 }
 
-/* ---- talking to the shell ---- */
+/* ---- writing to the shell, and reading its answers ---- */
 
 /* bash uses a descriptor number that scripts hardly use. A plain sh supports one digit only. */
 int session_answer_fd(const struct session *session) { return session->flags & SESSION_BASH ? 251 : 9; }
@@ -149,7 +149,7 @@ static void on_answers(struct source *source, uint32_t events) {
   }
 }
 
-/* ---- life ---- */
+/* ---- start and end of sessions ---- */
 
 /*
  * Makes the shell move its answer pipe from standard output to another descriptor, so that the output of commands cannot get

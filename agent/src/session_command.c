@@ -26,7 +26,7 @@ struct session_command *session_command_find(const struct session *session, cons
   return NULL;
 }
 
-/* ---- output ---- */
+/* ---- output of commands ---- */
 
 /* Frees the mapping of the ring and the pipes that move pages. Call this when no more output is expected. */
 static void rest(struct session_command *command) {
@@ -105,7 +105,7 @@ static void explain(struct session_command *command, const char *text) {
   ring_append(&command->record.ring, FROM_STDERR, (const uint8_t *)text, strlen(text));
 }
 
-/* ---- input ---- */
+/* ---- input for commands ---- */
 
 static void drop_pending(struct session_command *command) {
   free(command->pending);
@@ -156,7 +156,7 @@ bool session_command_input(struct session_command *command, const uint8_t *bytes
   return true;
 }
 
-/* ---- life ---- */
+/* ---- start and end of commands ---- */
 
 static void on_left(struct record *record) {
   session_release(owner_of(record, struct session_command, record)->session);

@@ -74,7 +74,7 @@ void command_input_start(struct connection *connection, struct fields *request) 
   else answer(connection);
 }
 
-/* ---- COMMAND_SHOW ---- */
+/* ---- COMMAND_SHOW: sends the text of a command ---- */
 
 struct showing {
   uint8_t *text;

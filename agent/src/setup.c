@@ -81,7 +81,10 @@ static rlim_t read_process_limit(void) {
   return size > 0 ? strtoul(text, NULL, 10) : 0; /* "max" means no limit */
 }
 
-/* Whether the limit counts for this sandbox only. Before Linux 5.14 it counts per host id, and sandboxes may share their ids. */
+/*
+ * Whether the kernel counts the processes of each sandbox separately. Before Linux 5.14 it counts them per host uid, and
+ * several sandboxes may have the same host uids.
+ */
 static bool counts_for_sandbox(void) {
   struct utsname kernel;
   int major, minor;

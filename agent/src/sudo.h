@@ -40,7 +40,7 @@ enum sudo_message {
 
 enum sudo_refusal { SUDO_NOT_ALLOWED = 1, SUDO_BUSY = 2, SUDO_MALFORMED = 3 };
 
-/* ---- the agent's side ---- */
+/* ---- functions of the agent ---- */
 
 /* The user who may use sudo besides root ("*": every user), and the PATH in which commands are found. */
 struct sudo_policy {
@@ -64,7 +64,7 @@ struct sudo_peer {
 /* Runs in a separate process: serves one client until its command has ended. */
 _Noreturn void sudo_serve(const struct sudo_policy *, const struct sudo_peer *);
 
-/* ---- the client ---- */
+/* ---- functions of the sudo client ---- */
 
 _Noreturn void sudo_client(int argc, char **argv);
 

@@ -140,7 +140,7 @@ static struct command choose_command(const struct sudo_request *request, const s
   return (struct command){.program = program, .argv = request->argv};
 }
 
-/* ---- the directory ---- */
+/* ---- entering the working directory ---- */
 
 static void enter(const struct sudo_request *request, const struct user *target) {
   if (*request->directory) {

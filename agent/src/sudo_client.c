@@ -1,7 +1,7 @@
 /*
- * The program that a user of the sandbox starts as `sudo`. It has no rights of its own. It passes its descriptors, directory and
- * environment to the agent. While the command runs, this program passes signals and terminal input on to it. This program stops
- * when the command stops, and ends when the command ends.
+ * The program that a user of the sandbox starts as `sudo`. It has no rights of its own. It passes its descriptors,
+ * directory and environment to the agent. While the command runs, this program passes signals and terminal input to the
+ * command. This program stops when the command stops, and ends when the command ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ _Noreturn static void fail(const char *what) {
   exit(1);
 }
 
-/* ---- the request ---- */
+/* ---- sending the request ---- */
 
 static size_t size_of_list(char **list, uint32_t *count) {
   size_t size = 4;
@@ -137,7 +137,7 @@ static int connect_to_agent(void) {
   return fd;
 }
 
-/* ---- messages from the agent ---- */
+/* ---- receiving messages from the agent ---- */
 
 static const char *own_name(void) {
   static char number[16];
@@ -182,7 +182,7 @@ _Noreturn static void die_of(struct client *client, int number) {
   _exit(128 + number);
 }
 
-/* ---- stopping and continuing ---- */
+/* ---- stopping and continuing with the command ---- */
 
 static void go_on(struct client *client) {
   bool foreground = client->has_terminal && client->reads_keys && passage_is_foreground(&client->passage);
@@ -250,7 +250,7 @@ static void on_message(struct client *client) {
   }
 }
 
-/* ---- the run of a command ---- */
+/* ---- running a command ---- */
 
 static uint64_t find_ignored(void) {
   uint64_t ignored = 0;

@@ -1,6 +1,6 @@
 /*
- * Options of sudo(8). Options that have no meaning in a sandbox are ignored, such as how to ask for a password. Options that
- * have a meaning but are not supported are refused.
+ * Options of sudo(8). Options that have no meaning in a sandbox, such as how to ask for a password, are ignored.
+ * Options that have a meaning but are not supported are refused.
  */
 #include "sudo_options.h"
 

@@ -68,7 +68,7 @@ static int block_all(void) {
   return signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* ---- the command ---- */
+/* ---- starting and watching the command ---- */
 
 _Noreturn static void become_command(struct service *service, struct sudo_request *request, const struct user *caller,
                                      const char *path) {
@@ -142,7 +142,7 @@ static void wait_for(int fd, int milliseconds) {
   poll(&wanted, 1, milliseconds);
 }
 
-/* ---- the end ---- */
+/* ---- ending the command ---- */
 
 /* Ends a command whose client has gone. */
 _Noreturn static void end_command(struct service *service) {
