@@ -173,7 +173,8 @@ static void make_view(char **arg) {
   show_own_process();
 }
 
-// Shows all of /etc: name servers and certificates are replaced by renaming, which a view of a single file would miss.
+// Shows the whole directory /etc. The host replaces files of name servers and certificates by renaming new files; if a
+// view showed only one such file, it would keep the old contents.
 static void show_etc(char **arg) {
   (void)arg;
   show("/etc", "/etc", MS_REC, closed);

@@ -103,7 +103,8 @@ static void allow_only(int call, unsigned argument, const unsigned *values, unsi
   load_call();
 }
 
-// Refuses `clone` if one of these bits is set, or, with `refused_if_set` 0, if none of them is set.
+// Restricts the flags of `clone`. With `refused_if_set` 1, the call is refused if one of `bits` is set. With 0, it is
+// refused if none of them is set.
 static void judge_clone(unsigned bits, int refused_if_set) {
   unless_equal_skip(SYS_clone, 4);
   load_argument(0);

@@ -129,9 +129,10 @@ static void die_with(char **arg) {
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
 }
 
-// Raises a limit that the kernel counts for all processes whose user namespace has one creator, so for all sandboxes
-// together. With the usual limits one sandbox could use up all timers and message queues. Their memory counts for the sandbox
-// that uses them. Without CAP_SYS_RESOURCE the limit rises only to this process's hard limit.
+// Raises a limit that all sandboxes share, because the kernel adds up the use of all processes whose user namespaces
+// have the same creator. With the usual limits one sandbox could use up all timers and message queues. The memory of
+// timers and queues still counts towards the memory limit of their sandbox. Without CAP_SYS_RESOURCE the limit rises
+// only to this process's hard limit.
 static void raise_shared_limit(int resource) {
   struct rlimit most = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
   if (setrlimit(resource, &most) == 0 || getrlimit(resource, &most) < 0) return;
@@ -139,8 +140,8 @@ static void raise_shared_limit(int resource) {
   (void)setrlimit(resource, &most);
 }
 
-// When the host runs out of memory, the kernel kills processes of sandboxes before those of the host. With CAP_SYS_RESOURCE this
-// also sets the lowest score that a process inside may choose.
+// Raises the out-of-memory score, so that a host without free memory kills processes of sandboxes before its own. With
+// CAP_SYS_RESOURCE this is also the lowest score that a process in the sandbox may choose.
 static void stand_first_in_line(void) {
   const char score[] = "200";
   int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -101,8 +101,8 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   _exit(127);
 }
 
-// Returns the bytes that a child has written to the file. The child shares the file's offset, so the current offset is their
-// number.
+// Returns the bytes that a child has written to the file. The child shares the file's offset, so the current offset is
+// the number of bytes.
 static char *contents(int fd, uint32_t *length) {
   off_t end = lseek(fd, 0, SEEK_CUR);
   if (end < 0) give_up("output");
@@ -194,8 +194,8 @@ static void ask_child(char *body, size_t length, int warmer) {
   start_child(&question, arg, at, (size_t)(end - at));
 }
 
-// The helper process of `serve FILE`. After a byte arrives on `asked`, it writes `0`, which means its own process in a
-// cgroup.procs file, into FILE at intervals for a while.
+// The helper process of `serve FILE`, a cgroup.procs file. After a byte arrives on `asked`, the helper moves itself
+// into that cgroup at intervals for a while. It writes `0`, which means the process that writes.
 static _Noreturn void keep_warm(int asked, const char *path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int file = open(path, O_WRONLY | O_CLOEXEC);
