@@ -14,8 +14,8 @@ const endingMask = 0xfff00000
 const wordsPerBlock = blockBytes / 4
 
 /**
- * Whether the chunk ends after this block. The hash is FNV-1a over words of 32 bits. A weak hash is enough: a caller who
- * constructs blocks with certain hashes only makes chunks of their own disk too long or too short.
+ * Returns whether the chunk ends after this block. The hash is FNV-1a over words of 32 bits. A weak hash is enough: with blocks
+ * made for certain hashes, an attacker only gets chunks of unusual lengths for the attacker's own disk.
  */
 const endsChunk = (words: Int32Array, block: number): boolean => {
   let hash = 0x811c9dc5

@@ -15,7 +15,7 @@ import { startS3, withoutS3 } from './testing/real-s3.ts'
 
 const owner = { sandboxId }
 
-/** A disk with 12 MiB of random bytes, and a store that counts how often chunks are read and written. */
+/** Makes a disk with 12 MiB of random bytes, and a store that counts how often chunks are read and written. */
 const makeStore = (scratch: Scratch, address: StoreAddress = { kind: 'directory', path: scratch.make('store') }) => {
   const disk = diskIn(scratch.make('disk'))
   for (const part of [disk.upper, disk.etc]) scratch.make(part.slice(scratch.path.length + 1))

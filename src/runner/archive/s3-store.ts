@@ -103,8 +103,8 @@ export class S3Store implements ObjectStore {
   }
 
   /**
-   * The error for an incomplete list. Such a list must not be used, because an object that is missing from a list counts as
-   * removed.
+   * Returns the error for an incomplete list. Callers treat an object that is not in a list as removed, so an incomplete list
+   * must not be used.
    */
   #noList() {
     return new ArchiveFailed('store down', `${this.#name} does not work: what it lists is no list.`)
