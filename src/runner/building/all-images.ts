@@ -122,22 +122,22 @@ export class AllImages {
   }
 
   /**
-   * Total bytes that built images and snapshots of sandboxes add to their base images. An image that has not been measured yet
-   * counts as 0.
+   * Returns the total bytes that built images and snapshots of sandboxes add to their base images. An image that has not been
+   * measured yet counts as 0.
    */
   addedBytes(): number {
     return [...this.#templates.values()].reduce((sum, { sizeBytes = 0 }) => sum + sizeBytes, 0)
   }
 
-  /** The part of an image's configuration that applies to sandboxes which are made from the image. */
+  /** Returns the part of an image's configuration that applies to sandboxes of this image. */
   configOf(image: string): ImageConfig | undefined {
     if (!this.#configs.has(image)) this.#configs.set(image, this.#brought.find(image)?.config ?? this.#builtIn(image))
     return this.#configs.get(image)
   }
 
   /**
-   * Configuration of the built-in image. Its working directory is `/`, which means that commands start in the home directory of
-   * their user.
+   * Returns the configuration of the built-in image. Its working directory is `/`, which means that each command starts in the
+   * home directory of its user.
    */
   #builtIn(image: string): ImageConfig | undefined {
     const config = this.#brought.configOf(image)
@@ -186,7 +186,7 @@ export class AllImages {
     return this.find(image) ?? {}
   }
 
-  /** Whether this runner has the base image that the source needs. */
+  /** Returns whether this runner has the base image that the source needs. */
   hasBaseOf(source: ImageSource): boolean {
     return source.kind !== 'store' || this.#brought.rootfsOf(this.#brought.newest(source.base)) !== undefined
   }

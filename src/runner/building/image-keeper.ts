@@ -69,7 +69,7 @@ export class ImageKeeper implements Disposable {
     this.#storing = new FairQueue({ atOnce: storing })
   }
 
-  /** Takes the assignment of one image from control. */
+  /** Carries out control's assignment of one image. */
   take(assignment: ImageAssignment): void {
     const entry = this.#entryFor(assignment)
     if (entry.settled?.state === 'error') delete entry.settled
@@ -77,7 +77,7 @@ export class ImageKeeper implements Disposable {
     this.#store(assignment)
   }
 
-  /** Takes control's whole list. Images on this runner that are not in the list stay. */
+  /** Carries out all assignments of control's list. Images on this runner that are not in the list stay. */
   takeAll(listed: readonly ImageAssignment[]): void {
     for (const assignment of listed) {
       const entry = this.#entryFor(assignment)

@@ -26,7 +26,7 @@ const skip = needsRoot || needsBusybox
 const roomy: LineLimits = { ...standardLineLimits, freeShare: 0 }
 const none: Partial<LineLimits> = { keptMs: -1 }
 
-/** A RUN line that writes a new random id each time it runs. A changed id therefore shows that the line was run again. */
+/** Returns a RUN line that writes a new random id each time it runs. A changed id therefore shows that the line was run again. */
 const stamp = (path: string) => `RUN cat /proc/sys/kernel/random/uuid > ${path}`
 
 suite('a line of a Dockerfile that has not changed', { skip }, () => {

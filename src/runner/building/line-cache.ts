@@ -89,7 +89,7 @@ type LineCacheParts = {
 const none = 'none'
 const shape = /^line\.([0-9a-f]{16})\.([0-9a-f]{32})\.([0-9a-f]{32}|none)$/
 
-/** Whether the name of a template is that of a cached line. Otherwise it is that of an image. */
+/** Returns whether a template with this name is a cached line. Any other template is an image. */
 export const isLineName = (name: string): boolean => shape.test(name)
 
 const shortHash = (length: number, ...parts: string[]) =>
@@ -156,7 +156,7 @@ export class LineCache {
     return this.#host.capabilities.hardDiskLimit
   }
 
-  /** How much space cached lines take at most. `bytes` includes their base images, `addedBytes` does not. */
+  /** Returns how much space the cached lines take at most. `bytes` includes their base images, `addedBytes` does not. */
   usage(): { lines: number; bytes: number; addedBytes: number } {
     return { lines: this.#lines.size, bytes: this.#bytes, addedBytes: this.#addedToImages }
   }
@@ -179,8 +179,8 @@ export class LineCache {
   }
 
   /**
-   * Whether a cached line exists that comes directly after the line with this key. Without `key`: whether a cached line exists
-   * that comes directly after a base image.
+   * Returns whether a cached line comes directly after the line with this key. If `key` is undefined, returns whether a cached
+   * line comes directly after a base image.
    */
   hasAfter(organizationId: string, key: string | undefined): boolean {
     const owner = ownerOf(organizationId)

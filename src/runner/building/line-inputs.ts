@@ -26,7 +26,7 @@ export const inputsOf = async (
   return known.length === inputs.length ? known : undefined
 }
 
-/** Whether the line downloads a file or a repository whose content may differ from one build to the next. */
+/** Returns whether the line downloads a file or a repository whose content may differ from one build to the next. */
 export const mayChange = (step: BuildStep): boolean =>
   'copy' in step &&
   (step.copy.urls.length > 0 || step.copy.repository !== undefined) &&

@@ -13,7 +13,7 @@ import { keyAfter, keyOfBase } from './line-keys.ts'
 const GiB = 1024 ** 3
 
 const stageMark = '.stage-'
-/** Whether this is the name of an image or template that exists only during the build of a definition. */
+/** Returns whether this is the name of an image or template that exists only during the build of a definition. */
 export const isStageName = (image: string): boolean => image.includes(stageMark)
 export const stageName = (image: string, of: string | number): string => `${image}${stageMark}${of}`
 
@@ -51,7 +51,7 @@ type SurveyParts = {
   /** The files that the caller sent with the definition. */
   files: CopySource | undefined
   signal: AbortSignal
-  /** Called for each stage that has cached lines. */
+  /** Called once for each stage that has cached lines, with what the survey knows about the stage. */
   onKept: (looked: Looked) => void
 }
 

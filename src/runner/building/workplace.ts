@@ -13,7 +13,7 @@ export type BuildHost = Pick<
 export type BuildAgent = Pick<Agent, 'exec' | 'files'>
 
 const prefix = 'build-'
-/** Whether this is the id of a build's sandbox. No sandbox of a user has such an id. */
+/** Returns whether this is the id of a sandbox in which an image is built. No sandbox of a user has such an id. */
 export const isBuildId = (sandboxId: string): boolean => sandboxId.startsWith(prefix)
 
 const size = { cpu: 2, memoryGiB: 2 }
@@ -74,7 +74,7 @@ export class Workplace {
     await this.#host.start(this.#assignment)
   }
 
-  /** Number of bytes in use on the sandbox's disk; 0 if unknown. */
+  /** Returns the bytes in use on the sandbox's disk, or 0 if that is unknown. */
   async diskUsed(): Promise<number> {
     return (await this.#host.measure(this.id))?.diskUsed ?? 0
   }
