@@ -19,7 +19,7 @@ export interface Cgroup {
   freeze(): Promise<void>
   /** Lets frozen processes continue. No error if the cgroup does not exist. */
   thaw(): Promise<void>
-  /** Whether the cgroup is frozen, or a freeze was requested and is not complete yet. */
+  /** Returns whether the cgroup is frozen, or a freeze was requested and is not complete yet. */
   isFrozen(): Promise<boolean>
   /**
    * Sets limits of a running sandbox. If the memory in use exceeds the new memory limit, throws `MemoryInUse` and changes no
@@ -27,25 +27,29 @@ export interface Cgroup {
    */
   limit(compute: Compute): Promise<void>
   /**
-   * The processors on which the cgroup's processes may run, in the kernel's list format, such as `0-3,8`. Undefined if they may
-   * run on all.
+   * Returns the processors on which the cgroup's processes may run, in the kernel's list format, such as `0-3,8`. Undefined if
+   * they may run on all.
    */
   cpus(): Promise<string | undefined>
   /** Sets the processors on which the cgroup's processes may run. */
   useCpus(list: string): Promise<void>
-  /** How often the kernel has killed a process of the cgroup because its memory ran out. */
+  /** Returns how often the kernel has killed a process of the cgroup because the cgroup had no free memory. */
   outOfMemoryKills(): number
-  /** How often the kernel has refused a new process or thread because the limit of processes was reached. */
+  /** Returns how often the kernel has refused a new process or thread because the limit of processes was reached. */
   refusedProcesses(): number
-  /** Bytes of memory in use; undefined if the cgroup is gone. */
+  /** Returns the bytes of memory in use. Undefined if the cgroup does not exist any more. */
   memoryInUse(): number | undefined
   memoryUse(): MemoryUse | undefined
-  /** Bytes of kernel memory charged to the cgroup, socket buffers included; undefined if the cgroup is gone. */
+  /**
+   * Returns the bytes of kernel memory that are charged to the cgroup, with socket buffers. Undefined if the cgroup does not
+   * exist any more.
+   */
   kernelMemory(): number | undefined
-  /** Processor time of all processes of the cgroup so far; undefined if the cgroup is gone. */
+  /** Returns the processor time of all processes of the cgroup so far. Undefined if the cgroup does not exist any more. */
   cpuSeconds(): number | undefined
   /**
-   * Processor time that the kernel has spent in system calls of the cgroup's processes so far. Undefined if the cgroup is gone.
+   * Returns the processor time so far that the kernel has used for system calls of the cgroup's processes. Undefined if the
+   * cgroup does not exist any more.
    */
   systemSeconds(): number | undefined
   /** Reads processor time, memory and number of processes together. Undefined if the cgroup is gone. */
@@ -402,7 +406,7 @@ class CgroupV1 implements Cgroup {
       mapped: of('mapped_file'),
       dirty: of('dirty'),
       writeback: of('writeback'),
-      // Cgroup v1 does not report slab memory by whether it can be reclaimed, so both values are 0.
+      // Cgroup v1 does not report reclaimable and unreclaimable slab memory separately, so both values are 0.
       slabReclaimable: 0,
       slabUnreclaimable: 0,
     }
@@ -460,11 +464,11 @@ export const listCgroups = async (layout: CgroupLayout, path: string): Promise<s
   return [...new Set(lists.flat().map((entry) => entry.name))]
 }
 
-/** Whether the kernel counts socket buffers separately from memory. In cgroup v2 they are part of the memory. */
+/** Returns whether the kernel counts socket buffers separately from memory. In cgroup v2 they are part of the memory. */
 export const limitsSockets = (layout: CgroupLayout): boolean =>
   layout.version === 1 && existsSync(join(layout.roots.memory, 'memory.kmem.tcp.limit_in_bytes'))
 
-/** Whether the kernel counts swap, so that a swap limit can be set. */
+/** Returns whether the kernel counts swap. Only then a swap limit can be set. */
 export const limitsSwap = async (layout: CgroupLayout): Promise<boolean> => {
   if (layout.version === 1)
     return (await readIfThere(join(layout.roots.memory, 'memory.memsw.limit_in_bytes'))) !== undefined

@@ -1,6 +1,6 @@
 // Chooses on which processors of the host each sandbox runs. Their number is the sandbox's `cpu`, rounded up, so programs in the
-// sandbox that count processors start a suitable number of threads. A new sandbox gets the processors of which the least is
-// assigned to other sandboxes. A resized sandbox keeps its processors as far as possible.
+// sandbox that count processors start a suitable number of threads. A new sandbox gets the processors that are assigned least to
+// other sandboxes. A resized sandbox keeps its processors as far as possible.
 import { readFileSync } from 'node:fs'
 
 /** Parses a kernel list such as `0-3,8` (cpuset(7), "List format"). */
@@ -24,7 +24,7 @@ export const writeCpuList = (cpus: readonly number[]): string => {
   return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',')
 }
 
-/** The processors that this process may use. */
+/** Returns the processors that this process may use. */
 export const hostCpus = (): number[] => {
   const status = readFileSync('/proc/self/status', 'utf8')
   return parseCpuList(/^Cpus_allowed_list:\s*(.+)$/m.exec(status)?.[1] ?? '0')

@@ -68,7 +68,10 @@ export const parseLayout = (mountinfo: string): CgroupLayout => {
 
 export const readLayout = (): CgroupLayout => parseLayout(readFileSync('/proc/self/mountinfo', 'utf8'))
 
-/** Path of the file `cgroup.procs` of this process's own cgroup, in one hierarchy. Undefined if this process cannot see it. */
+/**
+ * Returns the path of the file `cgroup.procs` of this process's own cgroup, in one hierarchy. Undefined if this process cannot
+ * see that file.
+ */
 export const ownProcsFile = (
   layout: CgroupLayout,
   own = readFileSync('/proc/self/cgroup', 'utf8'),
@@ -83,12 +86,12 @@ export const ownProcsFile = (
   return existsSync(file) ? file : undefined
 }
 
-/** Whether this host can restrict a sandbox to some of its processors. */
+/** Returns whether this host can restrict a sandbox to some of its processors. */
 export const hasCpusets = (layout: CgroupLayout): boolean =>
   layout.version === 1
     ? layout.cpuset !== undefined
     : /\bcpuset\b/.test(readFileSync(join(layout.root, 'cgroup.controllers'), 'utf8'))
 
-/** Mount points that must be hidden from crun. crun refuses a host that mounts both versions, so v2 is hidden. */
+/** Returns the mount points that must be hidden from crun. crun refuses a host that mounts both versions, so v2 is hidden. */
 export const mountsToHide = (layout: CgroupLayout): string[] =>
   layout.version === 1 && layout.unified !== undefined ? [layout.unified] : []

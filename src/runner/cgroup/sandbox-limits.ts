@@ -8,9 +8,9 @@ const cpuPeriodMicroseconds = 100_000
 export type Compute = { cpu: number; memoryGiB: number }
 
 /**
- * Maximum number of processes and threads of a sandbox. A thread takes about 30 KiB, so even this many threads leave most of the
- * sandbox's memory free. A fork bomb fails at this limit before it affects the host. The maximum of 32,768 is Linux's default
- * limit. The agent tells programs the limit (agent/src/setup.c).
+ * Returns the maximum number of processes and threads of a sandbox. A thread takes about 30 KiB, so even this many threads leave
+ * most of the sandbox's memory free. A fork bomb fails at this limit before it affects the host. The maximum of 32,768 is Linux's
+ * default limit. The agent tells programs the limit (agent/src/setup.c).
  */
 export const pidsLimit = ({ memoryGiB }: Pick<Compute, 'memoryGiB'>) =>
   Math.min(32_768, Math.max(1024, Math.floor(memoryGiB * 4096)))
@@ -23,7 +23,9 @@ export const cpuLimit = ({ cpu }: Compute) => ({
 
 export const memoryLimitBytes = ({ memoryGiB }: Compute) => Math.round(memoryGiB * GiB)
 
-/** Limit of a sandbox's socket buffers. Used only with cgroup v1, which counts them separately from memory. */
+/**
+ * Returns the limit of a sandbox's socket buffers in bytes. Used only with cgroup v1, which counts them separately from memory.
+ */
 export const socketLimitBytes = (compute: Compute) => Math.round(memoryLimitBytes(compute) / 8)
 
 /** Maximum number of open files of a process in a sandbox. */
@@ -44,7 +46,7 @@ export type ResourceLimit = { type: string; soft: number; hard: number }
 /**
  * Limits of each process in a sandbox. They are not above the runner's own hard limits, because a runner in a container may lack
  * the right to raise these. Core files are limited to one byte, because the kernel then does not start the host's crash handler.
- * With a limit of 0 it would (core(5)).
+ * With a limit of 0, the kernel would start it (core(5)).
  */
 export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/limits', 'utf8'))): ResourceLimit[] => {
   const both = (type: string, value: number) => ({ type, soft: value, hard: value })
@@ -61,7 +63,7 @@ export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/li
 export const memoryFiles = { dev: 4096, shm: 16_384 } as const
 
 /**
- * Size of a sandbox's shared memory: half of its memory, as on an ordinary machine. Browsers need much of it. It counts towards
- * the sandbox's memory limit.
+ * Returns the size of a sandbox's shared memory: half of its memory, as on an ordinary machine. Browsers need much shared memory.
+ * What is in use counts towards the sandbox's memory limit.
  */
 export const sharedMemoryBytes = (memoryGiB: number) => Math.max(1, Math.floor(memoryGiB * 512)) * 1024 * 1024
