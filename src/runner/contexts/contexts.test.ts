@@ -87,7 +87,7 @@ suite('open uploads of context files', () => {
     time.now += 1
     await contexts.beginUpload(named('1'))
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
-    // The expired upload does not count any more. An abort of it must not lower the number of open uploads a second time.
+    // The expired upload does not count any more. Aborting this upload must not lower the number of open uploads a second time.
     await contexts.abort(named('1'), left)
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
   })

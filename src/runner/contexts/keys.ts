@@ -22,11 +22,11 @@ export const prefixOf = (name: ContextName): string => {
   return `${root}${name.organizationId}/${name.hash}/`
 }
 
-/** Key of a context's table. The table is written last, so a context with a table is complete. */
+/** Returns the key of a context's table. The table is written last, so a context with a table is complete. */
 export const tableKey = (name: ContextName) => `${prefixOf(name)}context.json`
 /**
- * Key of a context's marker, which is written first. Its time shows whether an incomplete context is being written or was
- * abandoned.
+ * Returns the key of a context's marker, which is written before everything else. The time in the marker shows whether an
+ * incomplete context is being written or was abandoned.
  */
 export const begunKey = (name: ContextName) => `${prefixOf(name)}begun.json`
 export const chunksOf = (name: ContextName) => `${prefixOf(name)}chunks/`

@@ -145,7 +145,7 @@ export class ContextStore {
     this.#open.end(name, uploadId)
   }
 
-  /** Whether an upload has received data recently. False if it is completed or aborted. */
+  /** Returns whether an upload is open and has received data recently. False if the upload is completed or aborted. */
   async isOpen(name: ContextName, uploadId: string): Promise<boolean> {
     const at = await this.#findUpload(name, uploadId)
     return at !== undefined && this.now() - at < this.limits.uploadKeptMs
