@@ -46,7 +46,7 @@ type ControlClientParts = {
   controlUrl: URL
   credential: Credential
   log: Logger
-  /** Called with the status of each answer from control. Undefined if control could not be reached. */
+  /** Called with the HTTP status of each answer from control, or with undefined if control could not be reached. */
   onAnswer?: (status: number | undefined) => void
 }
 

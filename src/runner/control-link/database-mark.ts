@@ -1,5 +1,5 @@
-// Records the database of control that this host belongs to, so that the runner rejects any other. A control with an empty or
-// another database would list none of this host's sandboxes, and the runner would remove their disks after a day.
+// Records the database of control that this host belongs to, so that the runner rejects any other database. A control with an
+// empty or another database would list none of this host's sandboxes, and the runner would remove their disks after a day.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { syncPathNow } from '#src/kit/sync-path.ts'

@@ -19,7 +19,7 @@ export class KeyRefusal {
     this.#now = now
   }
 
-  /** Takes the status of each answer from control. Undefined: control could not be reached. */
+  /** Must be called with the status of each answer from control, or with undefined if control could not be reached. */
   heard(status: number | undefined): void {
     if (status === 401) {
       this.#since ??= this.#now()

@@ -3,7 +3,7 @@ import type { Logger } from '#src/kit/log.ts'
 
 type ListingParts<Item> = {
   list: () => Promise<Item[]>
-  /** Called with each list. `askedAt`: when it was requested. The list may lack any change after that time. */
+  /** Called with each list. `askedAt`: time at which the list was requested. The list may lack any change after that time. */
   take: (listed: Item[], askedAt: number) => void
   log: Logger
   now?: () => number

@@ -7,7 +7,7 @@ import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from './assi
 import type { Delivery } from './control-client.ts'
 
 type ReporterParts = {
-  /** Sends a report over the link. Returns whether it was sent; whether it has arrived is unknown. */
+  /** Sends a report over the link. Returns whether it was sent. A report that was sent may still be lost. */
   send: (report: Report) => boolean
   tell: (report: Report) => Promise<Delivery>
   log: Logger
@@ -49,7 +49,8 @@ export class Reporter implements Disposable {
   }
 
   /**
-   * When the link is lost, it is unknown which of the last reports have arrived. Therefore all of them are sent again over HTTP.
+   * Must be called when the link is lost. It is then unknown which of the last reports have arrived, so all of them are sent
+   * again over HTTP.
    */
   linkLost(): void {
     for (const waiting of this.#waiting.values()) this.#tell(waiting)
