@@ -21,7 +21,7 @@ const patternOf = (line: string): Pattern => {
   return { parts: names.map((name) => (name === '**' ? 'any directories' : tokensOf(name))), isException }
 }
 
-/** Whether the pattern matches a path or one of the directories above it. `names`: the names in the path. */
+/** Returns whether the pattern matches a path or one of the directories above it. `names`: the names in the path. */
 const matches = (parts: readonly Part[], names: readonly string[]): boolean => {
   let places = new Set([0])
   for (const name of names) {
@@ -55,7 +55,7 @@ export class Patterns {
     this.hasExceptions = this.#patterns.some(({ isException }) => isException)
   }
 
-  /** Whether the file or directory at `path`, which is a relative path, is excluded. */
+  /** Returns whether the file or directory at this relative path is excluded. */
   leaveOut(path: string): boolean {
     if (this.#patterns.length === 0) return false
     const names = path.split('/')

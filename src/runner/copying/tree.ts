@@ -215,8 +215,8 @@ export const tokensOf = (pattern: string): Token[] => {
 }
 
 /**
- * Whether a name matches. If a comparison fails, it continues at the last star only. Therefore even a hostile pattern takes at
- * most as many steps as the product of both lengths.
+ * Returns whether a name matches. After a failed comparison, the search continues only at the last star. Therefore even a hostile
+ * pattern takes at most as many steps as the product of both lengths.
  */
 export const isMatch = (name: string, tokens: readonly Token[]): boolean => {
   let [at, token, star, starAt] = [0, 0, -1, 0]
