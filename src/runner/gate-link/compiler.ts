@@ -21,7 +21,7 @@ const options =
  */
 export type Format = 'cjs' | 'esm' | 'files'
 
-/** Command line of the compiler. If this process is root, the compiler runs as an unprivileged user. */
+/** Returns the command line of the compiler. If this process is root, the compiler runs as an unprivileged user. */
 const commandOfCompiler = (format: Format): string[] => {
   const program = fileURLToPath(import.meta.resolve(`@esbuild/linux-${process.arch}/bin/esbuild`))
   const formatOptions =
