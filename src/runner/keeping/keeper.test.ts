@@ -197,7 +197,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('stopping a sandbox that the host lost reports `destroyed`; stopping one not yet started, `stopped`', async () => {
+  test('a stop is reported as `destroyed` for a lost sandbox, and as `stopped` for one that never started', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])
@@ -360,7 +360,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'It ran out of memory.', true])
   })
 
-  test('a newer generation in control’s list does not start a sandbox again that ended by itself', async () => {
+  test('a sandbox that ended by itself is not started again by a newer generation in control’s list', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
     kept.keeper.takeAll([{ assignment: assigned('box', 6), state: 'started' }], kept.time.now)

@@ -31,7 +31,7 @@ export type KeeperParts = {
    * the last pause.
    */
   retryMs?: readonly number[]
-  /** Time in milliseconds after which a sandbox is removed that control's lists do not contain. */
+  /** A sandbox is removed when it has been missing in control's lists for this many milliseconds. */
   strangerGraceMs?: number
   atOnce?: AtOnce
 }
@@ -308,12 +308,12 @@ export class Keeper implements Disposable {
   }
 }
 
-/** Whether a sandbox with this target has processes. In a paused sandbox they are frozen. */
+/** Returns whether a sandbox with this target has processes. In a paused sandbox they are frozen. */
 const runs = (target: Target) => target === 'started' || target === 'paused'
 
 /**
- * If the sandbox ended because of a signal or because memory ran out, its state is `error`. Any other end may be intended by the
- * programs in it, so its state is `stopped`.
+ * Returns the state of a sandbox that ended by itself. After a signal or a lack of memory, the state is `error`. Programs in the
+ * sandbox may have intended any other end, so the state is then `stopped`.
  */
 const ended = (cause: Cause): Outcome =>
   cause.oomKilled || cause.signal !== undefined
@@ -321,8 +321,8 @@ const ended = (cause: Cause): Outcome =>
     : { state: 'stopped', cause }
 
 /**
- * Whether the assignment may interrupt the running verb. A destroy interrupts every other verb. A newer target interrupts an
- * archive, which may wait long for the store. A forced stop interrupts a stop that waits for processes.
+ * Returns whether the assignment may interrupt the running verb. A destroy interrupts every other verb. A newer target interrupts
+ * an archive, which may wait long for the store. A forced stop interrupts a stop that waits for processes.
  */
 const overtakes = ({ verb, assignment: { target, signal } }: Entry) => {
   if (target === 'destroyed') return verb !== 'destroy'

@@ -41,7 +41,8 @@ export class Saver implements Disposable {
   }
 
   /**
-   * Reads an assignment from control. Begins the save that it names. If it names another save or none, drops the earlier save.
+   * Reads an assignment from control. Begins the save that the assignment names. Drops an earlier save that the assignment does
+   * not name.
    */
   take(assignment: Assignment): void {
     const { sandboxId, target, save } = assignment

@@ -21,13 +21,13 @@ export type Verb = (typeof verbTo)[Target]
  */
 export type AtOnce = { work: number; stops: number; transfers: number }
 
-/** Whether this is a fork whose disk has to be copied from its parent's disk first. */
+/** Returns whether this is a fork whose disk has to be copied from its parent's disk first. */
 export const isFork = (assignment: Assignment): assignment is Assignment & { forkOf: string } =>
   assignment.target === 'started' && assignment.isNew === true && assignment.forkOf !== undefined
 
 /**
- * Makes a lane in which one organization can use only a part (`share`) of the places. Its slow verbs therefore do not delay verbs
- * of other organizations.
+ * Makes a lane that runs at most `atOnce` verbs. At most the part `share` of them may be of one organization, so that its slow
+ * verbs do not delay verbs of other organizations.
  */
 const shared = (atOnce: number, share: number) => new FairQueue({ atOnce, ofOne: Math.ceil(atOnce * share) })
 
