@@ -6,7 +6,7 @@ import { Ledger } from './ledger.ts'
 const MiB = 1024 ** 2
 
 /**
- * A fake host. While a sandbox in `rates` runs, it makes kernel memory grow by this many MiB per second. The host itself adds
+ * Makes a fake host. `rates`: MiB per second by which each sandbox makes kernel memory grow while it runs. The host itself adds
  * `host` MiB per second all the time.
  */
 const hostWith = (rates: Record<string, number>, host = 0) => {

@@ -14,9 +14,9 @@ const chance = () => {
 }
 
 /**
- * A fake host. Each sandbox in `rates` leaves this many MiB in the kernel per second for which it runs. The host itself adds
- * `host` MiB per second. Each running sandbox uses a further `comesAndGoes` MiB for a while. Each measurement is wrong by at
- * most `noise` MiB.
+ * Makes a fake host. `rates`: MiB of kernel memory that each sandbox leaks per second while it runs. The host itself adds `host`
+ * MiB per second. Each running sandbox uses a further `comesAndGoes` MiB for a while. Each measurement is wrong by at most
+ * `noise` MiB.
  */
 const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, noise = 0.1, canHold = true } = {}) => {
   const held = new Set<string>()
