@@ -146,7 +146,7 @@ export class Journal {
     await syncPath(directory)
   }
 
-  /** Whether a sandbox that was disowned still has archives that must be removed. */
+  /** Returns whether archives must still be removed of a sandbox that was disowned. */
   async owesArchives(sandboxId: string): Promise<boolean> {
     return (await readJson(join(this.directoryOf(`${gone}${sandboxId}`), owedName))) !== undefined
   }

@@ -126,8 +126,8 @@ export const socketOf = (places: Places, sandboxId: string) => join(places.socke
 export const shownOf = (places: Places, sandboxId: string) => join(places.shown, sandboxId)
 
 /**
- * Directory at which the launcher mounts a sandbox's volume number `at`. From there the runtime binds it to its path in the
- * sandbox.
+ * Returns the directory at which the launcher mounts volume number `at` of a sandbox. The runtime then bind-mounts that directory
+ * at the volume's path in the sandbox.
  */
 export const volumePointOf = ({ mountPoints }: Pick<Places, 'mountPoints'>, at: number) =>
   join(mountPoints.volumes, String(at))

@@ -32,5 +32,5 @@ const readOrNothing = async (path: string): Promise<string> => {
   }
 }
 
-/** The random id that the kernel has chosen for the current boot of the machine. */
+/** Returns the random id that the kernel has chosen for the current boot of the machine. */
 export const bootId = () => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
