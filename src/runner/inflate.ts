@@ -22,8 +22,8 @@ const commands = {
 const limits = { memory: 1024 ** 3, cpu: 2 * 3600, files: 16, filesize: 0 }
 
 /**
- * Whether the exit code means success. gzip exits with 2 if other bytes follow its data, which `tar` and other programs ignore,
- * too.
+ * Returns whether the exit code means success. gzip exits with 2 if other bytes follow its data. Such bytes are ignored, as `tar`
+ * does.
  */
 const isFine = (compression: Compression, code: number | null) => code === 0 || (compression === 'gzip' && code === 2)
 
@@ -31,7 +31,9 @@ export class Damaged extends Error {
   override readonly name = 'Damaged'
 }
 
-/** Command line of the program that decompresses. If this process is root, the program runs as an unprivileged user. */
+/**
+ * Returns the command line of the program that decompresses. If this process is root, the program runs as an unprivileged user.
+ */
 const commandOf = (compression: Compression): string[] => {
   const command = commands[compression]
   return process.getuid?.() === 0 ? confined({ command, uid: users.unpacker, sockets: 'none', limits }) : [...command]
