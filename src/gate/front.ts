@@ -75,8 +75,8 @@ const checkHead = (request: IncomingMessage): void => {
 }
 
 /**
- * Returns the toolbox call behind a preview address of the toolbox port. This port has only toolbox paths. A signed
- * address gives access, a cookie never does.
+ * Returns the toolbox call for a preview address with the toolbox port. This port has only toolbox paths. The token of
+ * a signed address gives access here, and a cookie does not.
  */
 const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, method: string): Target => ({
   ...readTarget(`/toolbox/${encodeURIComponent(sandbox)}${path}${query}`, method),

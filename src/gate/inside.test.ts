@@ -162,7 +162,7 @@ suite('a connection to a port inside a sandbox', () => {
     ;(await sides.dial()).destroy()
   })
 
-  test('a connection into a sandbox that ends before it is used fails with 409, and no longer counts as open', async () => {
+  test('a connection into a sandbox that closes before its use gets 409, and does not count as open', async () => {
     const held: SandboxHere = { id: 'box', assignment: assignmentWith({}), status: 'started', socketPath: '/agent' }
     const find = async () => ({ sandbox: held, link: {} as RunnerLink })
     const over = new PassThrough()

@@ -1,4 +1,4 @@
-// While a call is open, its sandbox counts as used, and its caller's access is checked again.
+// While a call is open, keeps its sandbox from being stopped as idle, and regularly checks the caller's access again.
 import { Problem } from '#src/problems.ts'
 import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'

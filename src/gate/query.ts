@@ -29,7 +29,7 @@ export const decodedFully = (text: string): string => {
 
 type QueryParts = {
   values: Record<string, string | undefined>
-  /** The query without the taken fields. It begins with a question mark, or is empty. */
+  /** The query without the removed fields. It begins with a question mark, or is empty. */
   rest: string
 }
 

@@ -54,7 +54,7 @@ suite('refused WebSockets', () => {
     assert.equal(sides.seen.length, 0)
   })
 
-  test('a terminal or interpreter gets 101 and then the error if only the runner knows of the sandbox’s stop', async () => {
+  test('a terminal or interpreter gets 101 and then the error if control does not know of the stop yet', async () => {
     await using sides = await startSides()
     sides.toolbox.refusal = notStarted()
     for (const path of [...terminals, interpreter]) {

@@ -1,5 +1,5 @@
-// Tells a caller why its WebSocket is refused, in messages after the upgrade. Most clients do not show the body of an answer that
-// refuses the upgrade.
+// Tells a caller why its WebSocket is refused, in messages after the upgrade. Most clients do not show the body of an
+// answer that refuses the upgrade.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
@@ -13,8 +13,8 @@ const closeMs = 5000
 type Wording = (message: string) => { last: object; reason: string }
 
 /**
- * How each kind of WebSocket is refused after the upgrade. Log streams are not in this list: SDKs take every close for the end of
- * the logs. They detect an error only in an answer that refuses the upgrade.
+ * How each kind of WebSocket is refused after the upgrade. Log streams are not in this list, because SDKs treat every
+ * close as the end of the logs. They detect an error only in an answer that refuses the upgrade.
  */
 const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
   [

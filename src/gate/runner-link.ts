@@ -136,8 +136,8 @@ export class RunnerLink implements Disposable {
   }
 
   /**
-   * Sends a request to the runner and returns its answer. If the body fails, the connection is cut, so that the runner does not
-   * take the body for complete. Throws a Problem for a refusal.
+   * Sends a request to the runner and returns its answer. If the body fails, the connection is cut, so that the runner
+   * does not treat the body as complete. Throws a Problem for a refusal.
    */
   async ask<T>(request: GateRequest, body?: Body, signal?: AbortSignal): Promise<T> {
     const socket = connect({ path: this.#path, allowHalfOpen: true })

@@ -1,5 +1,5 @@
-// The sandboxes of this host, as its runners report them. There is one runner, or more if further runners were registered with
-// this server.
+// The sandboxes of this host, as its runners report them. There is one runner, or more if further runners were
+// registered with this server.
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import type { Access } from '#src/wire/access.ts'
@@ -13,7 +13,7 @@ export type SandboxPlace = { sandbox: SandboxHere | undefined; link: RunnerLink 
 
 const mostRunners = 64
 /**
- * Milliseconds in which the runner must have the generation that control named. A connected runner has it within
+ * Milliseconds in which the runner must have the generation in control's answer. A connected runner has it within
  * milliseconds. A runner that must connect first needs a second or two.
  */
 const takenMs = 10_000

@@ -52,7 +52,7 @@ suite('a call that the gate passes to a toolbox', () => {
     assert.equal(call.url, '/toolbox/box-1/process/execute')
   })
 
-  test('a toolbox call reaches only the sandbox that its ticket names, in the generation that control named', async () => {
+  test('a toolbox call reaches only the sandbox of its ticket, in the generation of control’s answer', async () => {
     const wanted: AdmittedSandbox[] = []
     const find = async (asked: AdmittedSandbox) => {
       wanted.push(asked)

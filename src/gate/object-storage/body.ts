@@ -1,5 +1,6 @@
-// Checks upload bodies while they are passed on. If the bytes are not those that the caller signed, the stream ends with an
-// error. Clients send bodies plain, or in `aws-chunked` form: chunks with signatures, and perhaps checksums at the end.
+// Checks upload bodies while they are passed on. If the bytes are not those that the caller signed, the stream ends
+// with an error. Clients send bodies plain, or in `aws-chunked` form: chunks with signatures, and perhaps checksums at
+// the end.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { crc32 } from 'node:zlib'

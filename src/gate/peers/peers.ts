@@ -1,6 +1,5 @@
 // The gates of other machines. Control names the gate of each sandbox's host. A gate passes calls for sandboxes of
-// other
-// hosts on to their gates.
+// other hosts on to their gates.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { CertificateFiles } from '#src/kit/certificate-files.ts'

@@ -40,10 +40,13 @@ const nameOf = (host: string) =>
     .replace(/^\[(.*)\]$/, '$1')
     .replace(/\.$/, '')
 
-/** Names of this machine itself, for callers that use one of its loopback addresses. */
+/** Whether the name means this machine, for callers that use one of its loopback addresses. */
 const isLoopback = (name: string) => name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
 
-/** Whether the name means the gate itself. No name counts as the gate's name, because browsers always send a host. */
+/**
+ * Whether the name means the gate itself. An empty name does: the call is from a program, because browsers always send
+ * a host.
+ */
 const isOwnName = (name: string, ownName: string) =>
   name === '' || name === ownName || isIP(name) !== 0 || (isLoopback(name) && isLoopback(ownName))
 
@@ -54,7 +57,7 @@ const isOwnName = (name: string, ownName: string) =>
 const hasPreviewLabel = (name: string) =>
   /(?:^|\.)\d{1,5}-(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z0-9]{16})(?:\.|$)/.test(name)
 
-/** The port and the sandbox of a preview's own host name. */
+/** Returns the port and the sandbox in a preview's own host name. */
 const labelOf = (host: string, ownHost: string): { port: string; sandbox: string } | undefined => {
   if (nameOf(host) === nameOf(ownHost)) return undefined
   const [, port, sandbox, parent] = /^(\d{1,5})-([a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)\.([^@/\\]+)$/.exec(host) ?? []
@@ -69,7 +72,7 @@ export const isPageOf = (url: string, host: string): boolean => {
   return here !== undefined && URL.canParse(url) && labelIn(new URL(url).hostname) === here
 }
 
-/** Whether a page's host name has the form of a preview's. */
+/** Whether a page's host name has the form of a preview's host name. */
 export const isPageOfPreview = (url: string): boolean =>
   URL.canParse(url) && /^\d{1,5}-[^.]+\./.test(new URL(url).hostname)
 

@@ -1,5 +1,5 @@
-// The gate's own cookies for a visitor of a preview. They apply only to this host, and if previews share a host, only to this
-// preview's paths.
+// The gate's own cookies for a visitor of a preview. They apply only to this host, and if previews share a host, only
+// to this preview's paths.
 import { decodedFully } from '../query.ts'
 import type { PreviewAddress } from './address.ts'
 
@@ -40,7 +40,9 @@ export const tokensOf = (header: string | undefined, sandbox: string): string[] 
     .map(({ value }) => value)
 }
 
-/** Whether the visitor accepted the warning. Over TLS, only the cookie that no other host could have set counts. */
+/**
+ * Whether the visitor accepted the warning. Over TLS, only the cookie that no other host could have set is accepted.
+ */
 export const hasAccepted = (
   header: string | undefined,
   { prefix }: PreviewAddress,

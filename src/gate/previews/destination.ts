@@ -133,7 +133,7 @@ const locationOf = (location: string, address: PreviewAddress, access: Access): 
     address.prefix + (prefix !== '' && path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path)
   if (authority === undefined) return location.startsWith('/') ? outside(location) : location
   if (authority.toLowerCase() === host.toLowerCase()) return `${scheme}//${address.host}${outside(rest)}`
-  // Without a scheme: the server inside may not know the real one.
+  // The result has no scheme, because the server inside may not know the scheme that the visitor uses.
   return authority.toLowerCase() === called ? `//${address.host}${outside(rest)}` : location
 }
 

@@ -1,7 +1,7 @@
-// Finds texts of a call that contain a credential of this server. It recognizes the forms that browsers and clients produce:
-// plain, in another letter case, percent-encoded, in Base64. Such texts never go into a sandbox. A caller that disguises a
-// credential on purpose could give it away anyway. Known credentials are those of this call, and every text in the form of an API
-// key.
+// Finds texts of a call that contain a credential of this server. It recognizes the forms that browsers and clients
+// produce: plain, in another letter case, percent-encoded, in Base64. Such texts never go into a sandbox. A caller that
+// disguises a credential on purpose could give it away anyway. Known credentials are those of this call, and every text
+// in the form of an API key.
 import type { IncomingMessage } from 'node:http'
 import type { Access, Credential } from '#src/wire/access.ts'
 import { decodedFully } from '../query.ts'

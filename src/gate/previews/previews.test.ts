@@ -7,7 +7,7 @@ import { startSides } from '../testing/simulated.ts'
 import { browser, key, openedBy, previewHost, refused, visit } from '../testing/visiting.ts'
 
 suite('addresses of previews', () => {
-  test('a preview call waits for the sandbox’s generation that control names', async () => {
+  test('a preview call waits until the runner has the sandbox’s generation in control’s answer', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ leastGeneration: 7 })
     assert.equal((await visit(sides, { path: '/' })).status, 200)

@@ -31,6 +31,6 @@ export const newSigner = (id = 'key-1'): Signer => {
   }
 }
 
-/** Checks tickets as a gate that knows the keys of these signers. */
+/** Checks tickets as a gate does that has the keys of these signers. */
 export const ticketsOf = (...signers: readonly Signer[]): TicketChecks =>
   new TicketChecks({ listKeys: async () => signers.map(({ key }) => key), log: silentLog() })
