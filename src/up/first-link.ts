@@ -1,10 +1,11 @@
-// Gets the link that `alcove up` prints at its first start. With it the first administrator can sign in once, without a password.
+// Gets the link that `alcove up` prints at its first start. With it the first administrator can sign in once, without a
+// password.
 
 const answerMs = 10_000
 
 /**
- * Asks control for the link. Returns undefined if control gives none, for example because another issuer is configured. The
- * server works without the link.
+ * Asks control for the link. Returns undefined if control makes no link, for example because another issuer is
+ * configured. The server works without the link.
  */
 export const askFirstLink = async (controlUrl: string, key: string): Promise<string | undefined> => {
   try {

@@ -6,7 +6,7 @@ import type { ProgramState } from './state-file.ts'
 /** A program that was started once. */
 export type Running = {
   pid: number
-  /** Resolves when the program says that it serves. Never rejects; it may never resolve. */
+  /** Resolves when the program reports that it serves. Never rejects; it may never resolve. */
   ready: Promise<void>
   /** Resolves with the reason when the program has ended. Never rejects. */
   ended: Promise<string>
@@ -19,7 +19,7 @@ type Backoff = { firstMs: number; maxMs: number }
 
 export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 
-/** A program counts as healthy if it has served at least ten times as long as the delay before its start was. */
+/** A program is healthy if it has served at least ten times as long as the delay before its start was. */
 const isWellAfter = 10
 
 /**

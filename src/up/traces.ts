@@ -1,6 +1,6 @@
-// Finds and removes what a server may have left on its host outside of its data directory. It recognizes things by the
-// server's instance name. It runs when all programs have ended, and looks only at the kernel, because records on the
-// disk may be wrong.
+// Finds and removes what a server may have left on its host outside of its data directory. It recognizes such things by
+// the instance name of the server. It runs after all programs have ended. It asks only the kernel, because records on
+// the disk may be wrong.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,5 @@
 // Renews the certificates of a host: at each start, and then at the interval that the server sets, usually once a day.
-// A
-// failure does no harm for weeks, so it is printed at most once a day, and the renewal is tried again.
+// A failure does no harm for weeks, so it is printed at most once a day, and the renewal is tried again.
 import { setTimeout as pause } from 'node:timers/promises'
 
 type RenewalParts = {
