@@ -1,5 +1,5 @@
-// `alcove status`: shows the state of each program, which `up` knows, and the sandboxes and the disk space of images,
-// which control knows.
+// `alcove status`: shows the state of each program, which `up` reports. Also shows the sandboxes and the disk space of
+// images, which control reports.
 import { isAlive } from '#src/kit/process-identity.ts'
 import { asSize } from '#src/runner/images/limits.ts'
 import { Complaint } from '#src/up/complaint.ts'
