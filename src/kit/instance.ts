@@ -1,12 +1,12 @@
-// The short name of a server on its host, computed from its data directory. A host may have several servers. Everything
-// that a server makes for the whole host (cgroup, network namespace, bridge, nft table, crun root) therefore has this
-// name in its own.
+// The short name of a server on its host, computed from its data directory. A host may have several servers. So the
+// names of everything that a server makes for the whole host (cgroup, network namespace, bridge, nft table, crun root)
+// contain this short name.
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 
 /**
  * Returns the short name of a server: six lower-case hex characters. The directory must exist. Every spelling of its
- * path gives this name.
+ * path gives the same name.
  */
 export const instanceOf = (dataDirectory: string): string =>
   createHash('sha256').update(realpathSync(dataDirectory)).digest('hex').slice(0, 6)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { networkOf } from './network-of.ts'
 
-suite('the network that an address counts for (`networkOf`)', () => {
+suite('the network of an address, for limits (`networkOf`)', () => {
   test('`networkOf` returns an IPv4 address itself, in one spelling, and the /64 of an IPv6 address', () => {
     for (const [address, network] of [
       ['192.0.2.7', '192.0.2.7'],

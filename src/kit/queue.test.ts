@@ -5,8 +5,8 @@ import { FairQueue } from './queue.ts'
 const settled = () => new Promise(setImmediate)
 
 /**
- * Takes turns in a queue. `order` lists the owners in the order in which their turns began. The test can end the oldest
- * turn.
+ * Runs work in a queue. `order` lists the owners in the order in which their work began. The test can end the oldest
+ * work.
  */
 const track = (queue: FairQueue) => {
   const order: string[] = []

@@ -56,15 +56,15 @@ export class FairQueue<Owner = string> {
   }
 
   /**
-   * Waits for a turn. The turn lasts until the caller disposes of the result, which must happen exactly once. Throws
-   * the errors that `run` throws.
+   * Waits until work of this owner may run. When the work is done, the caller must dispose of the result exactly once.
+   * Throws the errors that `run` throws.
    */
   async take(owner?: Owner, signal?: AbortSignal): Promise<Disposable> {
     await this.#enter(owner, signal)
     return { [Symbol.dispose]: () => this.#end(owner) }
   }
 
-  /** Begins a turn, or queues it. Returns undefined if the turn begins immediately. */
+  /** Begins a piece of work, or queues it. Returns undefined if the piece begins immediately. */
   #enter(owner: Owner | undefined, signal: AbortSignal | undefined): Promise<void> | undefined {
     signal?.throwIfAborted()
     const { waiting } = this.#limits
@@ -98,7 +98,7 @@ export class FairQueue<Owner = string> {
     if (pieces?.size === 0) this.#waiting.delete(owner)
   }
 
-  /** Ends a turn. A piece that waits begins now, before a new caller can take its place. */
+  /** Ends a piece of work. A waiting piece begins now, before a new caller can begin. */
   #end(owner: Owner | undefined): void {
     this.#count(owner, -1)
     let next: { owner: Owner | undefined; piece: QueuedPiece; rank: number } | undefined

@@ -1,8 +1,8 @@
 // Ranges of uids and gids of the host that are only for sandboxes. No other program of the host may use them.
 
 /**
- * Uids and gids that own the files of sandboxes, on disks and in images. The first one stands for uid 0 of a sandbox.
- * `up` reserves the range in /etc/subuid, so that no other program allocates it.
+ * Uids and gids that own the files of sandboxes, on disks and in images. The first one is uid 0 inside a sandbox. `up`
+ * reserves the range in /etc/subuid, so that no other program allocates it.
  */
 export const diskIds = { first: 165536, count: 65536 } as const
 

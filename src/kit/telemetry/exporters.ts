@@ -1,6 +1,5 @@
 // Sends telemetry over OTLP/HTTP. The exporters of OpenTelemetry read the standard variables for endpoints, headers,
-// certificates, compression, timeouts and temporality. When a receiver begins to refuse the telemetry, one log line
-// says so; when it accepts it again, another line does.
+// certificates, compression, timeouts and temporality.
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core'
 import type { LogRecordExporter } from '@opentelemetry/sdk-logs'
 import type { PushMetricExporter } from '@opentelemetry/sdk-metrics'
