@@ -65,7 +65,7 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
     }
 
     override end(...last: unknown[]): this {
-      // If reading the request has failed, Node has destroyed the request and taken its socket away, so nothing can be
+      // If reading the request has failed, Node has destroyed the request and removed its socket, so nothing can be
       // discarded.
       if (!this.writableEnded && isUnread(this.req) && !this.req.destroyed) readAway(this.req, bounds)
       return super.end(...(last as [])) as this

@@ -3,8 +3,8 @@
 import type { IncomingMessage } from 'node:http'
 
 /**
- * Headers that say where a call goes or who calls. If such a header is repeated, Node uses the first value without an
- * error.
+ * Headers that contain the destination or the credential of a call. If such a header is repeated, Node uses the first
+ * value without an error.
  */
 const onlyOnce = new Set(['host', 'authorization'])
 

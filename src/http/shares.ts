@@ -24,7 +24,7 @@ export class Shares<Key> {
 
   /**
    * Evicts entries until the others fit into the limit. `cutOff` is called for each evicted entry. `except` is never
-   * evicted, but counts.
+   * evicted, but its bytes count.
    */
   fit(cutOff: (key: Key) => void, except?: Key): void {
     while (this.#total > this.#mostBytes) {

@@ -46,7 +46,7 @@ export const answerPings = (socket: WebSocket): void => {
 }
 
 /**
- * Sends data. Resolves when the kernel has taken the data, or when the socket is closed. If a sender waits for each
+ * Sends data. Resolves when the kernel has accepted the data, or when the socket is closed. If a sender waits for each
  * call to resolve, at most one piece is queued.
  */
 export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise<void> =>

@@ -62,12 +62,12 @@ const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
 }
 
 suite('answers that are read slowly or not at all', () => {
-  test('an answer is cut off if its reader takes nothing, and not if its reader is slow', async () => {
+  test('an answer is cut off if its reader reads nothing, and not if its reader is slow', async () => {
     await using server = await serving({ idleMs: 2500 })
     const slow = await server.ask('/a/large')
     const idle = await server.ask('/a/large')
-    // Node checks after each `idleMs` whether the reader has taken bytes. This reader needs more time in total, but
-    // each of its pauses is far shorter than `idleMs`.
+    // Node checks after each `idleMs` whether the reader has read bytes. This reader needs more time in total, but each
+    // of its pauses is far shorter than `idleMs`.
     assert.ok((await read(slow, 350)) > answerBytes)
     await pause(1000)
     assert.ok((await read(idle)) < answerBytes)

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Shares } from './shares.ts'
 
-/** An answer of fewer bytes is not counted, because the kernel takes it immediately. */
+/** Smaller answers are not limited, because the kernel accepts them immediately. */
 const largeBytes = 64 * 1024
 
 /**
