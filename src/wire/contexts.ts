@@ -26,7 +26,7 @@ export type UploadAccess = {
   /** The address of the runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
   /**
-   * Id of the gate on the runner's machine. A gate of another machine gives the uploads to its own runner, because the
+   * Id of the gate on the runner's machine. A gate of another machine passes the uploads to its own runner, because the
    * runners of all machines have one store. Absent: the runner is on the gate's machine.
    */
   gateId?: string

@@ -329,8 +329,8 @@ export type FromRunner =
    */
   | { type: 'image-log'; image: string; text: string }
   /**
-   * The kernel has killed a process in a sandbox, and the sandbox goes on. The message may get lost: it is only for the
-   * sandbox's timeline.
+   * The kernel has killed a process in a sandbox, and the sandbox continues to run. The message may get lost: it is
+   * only for the sandbox's timeline.
    */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
   /** The messages about saves may get lost: the runner repeats `saved` while its list has the save. */

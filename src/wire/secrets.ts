@@ -72,8 +72,8 @@ export const isAllowedHost = (hosts: readonly string[], name: string): boolean =
 export type ToEgress =
   | { type: 'serve'; address: string }
   /**
-   * `address`: the sandbox's address. `owner`: the organization to which its connections count. `secrets`: `awaited` if
-   * control has not sent the sandbox's secrets yet.
+   * `address`: the sandbox's address. `owner`: the organization whose limit the sandbox's connections use. `secrets`:
+   * `awaited` if control has not sent the sandbox's secrets yet.
    */
   | { type: 'sandbox'; address: string; owner: string; secrets: readonly KnownSecret[] | 'awaited' }
   /** No sandbox with secrets has this address any more. */
