@@ -94,7 +94,7 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
 })
 
 suite('DELETE /sandbox/{sandboxIdOrName}/ssh-access', () => {
-  test('revokes the SSH token named in the query, or all tokens of the sandbox, and returns the sandbox', () =>
+  test('a call revokes the SSH token in its query, or all SSH tokens of the sandbox, and returns the sandbox', () =>
     withBox(async (app, id) => {
       await app.as('member').post('/sandbox', { name: 'other' })
       const [one, two, three] = [await make(app), await make(app), await make(app)]
