@@ -14,7 +14,7 @@ const hub: Answer = {
   challenge: 'Bearer realm="https://auth.docker.io/token",service="registry.docker.io"',
 }
 
-/** Checks an account at a simulated registry that gives these answers, one after the other. */
+/** Checks an account at a simulated registry. The registry gives these answers in turn. */
 const ask = async (answers: readonly (Answer | Error)[], host = account.host) => {
   const sent: OutboundRequest[] = []
   const outbound = {
@@ -31,7 +31,7 @@ const ask = async (answers: readonly (Answer | Error)[], host = account.host) =>
   return { sent, said: sent.map(({ url, headers }) => [url, headers?.['authorization']]), error }
 }
 
-suite('the check of an account at an image registry', () => {
+suite('checking an account at an image registry', () => {
   test('an account at Docker Hub is checked at registry-1.docker.io, with a token from auth.docker.io', async () => {
     const { said, error } = await ask([hub, { status: 200, body: '{"token":"abc"}' }, { status: 200 }])
     assert.equal(error, undefined)
@@ -51,7 +51,7 @@ suite('the check of an account at an image registry', () => {
     assert.match(String(error), /does not accept this username and password/)
   })
 
-  test('an account passes only if the registry’s answer proves it; errors never quote the registry', async () => {
+  test('an account is accepted only if the registry’s answers prove it; errors never quote the registry', async () => {
     const refused: [RegExp, readonly (Answer | Error)[]][] = [
       [/does not answer like a registry/, [hub, { status: 200, body: 'secret' }]],
       [/does not answer like a registry/, [hub, { status: 200, body: '{"token":"a\\r\\nx: y"}' }]],

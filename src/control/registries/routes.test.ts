@@ -13,7 +13,7 @@ import { mostRegistries } from './service.ts'
 const password = 'pass:word "of" ours\n{"key": "ü"}'
 const account = { username: 'robot$ours', password }
 
-/** Starts a server on loopback that does not behave like a registry. */
+/** Starts a server on 127.0.0.1 that does not behave like a registry. */
 const startServer = async (listener: RequestListener) => {
   const server = createServer(listener)
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -55,7 +55,7 @@ suite('registries of an organization', () => {
   })
 
   suite('POST /docker-registry', () => {
-    test('POST /docker-registry tests the credentials, saves them and answers 201, never with the password', async () => {
+    test('POST /docker-registry tests the credentials, saves them and answers 201, without the password', async () => {
       for (const { host } of [basic, token]) {
         const reply = await create({ url: `http://${host}/`, project: '/team/' })
         assert.equal(reply.status, 201, reply.text)
@@ -167,7 +167,7 @@ suite('registries of an organization', () => {
       assert.match(noteOf(reply), /^400 Images from the registry quay\.io are not allowed here/)
     })
 
-    test('POST /docker-registry answers 403 without write:registries or above the limit, 409 for a project in use', async () => {
+    test('POST /docker-registry answers 403 without write:registries or above the limit, 409 if the project has a registry', async () => {
       const body = { name: 'Ours', url: basic.host, ...account }
       assert.equal((await app.as('member').post('/docker-registry', body)).status, 403)
       assert.equal((await create()).status, 201)
@@ -192,7 +192,7 @@ suite('registries of an organization', () => {
   })
 
   suite('GET /docker-registry/{id}', () => {
-    test('GET /docker-registry/{id} returns an own registry, and answers 404 for another organization’s', async () => {
+    test('GET /docker-registry/{id} returns a registry of the organization, and answers 404 for other registries', async () => {
       const { body } = await create()
       assert.deepEqual((await app.as('member').get(`/docker-registry/${body.id}`)).body, body)
       assert.equal((await app.as('stranger').get(`/docker-registry/${body.id}`)).status, 404)
@@ -232,7 +232,7 @@ suite('registries of an organization', () => {
       await removeAll()
     })
 
-    test('PATCH /docker-registry/{id} answers 400 for a new host without the password, so that the old one is not sent there', async () => {
+    test('PATCH /docker-registry/{id} answers 400 for a new host without a password, so the stored password is never sent there', async () => {
       const { body } = await create()
       const received = token.received.length
       const reply = await app.as('owner').patch(`/docker-registry/${body.id}`, { url: token.host })
@@ -243,7 +243,7 @@ suite('registries of an organization', () => {
   })
 
   suite('DELETE /docker-registry/{id}', () => {
-    test('DELETE /docker-registry/{id} answers 204, then 404; strangers get 404, and 403 without delete:registries', async () => {
+    test('DELETE /docker-registry/{id} answers 204, then 404; 404 to strangers, and 403 without delete:registries', async () => {
       const { body } = await create()
       const path = `/docker-registry/${body.id}`
       assert.equal((await app.as('stranger').delete(path)).status, 404)
@@ -253,7 +253,7 @@ suite('registries of an organization', () => {
     })
   })
 
-  suite('the registry accounts that a runner gets', () => {
+  suite('the registry accounts that control sends to a runner', () => {
     const assigned = async () => {
       const { body } = await app.with(keys.runner).get('/runners/images')
       return new Map(
@@ -284,7 +284,7 @@ suite('registries of an organization', () => {
       assert.deepEqual(await loginsOf('team/a'), [{ ...login, password: 'rotated' }])
       basic.accounts.set(account.username, password)
 
-      // A password that was encrypted with another key is left out of the list; everything else is listed.
+      // If a password was encrypted with another key, the image is assigned without the account.
       await app.database.sql`update docker_registries set password = 'v1.00000000.AAAA'`
       assert.equal(await loginsOf('team/a'), undefined)
     })

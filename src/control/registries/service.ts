@@ -1,5 +1,5 @@
-// The image registries of an organization. The username and password for a registry are tested when they are saved, and
-// encrypted at rest. They are used only for images of that organization.
+// The image registries of an organization. Control tests a username and password when they are saved, and encrypts them
+// in the database. They are used only for images of that organization.
 import { randomUUID } from 'node:crypto'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import { everyNetwork, noNetworks } from '#src/kit/networks.ts'
@@ -29,14 +29,14 @@ import {
 export const mostRegistries = 50
 
 /**
- * The two clients with which control calls image registries. `own` may call any address, and is for registries that the
- * operator has named. `open` may call public addresses only.
+ * The two clients with which control calls image registries. `own` may call any address, and is used for registries
+ * that the operator has named. `open` may call only public addresses.
  */
 export type RegistryParts = Parts & { registryOutbound: { own: Outbound; open: Outbound } }
 
 /**
- * Returns the certificates that the host trusts, for example those of a company. Runners trust the same certificates.
- * They are read at the first use, because reading is slow.
+ * Returns a function that reads the certificates that the host trusts, for example those of a company. Runners trust
+ * the same certificates. They are read at the first call, because reading is slow.
  */
 const trustLikeTheHost = (): (() => SecureContext) => {
   let made: SecureContext | undefined
@@ -49,8 +49,8 @@ const trustLikeTheHost = (): (() => SecureContext) => {
 }
 
 /**
- * Adds the clients that call image registries to the parts of control. Runners pull images by equal rules
- * (runner/images/skopeo.ts): only a registry that the operator has named may be at a private address.
+ * Adds the clients for image registries to the parts of control. Runners pull images by the same rules
+ * (runner/images/skopeo.ts): only a registry that the operator has named may have a private address.
  */
 export const withRegistryOutbound = <P extends Parts>(parts: P): P & RegistryParts => {
   const secureContext = trustLikeTheHost()
@@ -203,8 +203,8 @@ export const removeRegistry = async ({ database }: Parts, { organization }: Acto
 }
 
 /**
- * Splits an image's full reference. For example, `docker.io/library/python:3.12` is the repository `library/python` at
- * the registry `docker.io`.
+ * Splits the full reference of an image into registry and repository. For example, `docker.io/library/python:3.12` is
+ * the repository `library/python` at the registry `docker.io`.
  */
 const namedIn = (reference: string) => {
   const [registry = '', ...path] = reference.replace(/@.*$/, '').split('/')
@@ -212,8 +212,8 @@ const namedIn = (reference: string) => {
 }
 
 /**
- * The accounts that a runner may need to pull an image. For an image of a registry: the one account that fits. For a
- * definition: the accounts of all hosts that the Dockerfile names, and always that of Docker Hub.
+ * Returns the accounts that a runner may need for an image. An image of a registry needs the one account that fits. A
+ * definition needs the accounts of all hosts that the Dockerfile names, and always that of Docker Hub.
  */
 const accountsFor = (source: ImageSource, registries: readonly Registry[]): readonly Registry[] => {
   if (source.kind === 'registry') return [accountFor(namedIn(source.reference), registries) ?? []].flat()
@@ -224,7 +224,7 @@ const accountsFor = (source: ImageSource, registries: readonly Registry[]): read
 
 type LoginParts = Pick<Parts, 'database' | 'encryption' | 'log'>
 
-/** Adds to each assignment the organization's accounts that its image needs. */
+/** Adds to each assignment the accounts of the organization that the image needs. */
 export const withLogins = async (
   { database, encryption, log }: LoginParts,
   assignments: readonly ImageAssignment[],

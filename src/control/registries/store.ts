@@ -1,4 +1,4 @@
-// The SQL of registries. Queries for a caller always include the organization.
+// The SQL of registries. Queries for a caller always name the organization.
 import type { Sql, Transaction } from '../storage/database.ts'
 
 export type Registry = {
