@@ -1,7 +1,7 @@
 // A role as control stores it, and as the API shows it.
 import { isPermission, type Permission } from '../auth/permissions.ts'
 
-/** A row of the table `roles`. Dates are texts if the row was read as JSON inside another row. */
+/** A row of the table `roles`. If the row was read as JSON inside another row, its dates are texts. */
 export type RoleRow = {
   id: string
   organization_id: string | null
@@ -14,7 +14,10 @@ export type RoleRow = {
 
 export type Role = {
   id: string
-  /** The organization that owns the role. null: a global role, which every organization has and nobody can change. */
+  /**
+   * The organization that owns the role. null: a global role. Every organization has the global roles, and nobody can
+   * change them.
+   */
   organizationId: string | null
   name: string
   description: string

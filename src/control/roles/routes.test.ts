@@ -14,18 +14,18 @@ const makeRole = async (app: TestControl, body: object = builder): Promise<strin
   return reply.body.id
 }
 
-/** Adds a member with this role. The member also gets a key that lists the role's permissions and more. */
+/** Adds a member with this role. The member's key lists the permissions of the role and more. */
 const addBuilder = async (app: TestControl, roleId: string) =>
   await addPerson(app, { roleIds: [roleId], permissions: ['delete:snapshots', 'write:snapshots'] })
 
 const keyListsOf = async (app: TestControl, key: string): Promise<string[]> =>
   (await app.with(key).get('/api-keys/current')).body.permissions
 
-/** Names that must be refused, because they are invalid or could mislead a reader. */
+/** Names that are invalid or could mislead a reader, and must be refused. */
 const noNames = ['', '  ', 'a\nb', 'nul\u0000', '<i>x</i>', 'http://x', 'www.x', '\u202egnp', 'x'.repeat(256), 7, null]
 
 suite('POST /organizations/{organizationId}/roles', () => {
-  test('POST /organizations/{organizationId}/roles returns the role without repeated permissions; members see it', async () => {
+  test('POST /organizations/{organizationId}/roles returns the role without duplicate permissions; members can see the role', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post(roles, {
       ...builder,
@@ -44,7 +44,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     )
   })
 
-  test('POST /organizations/{organizationId}/roles answers 409 for the name of a global role or of another own role', async () => {
+  test('POST /organizations/{organizationId}/roles answers 409 for the name of a global role or of a role that the organization has', async () => {
     await using app = await startControl()
     await makeRole(app)
     assert.equal((await app.as('owner').post(roles, builder)).status, 409)
@@ -69,7 +69,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     assert.equal((await narrow.post(roles, { ...builder, permissions: ['write:sandboxes'] })).status, 403)
   })
 
-  test('POST /organizations/{organizationId}/roles answers 403 for more than 200 roles', async () => {
+  test('POST /organizations/{organizationId}/roles answers 403 for the 201st role of an organization', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into roles (organization_id, name, description, permissions)
@@ -120,7 +120,7 @@ suite('GET /organizations/{organizationId}/roles', () => {
 })
 
 suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
-  test('PUT /organizations/{organizationId}/roles/{roleId} replaces the permissions of all its members immediately', async () => {
+  test('PUT /organizations/{organizationId}/roles/{roleId} changes the permissions of all members with the role immediately', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     const { key } = await addBuilder(app, id)
@@ -132,12 +132,12 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal(updatedAt, app.clock.now().toISOString())
     assert.notEqual(createdAt, updatedAt)
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
-    // If the role gets the permission back, the key does not get it back.
+    // If the role regains the permission, the key does not regain it.
     await app.as('owner').put(`${roles}/${id}`, { ...changed, permissions: ['write:snapshots', 'delete:snapshots'] })
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
   })
 
-  test('PUT /organizations/{organizationId}/roles/{roleId} answers 409 for another role’s name, 200 for its own', async () => {
+  test('PUT /organizations/{organizationId}/roles/{roleId} answers 409 for another role’s name, and 200 for the role’s present name', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     await makeRole(app, { ...builder, name: 'Other' })
@@ -171,7 +171,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
-  test('DELETE /organizations/{organizationId}/roles/{roleId} takes only this role’s permissions from members and keys', async () => {
+  test('DELETE /organizations/{organizationId}/roles/{roleId} removes from members and keys only the permissions of this role', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     const { id: user, key } = await addPerson(app, {
@@ -188,7 +188,7 @@ suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
       [developerRoleId],
     )
     assert.equal((await app.as('owner').delete(`${roles}/${id}`)).status, 404)
-    // An owner holds every permission without roles.
+    // An owner has every permission, even without roles.
     assert.equal((await keyListsOf(app, (await addPerson(app, { role: 'owner' })).key)).length, 21)
   })
 
