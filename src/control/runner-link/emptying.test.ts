@@ -33,7 +33,7 @@ const sweepUntil = async (app: TestControl, is: () => Promise<boolean>) => {
   }
 }
 
-/** A server whose sandboxes were made on the runner "local". The runner "other" joins afterwards. */
+/** Starts a server with the runner "local". `prepare` makes sandboxes there. Then the runner "other" joins. */
 const startWith = async (prepare: (app: TestControl) => Promise<unknown>, given: object = {}) => {
   const app = await startControl({ ...options, ...given })
   const local = await connectRunner(app)
@@ -54,7 +54,7 @@ const targetsOf = (runner: SimulatedRunner, id: string) =>
   runner.asked.filter(({ sandboxId }) => sandboxId === id).map(({ target }) => target)
 
 suite('PATCH /runners/{runnerId}/scheduling with move', () => {
-  test('a running sandbox runs again elsewhere with its preview token, and a stopped one is archived', async () => {
+  test('a running sandbox is moved to another host and keeps its preview token; a stopped one is archived', async () => {
     let running = ''
     let resting = ''
     await using server = await startWith(async (app) => {
@@ -88,7 +88,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     )
   })
 
-  test('an ephemeral sandbox is not deleted by its move, and is deleted by its next stop', async () => {
+  test('an ephemeral sandbox is not deleted by the stop that moves it, but by its next stop', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app, { autoDeleteInterval: 0 })
@@ -101,7 +101,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('at most four sandboxes are archived at the same time', async () => {
+  test('a move archives at most four sandboxes at the same time', async () => {
     const ids: string[] = []
     await using server = await startWith(async (app) => {
       for (let count = 0; count < 6; count++) ids.push(await make(app))
@@ -115,7 +115,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     assert.deepEqual([moving, left], [4, 6])
   })
 
-  test('a sandbox with a volume on the disk of the host stays, runs on and is listed', async () => {
+  test('a sandbox with a volume on its host’s disk is not moved, keeps running, and is listed as staying', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       const volume = (await app.as('owner').post('/volumes', { name: 'bound' })).body
@@ -130,7 +130,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     assert.deepEqual(new Set(targetsOf(local, id)), new Set(['started']))
   })
 
-  test('a sandbox that its host cannot archive runs again there, is listed, and is not stopped again', async () => {
+  test('a sandbox that cannot be archived is started again on its host, listed, and not tried again', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app, { autoDeleteInterval: 0 })
@@ -149,7 +149,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
       (await progressOf(app, 'local')).staying.map(({ sandboxId }: { sandboxId: string }) => sandboxId),
       [id],
     )
-    // The operator asks again.
+    // The operator asks again for the move, so the sandbox that could not be archived is tried again.
     local.behave(() => ({ type: 'do' }))
     await drain(app, 'local')
     await sweepUntil(app, async () => (await look(app, id)).runnerId === 'other')
@@ -173,7 +173,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('a start that is refused after a refused archive is tried again after a minute', async () => {
+  test('if a host refuses to archive a sandbox and to start it again, the start is retried after a minute', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app, { autoDeleteInterval: 0 })
@@ -191,7 +191,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     assert.equal((await look(app, id)).runnerId, 'local')
   })
 
-  test('a running sandbox is not stopped while no other host has room for it', async () => {
+  test('a running sandbox is not stopped for a move while no other host has room for it', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app)
@@ -206,7 +206,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     await sweepUntil(app, async () => (await look(app, id)).runnerId === 'other')
   })
 
-  test('a restore that the other host refuses is tried again after a minute', async () => {
+  test('if the other host refuses to restore a moved sandbox, control tries again after a minute', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app)
@@ -224,7 +224,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     await sweepUntil(app, async () => (await look(app, id)).state === 'started')
   })
 
-  test('a caller’s start and delete win over the move', async () => {
+  test('a caller’s start or delete of a sandbox has priority over its move', async () => {
     const ids: string[] = []
     await using server = await startWith(async (app) => {
       for (let count = 0; count < 2; count++) ids.push(await make(app))
@@ -240,7 +240,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     await untilState(app, started, 'started')
     assert.equal((await look(app, started)).runnerId, 'local')
     assert.deepEqual(targetsOf(other, deleted), [])
-    // The host is still emptied.
+    // The move of the host's sandboxes goes on, so the started sandbox is moved too.
     local.behave(() => ({ type: 'do' }))
     await sweepUntil(app, async () => (await look(app, started)).runnerId === 'other')
   })
@@ -265,7 +265,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     assert.deepEqual(targetsOf(other, id), [])
   })
 
-  test('an undone drain moves nothing more, and the sandboxes that were moving run again', async () => {
+  test('if the drain is undone, no more sandboxes are moved, and those that were being moved run again', async () => {
     const ids: string[] = []
     await using server = await startWith(async (app) => {
       for (let count = 0; count < 6; count++) ids.push(await make(app))
@@ -285,7 +285,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     assert.equal(archived.size, 4)
   })
 
-  test('answers 409 without another ready runner in the region, 400 without `unschedulable`, and 404', async () => {
+  test('a move answers 409 if no other runner is ready, 400 without `unschedulable`, 404 for an unknown host', async () => {
     await using app = await startControl(options)
     await using _local = await connectRunner(app)
     const refused = await drain(app, 'local')
@@ -297,7 +297,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
 })
 
 suite('GET /runners/{runnerId}/emptying', () => {
-  test('answers 401 to strangers, 403 to owners and 404 for an unknown runner', async () => {
+  test('the progress of a move answers 401 without a key, 403 to owners and 404 for an unknown runner', async () => {
     await using app = await startControl(options)
     assert.equal((await app.as('nobody').get('/runners/local/emptying')).status, 401)
     assert.equal((await app.as('owner').get('/runners/local/emptying')).status, 403)

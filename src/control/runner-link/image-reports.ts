@@ -1,4 +1,4 @@
-// Applies the runners' reports about images, also to the snapshots and sandboxes that wait for these images.
+// Applies the reports of runners about images. Snapshots and sandboxes that wait for an image change their state too.
 
 import { addToRunner, takeFromRunner } from '#src/control/runners/images.ts'
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
@@ -32,8 +32,8 @@ const isRunnerOf = (image: Image, runner: Runner): boolean =>
   image.runnerId === null ? image.regionId === runner.regionId : image.runnerId === runner.id
 
 /**
- * Maximum length of a stored reason, in characters. A longer reason is cut. It can quote an unknown registry, which
- * could send a very long text.
+ * Maximum length in characters of a stored reason. A longer reason is cut, because it may quote a very long text from
+ * an unknown registry.
  */
 const longestReason = 2000
 const reasonOf = ({ errorReason }: ImageReport): string =>
@@ -43,7 +43,7 @@ const reasonOf = ({ errorReason }: ImageReport): string =>
     .slice(0, longestReason)
     .toWellFormed()
 
-/** A sandbox after a report has changed its state, with the state before. */
+/** A sandbox whose state a report has changed. `from`: its state before. */
 type Settled = { from: SandboxState; row: SandboxRow }
 
 /**
@@ -55,7 +55,7 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   const now = clock.now()
   let travels = false
   const settled = await database.transaction(async (transaction): Promise<Settled[]> => {
-    // Lock the image, so that no sandbox or snapshot starts to wait for it between here and the commit.
+    // Locks the image. Until the commit, no other sandbox or snapshot can begin to wait for it.
     await holdImage(transaction, report.image)
     const image = await findImage(transaction, report.image)
     if (image === undefined || !isRunnerOf(image, runner)) return []
@@ -85,15 +85,16 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   for (const { from, row } of settled) changes.announce(from, row)
   if (report.state === 'present') await placeWaiting(parts, { image: report.image })
   if (travels) await pushImage(parts, report.image)
-  // The runner removed a needed image because its list was outdated. The next list comes only in half a minute, so the
-  // image is assigned now.
+  // The runner removed an image that is needed, because its list was outdated. It reads a new list only half a minute
+  // later, so the image is assigned immediately.
   if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
     await pushImage(parts, report.image)
 }
 
 /**
- * Notes that a disk was copied, or that its copy is in the store. Returns true if that is new: the runner is then asked
- * to put the copy into the store, or all runners of the region are asked to bring it.
+ * Stores that a disk was copied, or that the copy is in the store. Returns true if this is new. The caller then sends
+ * the assignment again: the runner must copy the disk to the store, or all runners of the region must fetch it from
+ * there.
  */
 const noteCopy = async (
   transaction: Transaction,
@@ -125,7 +126,7 @@ const sizeOf = ({ sizeBytes }: ImageReport): number | null => {
   return size === null ? null : Math.round(size * 1000) / 1000
 }
 
-/** Activates the snapshots of an image, and refuses those for which the image turns out to be too large. */
+/** Activates the snapshots of an image. If the image is too large for some of them, these fail instead. */
 const activate = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
   const { config } = report
   const sizeGiB = sizeOf(report)
@@ -140,9 +141,8 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
 }
 
 /**
- * Marks the snapshots of an image as failed if no runner has the image and none can still build or pull it. Otherwise
- * only this runner has failed, so it marks nothing and returns false. The built-in image has no row here, because
- * runners make it again when they start.
+ * Marks the snapshots of an image as failed, and returns true. Returns false, and marks nothing, if a runner has the
+ * image or can still pull or build it. The built-in image never fails: runners make it again when they start.
  */
 const fail = async (
   transaction: Transaction,
@@ -153,7 +153,7 @@ const fail = async (
   if (await isOnRunner(transaction, image.name)) return false
   if (await writeFailedOn(transaction, image.name, runnerId)) return false
   await failSnapshots(transaction, image.name, reason, now)
-  // The image is not retried until a caller asks for it again, so that a registry that refuses is not asked forever.
+  // The image is not tried again until a caller asks for it. Otherwise a registry that refuses would be asked for ever.
   await writeWanted(transaction, image.name, false, now)
   return true
 }
@@ -169,7 +169,7 @@ const releaseSource = async (
   return row ? [{ from: 'snapshotting', row }] : []
 }
 
-/** Stores the progress of an image. Callers see the progress; nothing else depends on it. */
+/** Stores the progress of an image, which is only shown to callers. */
 export const keepProgress = async (
   parts: Pick<RunningParts, 'database' | 'clock' | 'changes'>,
   runner: Runner,

@@ -1,4 +1,5 @@
-// Marks runners without heartbeats as silent, gives up the lost ones, and ends the sandboxes of removed runners.
+// Marks runners without heartbeats as silent, gives up the sandboxes of lost runners, and ends the sandboxes of removed
+// runners.
 
 import { noteSilence } from '#src/control/sandboxes/record/timeline.ts'
 import { giveUpOn } from '#src/control/sandboxes/upkeep/lost-runner.ts'
@@ -7,7 +8,7 @@ import { silentBefore } from '../runners/leases.ts'
 import { hearRegions, listGoneWithSandboxes, listLost, markLost, markUnresponsive } from '../runners/service.ts'
 import type { RunningParts } from '../running.ts'
 
-/** Gives up the sandboxes of all lost runners. Continues with earlier ones if control ended before it had finished. */
+/** Gives up the sandboxes of all lost runners. If control was killed in the middle of that, the next call continues. */
 export const giveUpOnLost = async (parts: RunningParts): Promise<void> => {
   for (const runner of await listLost(parts.database.sql)) await giveUpOn(parts, runner)
 }
@@ -18,7 +19,8 @@ export const sweepLeases = async (parts: RunningParts): Promise<void> => {
   const heard = await hearRegions(database.sql, parts, now)
   const silent = await database.transaction(async (transaction) => {
     const marked = await markUnresponsive(transaction, silentBefore(parts), now)
-    // In a region that control does not hear, the silence says nothing about the sandboxes.
+    // While most runners of a region are silent, control is probably cut off from the region. Then the silence is not
+    // written to the timelines of sandboxes.
     const noted = marked.filter(({ regionId }) => heard.includes(regionId)).map(({ id }) => id)
     if (noted.length > 0) await noteSilence(transaction, noted, now)
     return marked
@@ -29,7 +31,6 @@ export const sweepLeases = async (parts: RunningParts): Promise<void> => {
   const lost = await markLost(database.sql, { regionIds: heard, minutes: settings.lostAfterMinutes, now })
   for (const runnerId of lost) log.error({ runnerId }, 'a runner is lost; its sandboxes are given up')
   await giveUpOnLost(parts)
-  // A sandbox that changed at the moment when its runner was removed can still name that runner. Such sandboxes are ended
-  // now.
+  // Ends sandboxes on removed runners. A sandbox that changed at the moment of the removal may still name the runner.
   for (const runnerId of await listGoneWithSandboxes(database.sql)) await endOnRunner(parts, runnerId)
 }

@@ -1,4 +1,4 @@
-// Handles the link of a runner: control stores what the runner says about itself, applies its reports, and sends it
+// Handles the link of a runner. Control stores what the runner tells about itself, applies its reports, and sends it
 // assignments. Every message of a runner is validated.
 
 import Type from 'typebox'
@@ -137,7 +137,7 @@ const FromRunnerShape = Type.Union([
 const shape = Compile(FromRunnerShape)
 
 /**
- * Maximum number of a runner's messages that wait for the database. Above it, the link is closed and the runner
+ * Maximum number of a runner's messages that wait to be handled. Above it, control closes the link, and the runner
  * connects again.
  */
 const mostWaiting = 10_000
@@ -152,13 +152,13 @@ const readMessage = (data: RawData): FromRunner | undefined => {
 }
 
 /**
- * A runner that joined over the network has a certificate, and names the gate of its own host only. A runner of the
- * server's machine may name the server's gate.
+ * Whether a runner may report this gate. A runner that joined over the network has a certificate, and may report only
+ * the gate of its own host. A runner of the server's machine may also report the server's gate.
  */
 const mayHaveGate = (runnerId: string, isCertified: boolean, { id }: GateOfHost) =>
   id === runnerId || (id === localGateId && !isCertified)
 
-/** `isCertified`: the runner has shown its certificate. */
+/** Serves the link of a runner. `isCertified`: the runner has shown its certificate. */
 export const serveRunnerLink = (
   parts: RunningParts,
   { runner, isCertified }: { runner: RunnerIdentity; isCertified: boolean },
@@ -186,14 +186,14 @@ export const serveRunnerLink = (
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       log.info({ sandboxId: report.sandboxId, runnerId, why: error.message }, 'a report was refused')
-      // A runner that reports on an older generation has not received the newer assignment, so control sends that
-      // assignment again.
+      // A report on an older generation means that the runner has not received the newer assignment, so control sends
+      // that assignment again.
       const row = await findSandboxById(database.sql, report.sandboxId)
       if (row?.runner_id === runnerId) links.push(runnerId, asAssignment(row))
     }
   }
 
-  /** Closes the link of a runner whose version is too far apart. */
+  /** Closes the link of a runner whose version does not work with control's. Returns whether it did so. */
   const refuses = ({ version }: Extract<FromRunner, { type: 'hello' }>): boolean => {
     const refusal = refusalOfVersion(version, settings.version)
     if (refusal === undefined) return false
@@ -213,7 +213,8 @@ export const serveRunnerLink = (
           isRefused = true
           return socket.close(1008, `the gate of runner ${runnerId} must have its id`)
         }
-        // The address of a runner is a path on its own host. Without an id, the server's gate would look for it on its own.
+        // The address of a runner is a path on its own host. Without the id of its host's gate, the server's gate would
+        // look for the path on the server's machine.
         if (isCertified) message.gate = await withKeptUrl(parts, runnerId, message.gate ?? {})
         await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })
         await reconcileSnapshots(database, clock.now())

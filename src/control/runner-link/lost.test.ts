@@ -12,7 +12,9 @@ import {
 
 const options = { sandboxes: { createWaitSeconds: 20, leaseSeconds: 120 } }
 
-/** Advances the clock by steps that are shorter than a lease. The runners in `heard` send their heartbeats. */
+/**
+ * Advances the clock in steps that are shorter than a lease. After each step, the runners in `heard` send a heartbeat.
+ */
 const pass = async (app: TestControl, minutes: number, heard: Record<string, SimulatedRunner>) => {
   for (let seconds = 0; seconds < minutes * 60; seconds += 100) {
     app.clock.advance({ seconds: 100 })
@@ -50,7 +52,7 @@ const makeOnFar = async (app: TestControl, body: object = {}): Promise<string> =
 
 const look = async (app: TestControl, id: string) => (await app.as('member').get(`/sandbox/${id}`)).body
 
-/** Stops a sandbox and archives it; then its restore on the runner begins and does not end. */
+/** Stops and archives a sandbox. Then begins to restore it on the runner, which never finishes the restore. */
 const beginRestore = async (app: TestControl, far: SimulatedRunner, id: string) => {
   await app.as('member').post(`/sandbox/${id}/archive`)
   await untilState(app, id, 'archived')
@@ -62,7 +64,7 @@ const beginRestore = async (app: TestControl, far: SimulatedRunner, id: string) 
 }
 
 suite('a silent host', () => {
-  test('its sandboxes keep their state, and their timeline says once that the host does not answer', async () => {
+  test('the sandboxes of a silent host keep their state; their timelines say once that the host is silent', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -88,7 +90,7 @@ suite('a silent host', () => {
 })
 
 suite('a lost host', () => {
-  test('after ten silent minutes its sandboxes are errors with the reason; recover answers 409', async () => {
+  test('after ten minutes of silence, a host’s sandboxes are in state `error`, and their recover answers 409', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -111,14 +113,14 @@ suite('a lost host', () => {
     assert.deepEqual([typeof lostAt, givenUp, leftovers, state], ['string', 2, 0, 'unresponsive'])
   })
 
-  test('when a host comes back, its reports end the errors of whole sandboxes, and it is ready again', async () => {
+  test('when a lost host is back, it is ready again, and its intact sandboxes leave the state `error`', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
     const [started, ended] = [await makeOnFar(app), await makeOnFar(app)]
     await far.cut()
     await pass(app, 13, { local })
-    // The host was restarted: one sandbox still runs, the other ended.
+    // The host was restarted: one sandbox runs, and the other has ended.
     far.behave(({ sandboxId }) => (sandboxId === ended ? { type: 'silent' } : { type: 'do' }))
     await far.link()
     await untilState(app, started, 'started')
@@ -130,7 +132,7 @@ suite('a lost host', () => {
     await untilState(app, ended, 'started')
   })
 
-  test('a sandbox with a copy in the store starts elsewhere; the lost host destroys its own disk of it', async () => {
+  test('a sandbox with a copy in the store can start elsewhere; the lost host then destroys its old disk', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -144,7 +146,7 @@ suite('a lost host', () => {
     await untilState(app, id, 'started')
     assert.equal((await look(app, id)).runnerId, 'local')
     await app.database.sql`update sandboxes set env = '{"TOKEN": "set-elsewhere"}' where id = ${id}`
-    // The host comes back and reports that the sandbox runs there. Control ignores the report.
+    // The host connects again and reports that the sandbox runs there. Control ignores the report.
     const asked = far.asked.length
     far.behave(({ target }) => (target === 'destroyed' ? { type: 'silent' } : { type: 'do' }))
     await far.link()
@@ -152,7 +154,7 @@ suite('a lost host', () => {
     const removal = await far.untilAsked(({ sandboxId, target }) => sandboxId === id && target === 'destroyed')
     assert.ok(removal.generation > old.generation)
     assert.equal(removal.archive, undefined)
-    // The host does not get the settings that the owner has changed meanwhile.
+    // The lost host does not get the settings that the owner has changed in the meantime.
     assert.doesNotMatch(JSON.stringify(removal), /set-elsewhere/)
     assert.ok(far.asked.slice(asked).every(({ target }) => target === 'destroyed'))
     assert.deepEqual([(await look(app, id)).state, (await look(app, id)).runnerId], ['started', 'local'])
@@ -162,7 +164,7 @@ suite('a lost host', () => {
     assert.equal((await look(app, id)).state, 'started')
   })
 
-  test('a sandbox is never started on a host that still has an older disk of it', async () => {
+  test('a sandbox is never started on a host that has an older disk of the sandbox', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -182,7 +184,7 @@ suite('a lost host', () => {
     assert.equal((await look(app, id)).runnerId, 'far')
   })
 
-  test('a sandbox that was deleted meanwhile is destroyed by the host that comes back', async () => {
+  test('if a sandbox of a lost host is deleted, the host destroys the sandbox when the host is back', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -197,20 +199,20 @@ suite('a lost host', () => {
     assert.equal(far.has.has(id), false)
   })
 
-  test('if control is killed while it gives up sandboxes, it continues after its start', async () => {
+  test('if control is killed while it gives up a host’s sandboxes, it continues after its next start', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
     const id = await makeOnFar(app)
     await far.cut()
     await pass(app, 4, { local })
-    // Control wrote that the runner is lost, and was killed before it wrote any sandbox.
+    // Simulates that control was killed after it had written that the runner is lost, and before it wrote any sandbox.
     await app.database.sql`update runners set lost_at = ${app.clock.now()} where id = 'far'`
     await pass(app, 1, { local })
     assert.equal((await look(app, id)).state, 'error')
   })
 
-  test('volumes on its disk stay with it, and are used again when it is back', async () => {
+  test('volumes on the disk of a lost host stay there, and can be used again when the host is back', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -230,7 +232,7 @@ suite('a lost host', () => {
 })
 
 suite('silence that is not the fault of the host', () => {
-  test('nothing is given up while most hosts of a region are silent, nor at once when they are back', async () => {
+  test('while most hosts of a region are silent, no host is lost; after that, silence is measured anew', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -240,7 +242,7 @@ suite('silence that is not the fault of the host', () => {
     await far.cut()
     await pass(app, 30, { local })
     assert.equal((await viewOf(app, 'far')).lostAt, undefined)
-    // Most are heard again, one of them later: its own silence counts from now on.
+    // Now most runners of the region are heard, so control begins to measure the silence of "far".
     await third.link()
     await pass(app, 8, { local, third })
     assert.notEqual((await look(app, id)).state, 'error')
@@ -248,7 +250,7 @@ suite('silence that is not the fault of the host', () => {
     assert.equal((await look(app, id)).state, 'error')
   })
 
-  test('time in which no control ran does not count', async () => {
+  test('time in which control did not run is not counted as silence of a host', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -262,7 +264,7 @@ suite('silence that is not the fault of the host', () => {
     assert.equal((await look(app, id)).state, 'error')
   })
 
-  test('with ALCOVE_LOST_AFTER_MINUTES=0 only the operator gives up a host', async () => {
+  test('with ALCOVE_LOST_AFTER_MINUTES=0, a host is lost only if the operator gives it up', async () => {
     await using app = await startControl({ ...options, settings: { lostAfterMinutes: 0 } })
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -277,7 +279,7 @@ suite('silence that is not the fault of the host', () => {
 })
 
 suite('POST /runners/{runnerId}/lost', () => {
-  test('answers 409 for a host that is heard, 404 for an unknown one, 403 to owners and 401 to strangers', async () => {
+  test('giving up a host answers 409 if it is not silent, 404 if unknown, 403 to owners, 401 without a key', async () => {
     await using app = await startControl(options)
     await using _local = await connectRunner(app)
     const id = (await app.as('member').post('/sandbox', {})).body.id

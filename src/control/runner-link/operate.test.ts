@@ -5,8 +5,8 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
 const waiting = { sandboxes: { createWaitSeconds: 5 } }
 
-/** Each test adds runners of its own, beside the runner that every server has. */
-suite('GET /runners, GET /runners/current: runners, for operators', () => {
+/** Each test adds its own runners. Every server has the runner "local" too. */
+suite('GET /runners, GET /runners/current', () => {
   let app: TestControl
   before(async () => {
     app = await startControl(waiting)
@@ -64,7 +64,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal((await app.as('admin').delete('/runners/local?force=maybe')).status, 400)
   })
 
-  test('GET /runners/{runnerId}, GET /runners/by-sandbox/{sandboxId} return the resources of a runner, and what its sandboxes use', async () => {
+  test('GET /runners/{runnerId}, GET /runners/by-sandbox/{sandboxId} return the resources of a runner, and what is assigned to its sandboxes', async () => {
     await using _runner = await connectRunner(app)
     const box = (await app.as('member').post('/sandbox', { cpu: 1, memory: 2, disk: 3 })).body
     const { status, body } = await app.as('admin').get(`/runners/by-sandbox/${box.id}`)
@@ -88,8 +88,8 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     const refused = await app.as('member').post('/sandbox', {})
     assert.equal(refused.status, 503)
     assert.match(refused.body.message, /Runner "local" has it and is drained \(capacity\)\./)
-    // Existing sandboxes of a drained runner can still be used. The runner stays drained when it connects again and
-    // when it sends heartbeats.
+    // A drained runner keeps its sandboxes, which can be used. It stays drained after a new connection and after
+    // heartbeats.
     assert.equal((await app.as('member').post(`/sandbox/${box.id}/stop`)).status, 200)
     await untilState(app, box.id, 'stopped')
     await runner.cut()
@@ -122,7 +122,7 @@ suite('PATCH /runners/{runnerId}/scheduling while the runner is not connected', 
     assert.deepEqual(await states(), both('disabled', 'disabled'))
     await drain(false)
     assert.deepEqual(await states(), both('unresponsive', 'initializing'))
-    // Ending the draining a second time changes nothing.
+    // A second end of the draining changes nothing.
     await drain(false)
     assert.deepEqual(await states(), both('unresponsive', 'initializing'))
     await runner.cut()
@@ -132,7 +132,7 @@ suite('PATCH /runners/{runnerId}/scheduling while the runner is not connected', 
 })
 
 suite('DELETE /runners/{runnerId}', () => {
-  test('DELETE /runners/{runnerId} answers 409 if it has sandboxes; with force, they are lost unless archived', async () => {
+  test('DELETE /runners/{runnerId} answers 409 if it has sandboxes; with force, its unarchived sandboxes are lost', async () => {
     await using app = await startControl(waiting)
     const added = await app.as('admin').post('/runners', { name: 'second' })
     const token = added.body.apiKey as string
@@ -176,7 +176,7 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal((await app.as('owner').post(`/sandbox/${restoring}/start`)).status, 503)
     for (const id of [running, archived]) assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
     await untilState(app, running, 'destroyed')
-    // Only this runner can remove the archive, and it does so when it is back.
+    // Only the runner "local" is left. It deletes the archive when it connects.
     app.clock.advance({ minutes: 2 })
     await app.sweep()
     assert.equal((await app.as('owner').get(`/sandbox/${archived}`)).status, 404)
@@ -202,7 +202,7 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('after a runner is removed with force, deleting one of its sandboxes also deletes its old archive', async () => {
+  test('if a runner is removed with force, deleting a sandbox that it had deletes the sandbox’s archive too', async () => {
     await using app = await startControl(waiting)
     await using local = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { name: 'second' })

@@ -1,4 +1,4 @@
-// The operator's actions on runners: add, drain, remove.
+// The operator's actions on runners: add, view, drain, give up, remove.
 import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'
 import type { HostAuthority } from '#src/control/hosts/authority.ts'
@@ -83,8 +83,8 @@ export const viewRunner = async ({ database }: RunningParts, id: string) => {
 }
 
 /**
- * Finds the runner that has the disk of a sandbox of any organization. Throws 404 if there is no such sandbox, or if it
- * is on no runner.
+ * Finds the runner that has the disk of a sandbox, whichever organization owns the sandbox. Throws 404 if there is no
+ * such sandbox, or if no runner has its disk.
  */
 export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
   const [sandbox] = await parts.database.sql<[{ runner_id: string | null }?]>`
@@ -123,8 +123,8 @@ export const viewEmptying = async (parts: RunningParts, id: string) => {
 }
 
 /**
- * Gives up a silent runner for the operator: its sandboxes with a copy in the store can start elsewhere at once. Throws
- * 409 if control hears the runner, because its sandboxes run.
+ * Gives up a silent runner, as the operator asks. Its sandboxes with a copy in the store can then start elsewhere.
+ * Throws 409 if the runner is not silent, because its sandboxes may run.
  */
 export const loseRunner = async (parts: RunningParts, id: string) => {
   const { database, clock } = parts
@@ -147,9 +147,9 @@ const countOn = async (transaction: Transaction, id: string): Promise<number> =>
 }
 
 /**
- * Removes a runner. Its token becomes invalid, and its id is never reused. Other runners can restore its archived sandboxes.
- * Sandboxes with their disk on it are lost, which needs `force`. The server's own runner cannot be removed, because nothing
- * would add it again.
+ * Removes a runner. Its token becomes invalid, and its id is never used again. Archived sandboxes can be restored on
+ * other runners. Sandboxes whose disk is on the runner are lost, so this needs `force`. The server's own runner cannot
+ * be removed.
  */
 export const removeRunner = async (parts: RunningParts, id: string, isForced: boolean): Promise<void> => {
   const { database, clock, links } = parts
@@ -160,7 +160,7 @@ export const removeRunner = async (parts: RunningParts, id: string, isForced: bo
     )
   }
   await database.transaction(async (transaction) => {
-    // Volumes are locked before runners, as in the create of a sandbox. The equal order prevents deadlocks.
+    // Locks volumes before runners, in the same order as the create of a sandbox. Another order could cause deadlocks.
     const volumes = await holdVolumesOn(transaction, id)
     if (!(await lockRunner(transaction, id))) throw noSuchRunner()
     const count = isForced ? 0 : await countOn(transaction, id)

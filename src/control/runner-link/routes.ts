@@ -1,5 +1,5 @@
-// The routes that runners call: two endpoints of the public API, and the link. Over the link, runners and control can
-// each send messages at any time. The operator's routes for runners are in this file too.
+// The endpoints that runners call (two endpoints of the public API, and the link), and the operator's endpoints for
+// runners. Over the link, a runner and control can each send messages at any time.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { listForRunner as listImages } from '#src/control/images/images.ts'
@@ -43,7 +43,10 @@ import {
 const isReportable = (state: string): state is (typeof reportable)[number] =>
   (reportable as readonly string[]).includes(state)
 
-/** Only our own runners read the assignment. Its shape is therefore defined in `wire/runner-link.ts` and not here. */
+/**
+ * The schema allows any fields. Only our own runners read the assignment, so its type is defined in
+ * `wire/runner-link.ts`.
+ */
 const AssignedSandbox = Type.Object({
   ...SandboxRecord.properties,
   assignment: Type.Object({}, { additionalProperties: true }),
