@@ -5,7 +5,7 @@ import { startControl } from '#test/control/harness.ts'
 import { openDatabase } from './storage/database.ts'
 
 suite('control as a server', () => {
-  test('every reply has the headers for version and request id, even to refused calls and unknown paths', async () => {
+  test('every reply has headers with version and request id, even for refused calls and unknown paths', async () => {
     await using app = await startControl()
     for (const path of ['/health', '/users/me', '/no-such-thing']) {
       const { headers } = await app.as('nobody').get(path)
@@ -72,7 +72,7 @@ suite('control as a server', () => {
     assert.deepEqual([preflight.statusCode, preflight.json().error], [404, 'Not Found'])
   })
 
-  test('if the database connections are cut, running calls get 503 at worst, and later calls succeed', async () => {
+  test('if connections to the database break, running calls succeed or get 503, and later calls succeed', async () => {
     await using app = await startControl()
     const knife = openDatabase(app.url, { max: 1 })
     const cut = () => knife.sql`

@@ -40,7 +40,7 @@ import { openWebhookRoom, type WebhookRoom } from './webhooks/room.ts'
 export type App = {
   server: FastifyInstance
   routes: readonly ControlRoute[]
-  /** The server of the port for hosts, and its routes. Undefined: no machine may join over the network. */
+  /** The server of the port for hosts, and its routes. Undefined if machines may not join over the network. */
   hosts: (Hosts & { server: FastifyInstance; routes: readonly ControlRoute[] }) | undefined
   /** The guard that checks every call before its route runs. */
   guard: Guard
@@ -58,8 +58,8 @@ const organizationIn = (context: object | undefined): string | undefined =>
   (context as Partial<OrganizationContext> | undefined)?.organization?.id
 
 /**
- * Makes handlers answer 503 if the database cannot be reached or is too slow. If another call deleted a needed row, or
- * if two transactions blocked each other, they answer 409. The caller may then retry.
+ * Makes a handler answer 503 if the database cannot be reached or is too slow. It answers 409 if another call deleted a
+ * needed row, or if two transactions blocked each other. The caller may then retry.
  */
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {
@@ -89,8 +89,8 @@ const corsForPages = {
 const corsForOthers = { origin: false as const }
 
 /**
- * Sends CORS headers only to calls with an `Origin` header, which web pages make, because the headers have about a
- * kilobyte. Every answer carries `Vary: Origin`, so that caches keep the two kinds of answers apart.
+ * Returns CORS headers only for calls with an `Origin` header, which web pages send. The headers have about a kilobyte,
+ * so other clients do not get them. Every answer has `Vary: Origin`, so that caches keep both kinds of answers apart.
  */
 const corsFor = ({ headers }: FastifyRequest) => (headers.origin ? corsForPages : corsForOthers)
 
@@ -107,7 +107,7 @@ type HostsServerParts = Pick<ServerParts<object, Needs>, 'prefixes' | 'source' |
   limits: Limits
 }
 
-/** Opens the server of the port for hosts, which serves only what programs of hosts call. */
+/** Opens the server of the port for hosts. It serves only the endpoints for programs of hosts. */
 const openHostsServer = async (
   parts: Parts,
   { hosts, routes: all, limits, ...ofBothServers }: HostsServerParts,
@@ -167,8 +167,8 @@ export const createApp = async (
   const limits = createLimits(settings.rateLimits, counters)
   const limitedGuard = limits.around(sayWhyNot(guard))
   const ofBothServers = {
-    // All endpoints are served below `/api`, which the documented clients use. They are also served without a prefix,
-    // for clients that were configured with the origin alone.
+    // All endpoints are served below `/api`, which clients use by default. They are also served without a prefix, for
+    // clients that are configured without `/api`.
     prefixes: ['/api', ''],
     source: 'DAYTONA_API',
     log,
@@ -221,7 +221,7 @@ export const createApp = async (
     webhooks,
     metrics,
     close: async () => {
-      // The HTTP server stops first, so that no call uses a background task that has stopped already.
+      // The HTTP servers stop first, so that no call needs a background task that has stopped.
       await Promise.all([server.close(), hostsServer?.server.close()])
       metrics.close()
       counters.close()

@@ -47,14 +47,14 @@ suite('the first start', () => {
     assert.deepEqual({ ...counts }, { regions: 1, runners: 0 })
   })
 
-  test('a start without ALCOVE_FIRST_KEY makes no user; a later start with it does', async () => {
+  test('a start without ALCOVE_FIRST_KEY makes no user; a later start with the setting makes one', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     assert.equal(await bootstrap(partsOf(opened), undefined), false)
     assert.equal(await bootstrap(partsOf(opened), newKey()), true)
   })
 
-  test('a new ALCOVE_FIRST_KEY replaces the former one; one that an operator deleted is not made again', async () => {
+  test('a new ALCOVE_FIRST_KEY replaces the former key; a first key that was deleted is not made again', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)
@@ -71,14 +71,14 @@ suite('the first start', () => {
     const third = newKey()
     await bootstrap(parts, third)
     assert.deepEqual(await hashes(), [hashKey(third)])
-    // The configured key already exists under another name, so `bootstrap` must not make a second key with it.
+    // A user's key may have the same value as the setting. `bootstrap` must not make a second key with this value.
     const theirs = newKey()
     await opened.database.sql`update api_keys set name = 'another', hash = ${hashKey(theirs)}`
     await bootstrap(parts, theirs)
     assert.deepEqual(await hashes(), [hashKey(theirs)])
   })
 
-  test('a first key that was made before the table `first_keys` existed, and then deleted, is not made again', async () => {
+  test('a deleted first key is not made again, even if it is older than the table `first_keys`', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)

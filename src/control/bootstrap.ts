@@ -1,6 +1,7 @@
-// Creates what must exist before the first call: a region with its runner and the default snapshot. A server without users also
-// gets its first administrator, with an organization and a key. Runs at every start and adds only what is missing. If the
-// configured key was never used before, it replaces the administrator's key.
+// Creates what must exist before the first call: a region with its runner and the default snapshot. A server without
+// users also gets its first administrator, with an organization and a key. This code runs at every start and adds only
+// what is missing. If the setting has a key that was never used before, that key replaces the administrator's first
+// key.
 
 import { insertFirstKey, putFirstKey } from './api-keys/first-key.ts'
 import { allPermissions } from './auth/permissions.ts'
@@ -50,8 +51,9 @@ const firstKeyColumns = (firstKey: string) => ({
 })
 
 /**
- * Stores the hash of `firstKey` in the table `first_keys`. Returns true if the hash is new there and the table had
- * other hashes before. A database from before this table existed has none, so its keys stay unchanged.
+ * Stores the hash of `firstKey` in the table `first_keys`. Returns true if the key must replace a former key: its hash
+ * is new, and the table had another hash before. An empty table belongs to a new server or an upgraded one. Then no key
+ * is replaced.
  */
 const rememberFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
   const [before] = await transaction`select 1 from first_keys limit 1`
@@ -61,8 +63,8 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
 }
 
 /**
- * Replaces the administrator's first key with `firstKey`. This is safe, because only the server's owner can write the
- * key into the data directory. Returns false if there is no administrator who could get the key.
+ * Replaces the administrator's first key with `firstKey`. This is safe, because only the owner of the server can change
+ * the setting. Returns false if there is no administrator who could get the key.
  */
 const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>
   putFirstKey(transaction, firstKeyColumns(firstKey))

@@ -1,4 +1,4 @@
-// The schemas, in requests and replies, of the definition of an image: its Dockerfile and the hashes of its files.
+// The schemas of an image definition in requests and replies: its Dockerfile and the hashes of its files.
 import Type, { type Static } from 'typebox'
 import { DateTime } from '#src/http/shapes.ts'
 

@@ -28,7 +28,7 @@ suite('the settings of control', () => {
     assert.ok(!JSON.stringify(settings).includes(good.ALCOVE_RUNNER_KEY))
   })
 
-  test('a control without a gate and a runner on its machine needs no keys for them', () => {
+  test('control needs no keys of a gate and a runner if its machine has neither', () => {
     const { ALCOVE_PROXY_KEY: _proxy, ALCOVE_RUNNER_KEY: _runner, ...alone } = good
     const { proxyKeyHash, runnerKeyHash } = loadConfig(alone).settings
     assert.deepEqual([proxyKeyHash, runnerKeyHash], [undefined, undefined])
@@ -84,7 +84,7 @@ suite('the settings of control', () => {
     assert.throws(() => loadConfig(wrong), /ALCOVE_ALLOW_PRIVATE_TARGETS is not usable/)
   })
 
-  test('registry settings accept docker.io under each of its names; by default every registry is allowed', () => {
+  test('settings of registries accept each name of docker.io; by default every registry is allowed', () => {
     assert.deepEqual(loadConfig(good).settings.registries, { plain: [], private: [], allowed: undefined })
     const set = { ALCOVE_PRIVATE_REGISTRIES: 'Registry.corp:5000', ALCOVE_REGISTRIES: 'index.docker.io, ghcr.io' }
     const { registries } = loadConfig({ ...good, ...set }).settings
@@ -112,7 +112,7 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'all', '1000000']) assert.throws(() => sizeOf(wrong), /ALCOVE_VOLUME_GIB/)
   })
 
-  test('mail is logged unless server and sender are set; a server alone is an error that hides the password', () => {
+  test('without a mail server, mail is logged; a server without a sender is an error that hides the password', () => {
     const { smtp } = loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:x@mail.test', ALCOVE_MAIL_FROM: 'a@b.c' })
     assert.deepEqual([smtp?.host, smtp?.port, smtp?.from], ['mail.test', 465, 'a@b.c'])
     assert.equal(loadConfig(good).smtp, undefined)

@@ -21,14 +21,14 @@ export type ControlConfig = {
   databaseUrl: string
   listen: { host: string; port: number }
   /**
-   * Key of the first administrator. A server without users creates that user at its start. If the setting has a new key
-   * at a later start, the new key replaces the user's former one.
+   * Key of the first administrator. A server without users creates this user at its start. If the setting has another
+   * key at a later start, that key replaces the user's first key.
    */
   firstKey: string | undefined
   mostWarm: number
   overcommit: Overcommit
   encryption: Encryption
-  /** The mail server. Absent: mail is written to the log instead. */
+  /** The mail server. Absent: mail is written to the log. */
   smtp: SmtpAddress | undefined
   settings: Settings
   telemetry: TelemetrySettings
@@ -54,7 +54,7 @@ const readEncryption = (current: string, older: string, complain: (sentence: str
   const olderKeys = older
     .split(',')
     .flatMap((text) => (text === '' ? [] : [read('ALCOVE_OLDER_ENCRYPTION_KEYS', text)]))
-  // A missing encryption key has been reported already.
+  // A missing encryption key has been reported before, so a dummy key is used here.
   return createEncryption([current === '' ? Buffer.alloc(32) : read('ALCOVE_ENCRYPTION_KEY', current), ...olderKeys])
 }
 
@@ -106,8 +106,8 @@ const readSmtp = (
 }
 
 /**
- * Minimum length of the telemetry collector's key. With this key, anybody could read the telemetry credentials of every
- * organization, so it must be hard to guess.
+ * Minimum number of characters of the telemetry collector's key. Whoever knows this key can read the telemetry
+ * credentials of every organization, so it must be hard to guess.
  */
 const leastKeyLength = 32
 
@@ -118,8 +118,8 @@ const readCollectorKey = (key: string | undefined, complain: (sentence: string) 
 }
 
 /**
- * Reads the settings of the server's SSH gateway, all of which `up` provides. With `key`, the gateway may ask control
- * whether an SSH token is valid. The key alone opens no sandbox.
+ * Reads the settings of the server's SSH gateway. `up` provides all of them. With `key`, the gateway may ask control
+ * whether an SSH token is valid. `key` alone opens no sandbox.
  */
 const readSshGateway = (
   key: string | undefined,

@@ -30,13 +30,13 @@ const walk = async (check: (route: ControlRoute) => Promise<void> | void) => {
   }
 }
 
-/** A caller who may call this route. */
+/** Returns a caller who may call this route. */
 const allowed = ({ needs }: ControlRoute): Who => {
   if (needs === 'proxy' || needs === 'runner' || needs === 'collector') return needs
   return needs === 'admin' ? 'admin' : 'owner'
 }
 
-/** For each path parameter: the id or name of a thing that belongs to the organization `ours`. */
+/** For each path parameter: an id or a name in the organization `ours`. */
 const ours: Record<string, string> = {
   organizationId: organizations.ours,
   sandboxIdOrName: 'box',
@@ -174,8 +174,8 @@ suite('the endpoints of control', () => {
           [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!),
         )
         .map(normal)
-      // A title counts for an endpoint only if it has the endpoint's whole name: `POST /sandbox/{}/stop` does not count
-      // for `POST /sandbox`.
+      // A title names an endpoint only if it contains the whole path: `POST /sandbox/{}/stop` does not name `POST
+      // /sandbox`.
       const isNamed = (title: string) =>
         titles.some((text) => text.split(/[\s,;]+(?=[A-Z]+ \/)|(?<=\/\S*)[\s,;:]+/).includes(title))
       const missing = app.app.routes.map((route) => normal(titleOf(route))).filter((title) => !isNamed(title))
@@ -183,8 +183,8 @@ suite('the endpoints of control', () => {
     })
 
     /**
-     * Fields that accept a value of any kind. Only the limits of the whole body bound them: 1 MiB, 10,000 values, 64
-     * levels; 64 KiB for a configuration.
+     * Fields that accept a value of any kind. They have no limits of their own. The limits of the whole body are 1 MiB,
+     * 10,000 values and 64 levels, and 64 KiB for a configuration.
      */
     const anyValue = [
       'PUT /organizations/:organizationId/experimental-config body',
@@ -209,15 +209,15 @@ suite('the endpoints of control', () => {
       })
     })
 
-    test('to a stranger, every endpoint answers as if the thing in the path did not exist, and changes nothing', async () => {
+    test('every endpoint answers strangers as if the object in the path did not exist, and changes nothing', async () => {
       const before = await everything(app.database.sql, ['audit_log'])
       await walk(async (route) => {
         if (!route.path.includes(':') || route.needs === 'public') return
         const stranger = app.as('stranger')
         const ask = async (values: Record<string, string>) => {
           const { status, body } = await stranger.send(route.method, pathOf(route, values), bodyOf(route))
-          // The message may repeat an id from the path. The id is replaced by `…`, so that the messages about an
-          // existing thing and about a missing one can be compared.
+          // The message may repeat an id from the path. The id is replaced by `…`, so that the messages about existing
+          // and missing objects can be compared.
           const own = Object.values(values).map((value) => value.replaceAll(/[^\w-]/g, '\\$&'))
           const said = String(body?.message).replaceAll(new RegExp(`(?<= )(${own.join('|')})(?= not found)`, 'g'), '…')
           return { status, message: said, code: body?.code }
@@ -254,7 +254,7 @@ suite('the endpoints of control', () => {
     })
   })
 
-  suite('requests that are made at random', () => {
+  suite('random requests', () => {
     test('no generated path, query, header or body causes a 500', { timeout: 170_000 }, async () => {
       const runs = 60
       await walk(async (route) => {

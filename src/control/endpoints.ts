@@ -1,5 +1,5 @@
-// Every endpoint of control, collected from all modules. The server, the reference page and the coverage test read this
-// table.
+// Every endpoint of control, collected from all modules. The server, the printer of the reference pages and the tests
+// of all endpoints read this table.
 
 import { accessRoutes } from './access/access.ts'
 import type { GateParts } from './access/gate-links.ts'
@@ -55,14 +55,14 @@ export type EndpointParts = GateParts &
     metrics: Metrics
     ownTokens: OwnTokens
     trail: Pick<Trail, 'settled'>
-    /** Undefined: no machine may join over the network. */
+    /** Undefined if machines may not join over the network. */
     hosts: Hosts | undefined
   }
 
 /**
- * Returns the parts for modules that mostly query one sandbox or one runner. They use the pool `keyed`, in which
- * PostgreSQL plans each query only once. Listings use the ordinary pool, in which PostgreSQL plans each query again for
- * the values that it gets.
+ * Returns the parts for modules that mostly read one sandbox or one runner. They use the connection pool `keyed`, in
+ * which PostgreSQL plans each query only once. Listings use the other pool, in which PostgreSQL plans a query for the
+ * values of each call.
  */
 const byKey = <P extends { database: Database }>(parts: P): P => ({
   ...parts,

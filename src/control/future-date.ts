@@ -1,4 +1,4 @@
-// Checks dates that callers send as the end of something, such as the expiry of a key. Such a date must be in the
+// Reads dates that callers send as the end of something, for example the expiry of a key. Such a date must be in the
 // future.
 import { Problem } from '#src/problems.ts'
 

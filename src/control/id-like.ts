@@ -1,9 +1,9 @@
-// Checks that a name which a user chooses does not look like an id, or like the token of a signed preview. Otherwise
-// callers could take the name for the id or token of another sandbox.
+// Checks that a name does not look like an id, or like the token of a signed preview URL. Otherwise callers could
+// mistake the name for the id or token of another sandbox.
 import { signedToken } from '#src/wire/access.ts'
 
 /**
- * Reduces a text to what a reader sees: variants of a letter become that letter; case and invisible characters are
+ * Reduces a text to what a reader sees. Variants of a letter become the plain letter. Case and invisible characters are
  * ignored.
  */
 const folded = (text: string) =>
@@ -25,8 +25,8 @@ const bare = (text: string) =>
 const isHex = (text: string) => /^[0-9a-f]{32}$/.test(text)
 
 /**
- * Each line: a letter, and the lower-case letters that look like it. The first six lines are the digits and letters of
- * ids.
+ * Each entry: a plain letter or digit, and after the colon the lower-case letters that look like it. The first six
+ * lines are the digits and letters of ids.
  */
 const lookalikes = [
   '0:oоοօ',
@@ -40,19 +40,19 @@ const lookalikes = [
 
 const shapes = new Map(lookalikes.flatMap((entry) => [...entry.slice(2)].map((letter) => [letter, entry[0]!] as const)))
 
-/** The text with each letter replaced by the Latin letter of that shape. Accents are ignored. */
+/** Replaces each letter by the plain letter that looks like it, without accents. */
 const byShape = (text: string) =>
   [...text.normalize('NFD').replaceAll(/\p{M}/gu, '')].map((letter) => shapes.get(letter) ?? letter).join('')
 
 /**
- * Whether a text reads like a UUID. A UUID with other separators, without separators, or as a URN is not a valid id but
- * reads like one.
+ * Whether a text reads like a UUID, even if it is not written as one: with other separators, without separators, or as
+ * a URN.
  */
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**
- * Whether a name that a user now chooses looks like an id. Lookups by name use the less strict `isIdLike`. They
- * therefore find sandboxes whose names were chosen before this check existed.
+ * Whether a new name looks like an id. This check is stricter than `isIdLike`, which look-ups by name use. So sandboxes
+ * that were named before this check existed can be found.
  */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 

@@ -1,4 +1,4 @@
-// Runs control as `up` runs it: as a separate process that is configured by its environment.
+// Runs control as `up` runs it: as a separate process with its settings in the environment.
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -32,7 +32,10 @@ const start = (env: Record<string, string>) =>
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
 
-/** Returns an object whose disposal kills the process, so that it ends with the test, passed or failed. */
+/**
+ * Returns an object that kills the process when it is disposed. So the process ends with the test, even if the test
+ * fails.
+ */
 const ending = (child: ChildProcess): AsyncDisposable => ({
   [Symbol.asyncDispose]: async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
@@ -53,7 +56,7 @@ const settings = (port: number) => ({
   ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
 })
 
-suite('the program control', () => {
+suite('control as a program', () => {
   test('control migrates an empty database, accepts the key ALCOVE_FIRST_KEY, and exits with 0 on SIGTERM', async () => {
     await using opened = await openTestDatabase('empty')
     const port = await freePort()
@@ -70,7 +73,7 @@ suite('the program control', () => {
     assert.deepEqual(await exit, [0, null])
   })
 
-  test('if control cannot reach its database, it prints which one, without the password, and exits with 1', async () => {
+  test('if control cannot reach its database, it prints the database’s address without the password, exit 1', async () => {
     const port = await freePort()
     const child = start({ ...settings(1), ALCOVE_DATABASE_URL: `postgres://me:hidden@127.0.0.1:${port}/alcove` })
     await using _ended = ending(child)
@@ -88,7 +91,7 @@ suite('the program control', () => {
     assert.doesNotMatch(said, /hidden/)
   })
 
-  test('if settings are missing, control names all of them and exits with 1', async () => {
+  test('if settings are missing, control prints the names of all of them and exits with 1', async () => {
     const child = start({})
     await using _ended = ending(child)
     let said = ''

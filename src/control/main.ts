@@ -1,4 +1,4 @@
-// The program: opens the database, migrates it, serves, and stops within three seconds of SIGTERM.
+// The program control. It opens and migrates the database, serves calls, and stops within three seconds of SIGTERM.
 import { backlog } from '#src/http/connections.ts'
 import { systemClock } from '#src/kit/clock.ts'
 import { createLog } from '#src/kit/log.ts'

@@ -1,5 +1,4 @@
-// Starts the parts of a server that run all the time: its connections and its periodic tasks. Stops them in the right
-// order.
+// Starts and stops the parts of a server that run all the time: its connections and its periodic tasks.
 
 import type { Callers } from '#src/control/auth/callers.ts'
 import { GateLinks, type GateParts } from './access/gate-links.ts'
@@ -26,7 +25,7 @@ export type RunningServer = GateParts & {
 
 type RoomParts = Parts & { callers: Callers }
 
-/** Starts the server's connections and tasks. `sweepSeconds: 0` disables the timer; the caller then calls `sweep`. */
+/** Starts the server's connections and tasks. `sweepSeconds: 0`: there is no timer, and the caller calls `sweep`. */
 export const openRunning = async (given: RoomParts, options: Partial<RunningOptions> = {}): Promise<RunningServer> => {
   const changes = new ChangeFeed(given.log)
   const links = new RunnerLinks()

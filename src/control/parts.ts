@@ -13,7 +13,7 @@ export type SshGatewaySettings = {
   keyHash: string
   host: string
   port: number
-  /** The SSH gateway's host key, in the form that `known_hosts` has: `ssh-ed25519 AAAA…`. */
+  /** The public host key of the SSH gateway, in the form of a line in `known_hosts`: `ssh-ed25519 AAAA…`. */
   hostKey: string
 }
 
@@ -24,36 +24,36 @@ export type Settings = {
   /** Public base URL of the gate; toolboxes are below `/toolbox`. */
   proxyUrl: string
   /**
-   * SHA-256 of the keys with which gates and the server's own runner call control, in lower-case hex. The keys
-   * themselves are not stored. Undefined: control's machine has no gate, or no runner.
+   * SHA-256 of the key with which gates call control, and of the key of the server's own runner, in lower-case hex. The
+   * keys themselves are not stored. Undefined: the machine of control has no gate, or no runner.
    */
   proxyKeyHash: string | undefined
   runnerKeyHash: string | undefined
-  /** Hash of the telemetry collector's key. Absent: there is no collector. */
+  /** Hash of the telemetry collector's key. Undefined: there is no collector. */
   collectorKeyHash: string | undefined
   /**
    * The server's SSH gateway: the hash of its service key, its host key, and its address for clients. Undefined if the
    * server has no SSH gateway.
    */
   sshGateway: SshGatewaySettings | undefined
-  /** Where control listens for hosts of other machines. Undefined: no machine may join over the network. */
+  /** The address at which control listens for hosts. Undefined: machines may not join over the network. */
   hostsListen: { host: string; port: number } | undefined
   /** Whether an organization may replace its default region after it has chosen one. */
   defaultRegionMayChange: boolean
   /** Version of Alcove, from package.json. */
   version: string
-  /** Name of the snapshot from which a sandbox is created if the caller names none. */
+  /** Name of the snapshot for sandboxes whose caller names no snapshot. */
   defaultSnapshot: string
   environment: string
   /** Private networks that control may call on behalf of users, in addition to the public Internet. */
   privateTargets: Networks
-  /** The operator's rules for image registries. Runners have these rules too. */
+  /** The operator's rules for image registries. Runners follow the same rules. */
   registries: {
     /** Registries that are called without TLS. */
     plain: readonly string[]
     /** Registries that may be on this machine or at a private address. */
     private: readonly string[]
-    /** Registries that images may come from. Absent: any registry. */
+    /** The only registries from which images may come. Undefined: any registry. */
     allowed: readonly string[] | undefined
   }
   /**
@@ -72,13 +72,13 @@ export type Settings = {
   dashboardUrl: string | undefined
   /** The directory of the built dashboard. Undefined if this server has no dashboard. */
   dashboardDirectory: string | undefined
-  /** How many days audit rows are kept. */
+  /** Number of days for which audit rows are kept. */
   auditDays: number
   /** Minutes of silence after which a runner is lost. 0: only the operator gives up runners. */
   lostAfterMinutes: number
-  /** How many hours samples of resource use are kept. */
+  /** Number of hours for which samples of resource use are kept. */
   meterHours: number
-  /** Limit in GiB of each new volume. */
+  /** Maximum size in GiB of each new volume. */
   volumeGiB: number
   /** The provider that sends webhooks. */
   webhooks: ProviderChoice

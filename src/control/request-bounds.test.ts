@@ -1,5 +1,6 @@
-// Checks the request schemas of control and the toolbox: every list and every map has a size limit of its own. Texts
-// need none. In a path the router limits them, in a query the size of the head, in a body the body's maximum size.
+// Checks the request schemas of control and the toolbox: every list and every map must have its own size limit. Texts
+// need no limit in the schema, because the router limits paths and the server limits the head and the body of a
+// request.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'

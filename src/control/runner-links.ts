@@ -1,6 +1,5 @@
-// The open links of runners to this process. A message to a runner without a link, or to one that reads slowly, may be
-// lost. That is no error, because control sends the assignment again: in the list that the runner reads when it
-// connects, or at the next sweep.
+// The open links of runners to this process. A message may be lost if the runner has no link or reads slowly. That does
+// no harm, because control sends assignments again: when the runner connects, and at each sweep.
 import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Access } from '#src/wire/access.ts'
@@ -13,10 +12,10 @@ import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
  */
 const mostBufferedBytes = 8 * 1024 * 1024
 
-/** Where gates find the sandboxes of a runner. */
+/** The address under which gates reach the sandboxes of a runner. */
 export type RunnerPlace = Pick<Access, 'runnerAddress' | 'gate'>
 
-/** The part of a gate's description that other gates get. */
+/** Returns what other gates must know about a gate: its id and address. */
 export const placeOfGate = (gate: GateOfHost | undefined): Pick<RunnerPlace, 'gate'> => {
   if (gate === undefined) return {}
   const { id, address } = gate
@@ -40,17 +39,17 @@ export class RunnerLinks {
     this.#places.delete(runnerId)
   }
 
-  /** Stores where gates find the runner's sandboxes, as the runner reported it on its link. */
+  /** Stores the address that a runner has reported on its link. */
   notePlace(runnerId: string, place: RunnerPlace): void {
     if (this.#sockets.has(runnerId)) this.#places.set(runnerId, place)
   }
 
-  /** Where gates find a runner's sandboxes, if the runner is linked to this process. */
+  /** Returns the address for a runner's sandboxes, or undefined if the runner has no link to this process. */
   placeOf(runnerId: string | null): RunnerPlace | undefined {
     return runnerId === null ? undefined : this.#places.get(runnerId)
   }
 
-  /** Closes the link of a runner that was taken out of service. */
+  /** Closes the link of a runner that was removed. */
   drop(runnerId: string): void {
     this.#sockets.get(runnerId)?.close(4001, 'this runner was taken out of service')
   }

@@ -1,4 +1,4 @@
-// The parts of a running server for every module: the shared parts, and the links to runners and to other processes.
+// The parts of a running server for every module: the shared parts, and the links to runners and other processes.
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'
@@ -7,7 +7,7 @@ import type { ChangeFeed } from './sandboxes/record/changes.ts'
 export type RunningOptions = {
   /**
    * Maximum seconds for which a call to create, fork or resize a sandbox waits for the runner. If the runner needs
-   * longer, the answer shows the sandbox's state at that moment.
+   * longer, the answer shows the state of the sandbox at that time.
    */
   createWaitSeconds: number
   /**

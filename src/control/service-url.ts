@@ -1,27 +1,27 @@
 // Checks URLs of services that an organization runs itself. Control stores and shows these URLs but never calls them,
-// so they may be private. Refused are addresses at which no such service can run, for example multicast addresses.
+// so they may be private. Addresses at which no such service can run are refused, for example multicast addresses.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { Problem } from '#src/problems.ts'
 
 const longest = 2048
 
-// IPv4 and IPv6 have separate lists, because Node also compares an IPv4 address with the IPv6 entries, as `::ffff:…`.
+// IPv4 and IPv6 have separate lists, because Node compares IPv4 addresses with the IPv6 entries too (as `::ffff:…`).
 const refused4 = new BlockList()
 refused4.addSubnet('0.0.0.0', 8)
 refused4.addSubnet('169.254.0.0', 16) // link-local, and the metadata services of most clouds
 refused4.addSubnet('224.0.0.0', 3) // multicast, reserved and broadcast
-refused4.addAddress('100.100.100.200') // Alibaba's metadata
-refused4.addAddress('168.63.129.16') // Azure's metadata
-refused4.addAddress('192.0.0.192') // Oracle's metadata
+refused4.addAddress('100.100.100.200') // metadata service of Alibaba Cloud
+refused4.addAddress('168.63.129.16') // metadata service of Azure
+refused4.addAddress('192.0.0.192') // metadata service of Oracle Cloud
 
 const refused6 = new BlockList()
 refused6.addAddress('::', 'ipv6')
-refused6.addSubnet('::ffff:0:0', 96, 'ipv6') // IPv4 addresses written as IPv6, as in the next two lines
+refused6.addSubnet('::ffff:0:0', 96, 'ipv6') // IPv4 addresses written as IPv6, as are the two prefixes below
 refused6.addSubnet('64:ff9b::', 96, 'ipv6')
 refused6.addSubnet('2002::', 16, 'ipv6')
 refused6.addSubnet('fe80::', 10, 'ipv6')
 refused6.addSubnet('ff00::', 8, 'ipv6')
-refused6.addAddress('fd00:ec2::254', 'ipv6') // AWS's metadata
+refused6.addAddress('fd00:ec2::254', 'ipv6') // metadata service of AWS
 
 const metadataNames = new Set(['metadata', 'metadata.google.internal', 'instance-data', 'instance-data.ec2.internal'])
 

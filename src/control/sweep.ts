@@ -1,5 +1,5 @@
-// The tasks that control repeats every few seconds: checks timers and leases, and sends assignments again that a runner
-// has not completed.
+// The tasks that control repeats every few seconds. They check timers and leases, and send assignments again that a
+// runner has not completed.
 
 import { sweepAudit } from './audit/sweep.ts'
 import { sweepInvitations } from './invitations/sweep.ts'
@@ -27,8 +27,8 @@ type Sweeping = {
 }
 
 /**
- * Starts the sweeps. `more`: further tasks for each sweep. `sweepSeconds: 0` disables the timer; the caller then calls
- * `sweep` itself.
+ * Starts the sweeps. `more`: further tasks of each sweep. `sweepSeconds: 0` in the options: there is no timer, and the
+ * caller calls `sweep`.
  */
 export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweeping => {
   const steps: readonly Step[] = [
@@ -58,7 +58,7 @@ export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweep
 
   let sweeping: Promise<void> = Promise.resolve()
   const sweep = () => {
-    // The new sweep runs after the previous one, even if that one failed.
+    // The new sweep begins when the previous one has ended, even if the previous one failed.
     sweeping = sweeping.catch(() => {}).then(sweepOnce)
     return sweeping
   }
