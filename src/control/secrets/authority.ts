@@ -10,7 +10,7 @@ const dayMs = 86_400_000
 const authorityDays = 3650
 /** Days for which a certificate for hosts is valid. A new certificate is made when half of this time is over. */
 const certificateDays = 14
-/** Maximum number of certificates that are cached in memory. Making one takes a millisecond. */
+/** Maximum number of certificates that are cached in memory. It takes a millisecond to make a certificate. */
 const mostKept = 5000
 
 const purposeOf = (organizationId: string) => `secret-authority:${organizationId}`

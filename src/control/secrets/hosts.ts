@@ -29,7 +29,7 @@ const readHost = (given: string): string => {
 
 export const readHosts = (given: readonly string[]): string[] => [...new Set(given.map(readHost))]
 
-/** A value goes into the headers of requests. There a line end would begin another header. */
+/** A value becomes part of a request header, so a line break in it would begin another header. */
 export const checkValue = (value: string): string => {
   if (/[\r\n]/.test(value)) throw refuse('value must not contain a line end, because it is sent in headers of requests')
   if (!/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value))
