@@ -35,12 +35,11 @@ type MoveRow = readonly [
 ]
 
 /**
- * The moves of each verb. The runner is asked for the state in `to`. `from: null`: the sandbox (for a fork, the child)
- * does not exist yet. If a move fails, its `through` state decides where the sandbox ends: see `settlements`,
- * `refusals` and `whenStuck`.
+ * The moves of each verb. Each row: verb, state before (`from`), state on the way (`through`), state after (`to`). The
+ * runner is asked for the state in `to`. `from: null`: the sandbox (for a fork, the child) does not exist yet. If a
+ * move fails, its `through` state decides where the sandbox ends: see `settlements`, `refusals` and `whenStuck`.
  */
 export const moves = [
-  // on      from       through     to
   ['create', null, 'creating', 'started'],
   // The sandbox waits for its image, then for a runner that has the image.
   ['build', null, 'pending_build', 'started'],

@@ -16,7 +16,7 @@ const idsOf = async (app: TestControl, path: string): Promise<string[]> =>
   (await get(app, path)).map(({ id }: { id: string }) => id)
 
 suite('POST /sandbox/:sandboxIdOrName/fork', () => {
-  test('POST /sandbox/:sandboxIdOrName/fork returns a started copy with its parent’s settings and its own secrets', async () => {
+  test('POST /sandbox/:sandboxIdOrName/fork returns a started copy with its parent’s settings and with new tokens and keys', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, {

@@ -43,7 +43,9 @@ const withoutNew = ({ placed, ...mount }: PlacedMount): PlacedMount => {
   return { ...mount, placed: rest }
 }
 
-/** Returns the columns of the child: the copied columns of its parent, and its own name and secrets. */
+/**
+ * Returns the columns of the child: the copied columns of its parent, and its own name, preview token and signing key.
+ */
 const childOf = (
   parent: SandboxRow,
   name: string | undefined,

@@ -54,7 +54,7 @@ suite('opposite verbs at random', () => {
         assert.equal(event.from_state, events[n]?.to_state)
       })
 
-      // Every move that is under way ends by itself after its time limit.
+      // Moves the clock until no move is under way, because every move ends by itself after its time limit.
       const unsettled = async () =>
         (await app.database.sql<{ state: keyof typeof stateRows }[]>`select state from sandboxes`).filter(
           ({ state }) => !stateRows[state].settled,

@@ -19,7 +19,7 @@ const restarted = async (app: TestControl, runner: SimulatedRunner, id: string) 
 }
 
 suite('the telemetry endpoint of a sandbox', () => {
-  test('a sandbox’s telemetry endpoint is its creator’s, else its region’s; replies show only the creator’s', async () => {
+  test('a sandbox uses its creator’s telemetry endpoint or its region’s; replies show only the creator’s', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const config = { endpoint: 'https://otel.example.com', headers: { 'x-api-key': 'open sesame' } }

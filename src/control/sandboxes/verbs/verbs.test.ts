@@ -125,7 +125,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
     assert.equal(runner.has.has(id), false)
   })
 
-  test('POST /sandbox/:sandboxIdOrName/stop answers 404 to strangers, 403 to a viewer, 400 in `error`, 409 while it starts', async () => {
+  test('POST /sandbox/:sandboxIdOrName/stop answers 404 to strangers, 403 to a viewer, 400 in `error`, 409 for a starting sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
