@@ -40,11 +40,10 @@ export type SnapshotEvent = (typeof snapshotEvents)[number]
 type MoveRow = readonly [on: SnapshotEvent, from: SnapshotState | null, to: SnapshotState | null]
 
 /**
- * A row per event and state; `null` means that the snapshot does not exist yet. An event without a row for a state
- * changes nothing.
+ * Each row is a move: event, state before, state after. `null` means that the snapshot does not exist. An event
+ * without a row for the snapshot's state changes nothing.
  */
 export const snapshotMoves = [
-  // on      from    to
   // A snapshot is made from a definition, from an image or a file, or from a sandbox. The built-in snapshot is active
   // immediately.
   ['build', null, 'building'],
