@@ -16,7 +16,6 @@ type MoveRow = readonly [on: VolumeEvent, from: VolumeState | null, to: VolumeSt
  * row for the volume's state changes nothing.
  */
 export const volumeMoves = [
-  // on      from    to
   // A runner makes the volume when a sandbox mounts it for the first time, so there is nothing to wait for.
   ['create', null, 'ready'],
   // A runner may have files of the volume, and must remove them.
