@@ -156,7 +156,7 @@ suite('the sending of webhook messages', () => {
     assert.deepEqual(statesOf(receiver, 'broken'), ['pending', 'pending', 'pulling', 'active'])
   })
 
-  test('a reply 410 disables an endpoint immediately; no redirect is followed, no private address called', async () => {
+  test('a reply 410 disables an endpoint immediately; redirects and private addresses are never called', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     receiver.answer(({ path }) => (path === '/gone' ? 410 : 302))
