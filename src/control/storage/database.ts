@@ -36,8 +36,8 @@ const pool = {
   max: 8,
   /** Connection timeout in seconds. */
   connect_timeout: 10,
-  // This limit is never reached. In the driver (3.4.9), a BEGIN at this limit does not reserve its connection
-  // (`execute()` in connection.js). Other queries would then run inside its transaction.
+  // Maximum number of pipelined queries, which is never reached. In the driver (3.4.9), a BEGIN at this limit does not
+  // reserve its connection (`execute()` in connection.js). Other queries would then run inside its transaction.
   max_pipeline: 2 ** 30,
   // Connections are closed only after a failure, never because of age or idleness: see `replaceable.ts`.
   idle_timeout: 0,
@@ -125,7 +125,7 @@ export const isDangling = (error: unknown): boolean => sqlState(error) === '2350
 /** Returns whether PostgreSQL aborted the transaction because of a deadlock between two transactions. */
 export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P01'
 
-/** Returns whether the query exceeded `lock_timeout` or `statement_timeout`: lock_not_available, query_canceled. */
+/** Returns whether the query exceeded `lock_timeout` or `statement_timeout` (lock_not_available or query_canceled). */
 export const isOverdue = (error: unknown): boolean => sqlState(error) === '55P03' || sqlState(error) === '57014'
 
 const unreachable: readonly unknown[] = [
