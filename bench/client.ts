@@ -1,4 +1,4 @@
-// An HTTP client that uses its connections for several calls, as the SDKs do.
+// An HTTP client that uses each connection for several calls, as the SDKs do.
 import { Pool } from 'undici'
 import type { Platform } from '#test/sandboxes/harness.ts'
 

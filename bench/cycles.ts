@@ -1,6 +1,5 @@
-// Stops, pauses and restores a sandbox many times, and checks each time that nothing in it has changed. Every file must
-// have the same bytes. After a pause, each process must still run. `node bench/cycles.ts [cycles]`, as root, prints how
-// often each was done.
+// Pauses and resumes a sandbox many times, then archives and restores it many times. Checks that every file still has the same
+// bytes and that, after a pause, each process still runs. `node bench/cycles.ts [cycles]`, as root, prints the number of cycles.
 import assert from 'node:assert/strict'
 import { createBox, until } from '#test/sandboxes/box.ts'
 import { platform } from '#test/sandboxes/harness.ts'
@@ -8,7 +7,9 @@ import { keep, type Samples, say, timed } from './samples.ts'
 
 const cycles = Number(process.argv[2] ?? 200)
 
-/** Makes files of all kinds, and prints a checksum of them. It changes if any file, or any attribute of a file, changes. */
+/**
+ * Makes files of all kinds, and prints a checksum of them. The checksum changes if a file, or any attribute of a file, changes.
+ */
 const plant = `
 set -e; mkdir -p ~/tree/deep/er && cd ~/tree
 head -c 3M /dev/urandom > random; head -c 100 /dev/urandom > small; : > empty

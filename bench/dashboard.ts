@@ -17,7 +17,10 @@ page.on('request', (request) => {
 await page.goto(link)
 await page.getByRole('heading', { name: 'Sandboxes', level: 1 }).waitFor()
 
-/** Milliseconds from the load event of the page, and from its navigation, to the first row of the list. */
+/**
+ * Returns the milliseconds until the first row of the list is shown: from the page's load event, and from the start of the
+ * navigation.
+ */
 const visit = async (): Promise<{ afterLoad: number; fromClick: number }> => {
   // The page itself records when the row appears, so that delays of this process are not measured.
   await page.addInitScript(`

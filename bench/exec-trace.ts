@@ -1,6 +1,5 @@
-// Shows how much each layer adds to the time of one command. The command runs through one layer, then through two, and
-// so on, in turns. A disturbance therefore affects all results equally. The processor time of each program is shown
-// too.
+// Shows how much time each layer adds to one command. In each turn, the command runs through one layer, then through two, and so
+// on. So a disturbance affects all results equally. Also shows the processor time of each program.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pool } from 'undici'
@@ -18,8 +17,8 @@ export const command = ['true'] as const
 const perTurn = 20
 
 /**
- * Measures the command without any of our layers: a process in the sandbox starts it. This process uses a spawn that
- * copies no memory, which is the fastest way.
+ * Measures the command without any layer of Alcove: a process in the sandbox starts the command. It uses a spawn that copies no
+ * memory, which is the fastest way.
  */
 export const commandAlone = async (box: Box, times: number): Promise<Samples> => {
   const script = `import os, time
@@ -84,7 +83,7 @@ export const traceExec = async (
   for (let turn = 0; turn < turns; turn++) {
     wall.command.push(...(await commandAlone(box, perTurn)))
     for (const [name, run] of Object.entries(through)) {
-      await run() // not counted, because the layer measured before has left other data in the caches
+      await run() // This run is not measured, because the CPU caches still contain the data of the previous layer.
       if (name === 'gate') spent(-1)
       for (let round = 0; round < perTurn; round++) wall[name as Layer].push(await timed(run))
       if (name === 'gate') spent(1)

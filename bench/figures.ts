@@ -1,4 +1,4 @@
-// What is measured of a server (the figures), and the lower bounds of each figure (floors.ts). Each measurement takes
+// Lists the figures: everything that is measured of a server. Each figure has lower bounds (floors.ts). Each measurement takes
 // only a few samples, so that two servers and the bounds can be measured in turns.
 import { once } from 'node:events'
 import type { WebSocket } from 'ws'
@@ -54,10 +54,7 @@ const openTerminal = async (served: Served, box: Sandbox) => {
   return terminal
 }
 
-/**
- * Prepares what the figures need: a sandbox, a warm pool, a server behind a preview, a terminal and sessions. Returns
- * the figures.
- */
+/** Prepares a sandbox, a warm pool, a server behind a preview, a terminal and sessions. Returns the figures, which use them. */
 export const prepare = async (
   served: Served,
   floors: Floors,
@@ -102,7 +99,9 @@ export const prepare = async (
     ours: await repeat(1, work),
     floors: [[(await floors.cat(served, box, 'big', '/dev/null')).ended]],
   })
-  /** Runs a verb and the verb that undoes it, such as stop and start. `index`: 0 measures the first, 1 the second. */
+  /**
+   * Runs a verb and then the verb that undoes it, such as stop and start. Measures the first with `index` 0, the second with 1.
+   */
   const verbs =
     (box: Sandbox, [verb, state]: [string, string], index: 0 | 1): Figure['take'] =>
     async () => {

@@ -1,6 +1,6 @@
-// Measures one control and its PostgreSQL with many simulated hosts and sandboxes: how long creates and lists take, which program
-// uses how much processor, and how many rows and bytes PostgreSQL writes; then how long a killed control takes to have all hosts
-// again. Hosts do nothing but talk: they report each assignment as done.
+// Measures one control and its PostgreSQL with many simulated hosts and sandboxes: the time of creates and lists, the processor
+// time of each program, and the rows and bytes that PostgreSQL writes. Then measures how long all hosts take to connect again
+// after control is killed. The hosts have no sandboxes: they only report each assignment as done.
 //   node bench/fleet.ts [--hosts 1000] [--sandboxes 100000] [--rate 200] [--seconds 60] [wait]        as root
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -39,14 +39,14 @@ const hosts = Number(given.hosts)
 const sandboxes = Number(given.sandboxes)
 const rate = Number(given.rate)
 const seconds = Number(given.seconds)
-/** How long a simulated host takes for an assignment, in ms. A real one takes about as long for a start. */
+/** How long a simulated host takes for an assignment, in ms. A real host takes about as long for a start. */
 const doneAfterMs = 150
-/** Seconds between two reports of use by each host: the default of the runner. */
+/** Seconds between two reports of the use of sandboxes by each host. This is the runner's default. */
 const meterSeconds = 60
-/** Most creates that wait for their answer. A create that would be one more is counted as not made. */
+/** Maximum number of creates that wait for an answer. Above it, a create is not sent, but counted as skipped. */
 const mostOpen = 500
 const listEveryMs = 250
-/** Clock ticks of the kernel per second, in which /proc counts processor time. */
+/** The kernel's clock ticks per second. /proc contains processor time in these ticks. */
 const ticks = 100
 
 const log = silentLog()
@@ -63,7 +63,7 @@ const stops: (() => Promise<unknown> | unknown)[] = []
 
 const tokenOf = (host: number) => `alr_${String(host).padStart(64, '0')}`
 
-/** Fills the database with hosts, and with sandboxes that are evenly on them. */
+/** Fills the database with hosts, and with sandboxes that are spread evenly over the hosts. */
 const fill = async (sql: Sql): Promise<void> => {
   const now = new Date()
   const all = Array.from({ length: hosts }, (_, at) => ({
@@ -81,7 +81,7 @@ const fill = async (sql: Sql): Promise<void> => {
     where state = any(${statesHoldingDisk}::text[])`
 }
 
-/** Processor time in seconds that a process and its children have used. */
+/** Returns the processor time that a process and its children have used, in seconds. */
 const processorOf = (pid: number): number => {
   const fieldsOf = (id: string | number) => {
     try {
@@ -92,7 +92,7 @@ const processorOf = (pid: number): number => {
     }
   }
   const own = fieldsOf(pid)
-  // Ended children of PostgreSQL count in their parent (cutime, cstime).
+  // The time of PostgreSQL's ended children is in the fields `cutime` and `cstime` of their parent.
   const spent = (fields: string[], from: number, to: number) =>
     fields.slice(from, to).reduce((sum, each) => sum + Number(each), 0)
   const children = readdirSync('/proc')
@@ -131,7 +131,7 @@ const perSecond = (before: Counters, after: Counters) => {
 
 type Programs = Record<'control' | 'postgres' | 'hosts', number>
 
-/** Measures what the programs and PostgreSQL do while `work` runs. */
+/** Runs `work` and measures what the programs and PostgreSQL do meanwhile. */
 const watch = async <T>(pids: Programs, work: () => Promise<T>) => {
   const spent = () => Object.entries(pids).map(([name, pid]) => [name, processorOf(pid)] as const)
   const [rows, before] = [await countersNow(database.sql), spent()]
@@ -162,7 +162,9 @@ const untilFleet = async (fleet: ChildProcess, is: (counts: FleetCounts) => bool
 
 type Reply = { status: number; body: { id?: string; state?: string } }
 
-/** Creates at the given rate, reads pages meanwhile, and deletes each sandbox a few seconds after its create. */
+/**
+ * Sends creates at the given rate, reads pages of the list meanwhile, and deletes each sandbox a few seconds after its create.
+ */
 const load = async (base: string) => {
   const pool = new Pool(new URL(base).origin, { connections: 128 })
   const call = async (method: string, path: string, key: string, body?: object): Promise<Reply> => {

@@ -82,7 +82,7 @@ export class Floors {
     })
   }
 
-  /** Measures floor (b): a C client asks the agent. */
+  /** Measures floor (b): a C client runs a command through the agent. */
   async agent(served: Served, sandbox: Sandbox, rounds: number, ...argv: string[]): Promise<Samples> {
     const client = join(this.#directory, 'agent-client')
     return numbers(await runCommand([client, served.agentSocket(sandbox), String(rounds), sandbox.user, ...argv]))

@@ -1,6 +1,6 @@
-// Measures a command, an upload and a download through the gate of another host, beside the same through the sandbox's
-// own gate. The other gate is a second process on this machine, which has joined as a host does and reaches the first
-// gate by TLS over loopback. `node bench/foreign-gate.ts [n]`, as root.
+// Measures a command, an upload and a download through the gate of another host, and for comparison through the sandbox's own
+// gate. The other gate is a second process on this machine, which has joined as a host does and reaches the first gate by TLS
+// over loopback. `node bench/foreign-gate.ts [n]`, as root.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -51,7 +51,7 @@ const startForeign = async (alcove: Platform): Promise<{ url: string; gate: Chil
       ALCOVE_PROXY_URL: url,
       ALCOVE_CERTIFICATES_DIR: certificates,
       ALCOVE_GATE_ID: 'foreign',
-      // `src/up/programs.ts` sets these values too.
+      // These two values are the same as in `src/up/programs.ts`, so that both gates use memory in the same way.
       MALLOC_MMAP_THRESHOLD_: '32768',
       MALLOC_ARENA_MAX: '2',
     },
@@ -78,7 +78,7 @@ try {
 
   const content = randomBytes(fileBytes)
   const wanted = createHash('sha256').update(content).digest('hex')
-  // The first download through each gate is compared with what was uploaded.
+  // The first download through each gate is compared with the uploaded file.
   let isChecked = false
   const call = async (which: keyof typeof gates, method: 'GET' | 'POST', rest: string, body?: string | Buffer) => {
     const type = typeof body === 'string' ? 'application/json' : 'application/octet-stream'

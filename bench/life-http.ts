@@ -1,6 +1,5 @@
-// Measures how long verbs of sandboxes take by HTTP: creates from a warm pool, pause and resume, forks of disks of
-// three sizes, and a burst of creates. `node bench/life-http.ts [rounds]`, as root. idle.ts measures a thousand idle
-// sandboxes.
+// Measures how long verbs of sandboxes take over HTTP: creates from a warm pool, pause and resume, forks of disks of three sizes,
+// and many creates at the same time. `node bench/life-http.ts [rounds]`, as root. idle.ts measures a thousand idle sandboxes.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createBox, until } from '#test/sandboxes/box.ts'
@@ -20,8 +19,8 @@ const http = openClient(alcove)
 const facts: Record<string, unknown> = {}
 
 /**
- * The first command in a sandbox: `program` is a program and needs no shell; `shell` is built into the shell and needs
- * no program.
+ * The first command in a sandbox. `program` starts a program and needs no shell. `shell` is a shell builtin and starts no
+ * program.
  */
 const first = { program: 'true', shell: ':' }
 
@@ -72,7 +71,7 @@ const measureWarm = async () => {
   const warm: Samples = []
   const warmShell: Samples = []
   const cold: Samples = []
-  // The lower bound of a create and its first command: two calls, of which the second runs the command.
+  // The lower bound of a create and its first command: two HTTP calls, of which the second runs the command.
   const floor: Samples = []
   // The first ten rounds are not counted, because the server still compiles the code for claims.
   for (let round = -10; round < rounds; round++) {
@@ -105,8 +104,8 @@ const measureWarm = async () => {
 }
 
 /**
- * Claims all warm sandboxes one directly after the other. Without pauses, the caches stay filled, and no new warm
- * sandbox is started between two claims.
+ * Claims all warm sandboxes directly one after the other. Without pauses, the CPU caches keep their data, and no new warm sandbox
+ * is started between two claims.
  */
 const measureRow = async () => {
   const size = 24
@@ -114,7 +113,7 @@ const measureRow = async () => {
   const row: Samples = []
   const floor: Samples = []
   let most: number | undefined
-  // The first round only warms the server up, so it is not counted.
+  // The first round is not counted, because the server still compiles its code.
   for (let round = -1; round < Math.ceil(rounds / 6); round++) {
     await pool.full()
     most ??= await cgroups()
@@ -142,8 +141,8 @@ const measureRow = async () => {
 }
 
 /**
- * What runs in the sandbox that is paused. Most sandboxes do little. A busy loop also takes processor time from our
- * programs.
+ * The command in the sandbox that is paused. The first command does little, as most sandboxes do. The second is a busy loop,
+ * which also takes processor time from the server's programs.
  */
 const doing = {
   '': 'exec 3<> <(:); while :; do read -rt 0.01 -u 3; n=$((n+1)); done',

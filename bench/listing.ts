@@ -1,4 +1,4 @@
-// Measures a page of `GET /sandbox` among 100,000 sandboxes on the embedded database, through real HTTP, with every kind of
+// Measures a page of `GET /sandbox` among 100,000 sandboxes on the embedded database, through real HTTP. Uses every kind of
 // filter, for a large and a small organization. `node bench/listing.ts [rounds] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
@@ -146,8 +146,8 @@ try {
   }
 
   /**
-   * Returns the processor time that the database and control have used, in milliseconds. Unlike a duration, it does not
-   * depend on other load of the machine.
+   * Returns the processor time that the database and control have used, in milliseconds. Unlike a duration, this does not depend
+   * on other load of the machine.
    */
   const processorTime = () => {
     const { user, system } = process.cpuUsage()
@@ -189,7 +189,7 @@ try {
     await measure(name, [pathOf(question)])
     row(name, found(await ask(pathOf(question), keys.owner)))
   }
-  // Pages far from the beginning of the list. A listing with an offset would have to skip everything before them.
+  // Pages far from the beginning of the list. A listing with an offset would have to skip all rows before such a page.
   const deep: string[] = []
   for (let cursor = ''; deep.length < 40; ) {
     const { nextCursor } = JSON.parse(await ask(`/api/sandbox?limit=200${cursor}`, keys.owner)) as {

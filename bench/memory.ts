@@ -2,8 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 /**
- * Returns how many bytes of memory a process uses (PSS): its private pages, and its share of pages that several
- * processes have.
+ * Returns the memory that a process uses (PSS), in bytes: its private pages, and its share of pages that several processes map.
  */
 export const proportionalBytes = (pid: number) =>
   Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) * 1024

@@ -1,5 +1,5 @@
-// Measures podman for comparison, if it is installed. It uses the root file system of our sandboxes and no network.
-// Both are measured in the same run on this machine.
+// Measures podman for comparison, if it is installed. The containers have the root file system of Alcove's sandboxes and no
+// network. Podman and Alcove are measured in the same run on this machine.
 import { runCommand } from '#src/kit/run-command.ts'
 
 export type Podman = {
@@ -28,7 +28,7 @@ export const openPodman = async (rootfs: string, command: readonly string[]): Pr
     `${rootfs}:O`,
   ]
   const podman = async (...args: string[]) => {
-    // On a host with both cgroup versions, crun refuses to run unless it cannot see the mount of version 2.
+    // On a host with both cgroup versions, crun works only if it cannot see the mount of version 2.
     const hidden = 'umount -l /sys/fs/cgroup/unified 2>/dev/null || :; exec "$@"'
     const sight = ['unshare', '-m', '--propagation', 'private', 'sh', '-c', hidden, 'sh']
     await runCommand([...sight, 'podman', ...common, ...args], { timeoutMs: 60_000 })

@@ -1,5 +1,6 @@
-// Measures how long it takes to pull images that share layers, and how much disk they use, compared with `podman pull` in the
-// same run, from a registry on loopback. `node bench/pulls.ts [images] [MiB of the shared base]`, as root.
+// Measures how long it takes to pull images that share layers, and how much disk they use. `podman pull` is measured in the same
+// run for comparison. The images come from a registry on loopback. `node bench/pulls.ts [images] [MiB of the shared base]`, as
+// root.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
@@ -19,7 +20,7 @@ const baseMebibytes = Number(process.argv[3] ?? 96)
 const MiB = 1024 ** 2
 const timeoutMs = 600_000
 
-/** Makes a layer with files of 64 KiB each, which compression makes half as large. */
+/** Makes a layer with files of 64 KiB each. Compression halves their size. */
 const layerOf = (name: string, mebibytes: number) =>
   tarOf(
     Array.from({ length: mebibytes * 16 }, (_, at) => ({

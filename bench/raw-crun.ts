@@ -60,8 +60,8 @@ export const openRawCrun = async (
   }
   const hide = 'if [ -n "$4" ]; then umount -l "$4"; fi'
 
-  // crun gives its standard input, output and errors to the root user of the sandbox. Without other files for them,
-  // this user would own /dev/null of the host.
+  // crun changes the owner of its stdin, stdout and stderr to the root user of the sandbox. Without other files for them, this
+  // user would own the host's /dev/null.
   const exec = (id: string) =>
     shell(`${hide}; exec ${crun.join(' ')} exec "$1" ${command.join(' ')} <"$2/$1/config.json"`, id)
 

@@ -24,10 +24,7 @@ export const median = (samples: Samples): number => percentile(samples, 0.5)
 export const say = (samples: Samples): string =>
   `${median(samples).toFixed(2)} ms (p95 ${percentile(samples, 0.95).toFixed(2)}, n=${samples.length})`
 
-/**
- * Returns a line of the table: a name, its times, and how many times as long as `peer` it takes. `peer` was measured in
- * the same run.
- */
+/** Returns a line of the table: a name, its times, and their ratio to the times of `peer` from the same run. */
 export const compare = (name: string, ours: Samples, peer?: { name: string; samples: Samples }): string =>
   `${name.padEnd(34)} ${say(ours).padEnd(36)}${
     peer === undefined ? '' : ` ${(median(ours) / median(peer.samples)).toFixed(2)} x ${peer.name}`
@@ -45,8 +42,8 @@ export const keep = (name: string, facts: Record<string, unknown>): string => {
 }
 
 /**
- * With the argument `wait`, waits for the Enter key before the measurement begins. A person can thus prepare it while
- * the machine is busy, and start it later.
+ * With the argument `wait`, waits for the Enter key before the measurement begins. So a person can start the program while the
+ * machine is busy, and begin the measurement later.
  */
 export const whenAsked = async (): Promise<void> => {
   if (!process.argv.includes('wait')) return

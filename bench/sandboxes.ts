@@ -35,8 +35,8 @@ try {
 
   const cold: Record<'alcove' | 'crun' | 'podman', Samples> = { alcove: [], crun: [], podman: [] }
   for (let round = 0; round < rounds; round++) {
-    // Waits about as long as there is between real requests. Without a pause, the kernel's locks for cgroups would be
-    // faster than they usually are.
+    // Waits about as long as there is between real requests. Without a pause, the kernel's cgroup locks would be faster than in
+    // real use.
     await pause(300)
     let made: { id: string; toolboxProxyUrl: string } | undefined
     cold.alcove.push(
@@ -66,15 +66,15 @@ try {
   }
   await raw.createAndExec('raw-exec')
   if (podman) await podman.start()
-  // Each program is measured in a series of its own. A program that starts a dozen processes would otherwise leave
-  // caches without the data of the next program.
+  // Each program is measured in a series of its own. Otherwise a program that starts a dozen processes would empty the CPU caches
+  // of the next program.
   const repeat = async (samples: Samples, times: number, work: () => Promise<unknown>) => {
     for (let round = 0; round < times; round++) samples.push(await timed(work))
   }
   const executeOnce = () => http.execute(first.record as { id: string; toolboxProxyUrl: string })
   // These calls are not measured, because a server that has just started still compiles its code.
   await repeat([], 1000, executeOnce)
-  // This is measured before and after the others. If the speed of the machine changes in between, both are affected.
+  // The lower bound is measured before and after Alcove. So a change in the machine's speed affects both.
   exec.inside.push(...(await commandAlone(first, 100)))
   await repeat(exec.alcove, rounds * 3, executeOnce)
   exec.inside.push(...(await commandAlone(first, 100)))

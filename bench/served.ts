@@ -1,5 +1,5 @@
-// Starts a server from a checkout and calls it, for measurements. The client uses its connections for several calls.
-// The processor time of the server's programs can be read.
+// Starts a server from a checkout and calls it, for measurements. The client uses each connection for several calls. The class
+// also reads the processor time of the server's programs.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
@@ -22,10 +22,7 @@ const threadsMs = (pid: string): number =>
     .map((task) => Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]) / 1e6)
     .reduce((sum, ms) => sum + ms, 0)
 
-/**
- * Returns the processor time of a process and its running children, in milliseconds. For a process that has ended it is
- * 0.
- */
+/** Returns the processor time of a process and its running children, in milliseconds. Returns 0 if the process has ended. */
 export const processorMs = (pid: number): number => {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
@@ -129,7 +126,7 @@ export class Served {
     })
   }
 
-  /** Returns the path of the socket of a sandbox's agent. An older checkout, which has no gate, uses another path. */
+  /** Returns the path of the agent's socket of a sandbox. An older checkout, which has no gate, uses another path. */
   agentSocket({ id }: Sandbox): string {
     const { instance } = dataDirectoryAt(realpathSync(this.#directory))
     const known = [agentSocketsOf(instance), join(runDirectoryOf(instance), 's')]

@@ -1,5 +1,5 @@
-// Measures the echo delay of a keystroke, the cost that a session adds to a command, and the speed of logs and files. They are
-// compared with two `cat`s with a unix socket between them in the same sandbox. `node bench/streams.ts [n]`, as root.
+// Measures the echo delay of a keystroke, the cost that a session adds to a command, and the speed of logs and files. The lower
+// bound is a copy through two `cat`s with a unix socket between them, in the same sandbox. `node bench/streams.ts [n]`, as root.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { WebSocket } from 'ws'
@@ -28,8 +28,7 @@ try {
     new WebSocket(`${toolbox.replace(/^http/, 'ws')}${path}`, { headers, perMessageDeflate: false })
 
   /**
-   * Measures the time from typing a key until the shell sends it back. Each key is typed when the one before has come
-   * back.
+   * Measures the time from typing a key until the shell sends it back. Each key is typed after the previous key has come back.
    */
   const type = async (): Promise<Samples> => {
     const made = await box.toolbox('POST', '/process/pty', { id: 'typing', cols: 80, rows: 24 })
@@ -74,8 +73,8 @@ try {
     http.executeInSession(box.record as { id: string; toolboxProxyUrl: string }, 'exec', 'true')
 
   /**
-   * Measures a command in a session. The command is `true`, which the shell itself runs in almost no time, so the
-   * measured time is that of our programs.
+   * Measures a command in a session. The command `true` is a shell builtin that takes almost no time, so the measured time is
+   * that of Alcove's programs.
    */
   const inSession = async (): Promise<Samples> => {
     const samples: Samples = []
@@ -152,7 +151,7 @@ try {
     await inMemory(taken.floor.memory, (path) => floor.cat('half', path))
     await inMemory(taken.upload.memory, (path) => upload('half', path))
     await inMemory(taken.form.memory, (path) => form('half', path))
-    // Writes everything to the disk now. Otherwise the next measurement would be slowed down by data of this one.
+    // Writes everything to the disk now. Otherwise data of this measurement would slow down the next measurement.
     await box.run('sync')
     taken.floor.disk.push(await floor.cat('whole', 'copy'))
     taken.upload.disk.push(await upload('whole', 'uploaded'))

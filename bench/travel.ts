@@ -1,5 +1,6 @@
-// Measures 50 creates at the same time from a snapshot of a sandbox with 64 MiB of its own: on the host that made it, on another host
-// that has brought it, and on another host that must bring it first. `node bench/travel.ts`, as root.
+// Measures 50 creates at the same time from a snapshot of a sandbox with 64 MiB of its own data: on the host that made the
+// snapshot, on another host that has fetched it already, and on another host that must fetch it first. `node bench/travel.ts`,
+// as root.
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -37,7 +38,7 @@ const makeSnapshot = async (name: string, isInStore: () => boolean): Promise<voi
     ({ body }) => body['state'] === 'active',
   )
   while (!isInStore()) await pause(50)
-  // Control hears of it a moment later.
+  // Control learns a moment later that the snapshot is in the store.
   await pause(1000)
 }
 
@@ -64,7 +65,7 @@ const createMany = async (snapshot: string) => {
   return { total, each }
 }
 
-/** How many images are completely in the store. Their manifests are written last. */
+/** Returns how many images are complete in the store. The manifest of an image is written last. */
 const stored = () =>
   existsSync(images) ? readdirSync(images).filter((name) => existsSync(join(images, name, 'archives'))).length : 0
 await makeSnapshot('first', () => stored() === 1)

@@ -1,10 +1,10 @@
-// Simulates many hosts in one process: each has a link to control, sends heartbeats and use of its sandboxes, reads its list, and
-// reports each assignment as done. `fleet.ts` starts it and asks it by messages how it goes.
+// Simulates many hosts in one process. Each host has a link to control, sends heartbeats and the use of its sandboxes, reads its
+// list, and reports each assignment as done. `fleet.ts` starts this process, and asks for its counts by messages.
 import { WebSocket } from 'ws'
 import { mostSamples } from '#src/wire/meter-reading.ts'
 import type { Assignment, FromRunner, ToRunner } from '#src/wire/runner-link.ts'
 
-/** `hosts`: ids and tokens. `doneAfterMs`: how long a simulated host takes for an assignment. */
+/** `hosts`: the ids and tokens of the hosts. `doneAfterMs`: how long a simulated host takes for an assignment. */
 export type FleetStart = {
   base: string
   hosts: readonly { id: string; token: string }[]
