@@ -1,8 +1,6 @@
 // Every object that a sandbox can create in the kernel is limited, or counted as memory of the sandbox. Each test creates one
-// kind
-// of object for about a second in a real sandbox, and measures the memory of the host. kernel-memory.test.ts tests the
-// exceptions,
-// which only the runner's `KernelMemoryWatch` notices.
+// kind of object for about a second in a real sandbox, and measures the memory of the host. kernel-memory.test.ts tests the
+// exceptions, which only the runner's `KernelMemoryWatch` notices.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,5 @@
 // Runs the attacks of `alcove test --red-team`. Every defence must hold. Some tests remove a defence. The report must then say
-// that
-// the defence did not hold.
+// that the defence did not hold.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { suite, test } from 'node:test'

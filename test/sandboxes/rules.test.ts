@@ -1,6 +1,5 @@
 // Tests rules 1 to 5 of the toolbox in a real sandbox. The numbers are those of the API's documentation. Tests of other
-// guarantees
-// of single endpoints are beside the code of the endpoints in src/toolbox.
+// guarantees of single endpoints are beside the code of the endpoints in src/toolbox.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, suite, test } from 'node:test'

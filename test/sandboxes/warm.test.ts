@@ -1,6 +1,5 @@
 // A warm sandbox is started before anybody needs it, and a create may claim it. For the caller, it must be like a new sandbox
-// that
-// is ready sooner.
+// that is ready sooner.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'
