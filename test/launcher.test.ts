@@ -69,8 +69,8 @@ class Checkout {
   }
 
   /**
-   * Runs `./alcove` with these arguments until it ends. Returns what the fake Node has printed: nothing if `./alcove`
-   * has started no Node.
+   * Runs `./alcove` with these arguments until it ends. Returns the output of the fake Node, which is empty if `./alcove` did not
+   * start Node.
    */
   async run(...args: string[]) {
     const child = this.start(...args)
@@ -81,8 +81,8 @@ class Checkout {
   }
 
   /**
-   * Lets apt download two packages, one of Node and one of npm. Both are shell scripts. Writes their checksums into the
-   * lock file, and returns the checksums.
+   * Prepares two packages for apt to download, one of Node and one of npm. Both contain only shell scripts. Writes their
+   * checksums into the lock file, and returns the checksums.
    */
   offerPackages(): string[] {
     const interpreter = '#!/bin/sh\n[ "$1" = --version ] && exit\nscript=$1; shift; exec sh "$script" "$@"\n'
@@ -105,12 +105,12 @@ class Checkout {
     return digests.map(([, digest]) => digest.toString('hex'))
   }
 
-  /** For each file that apt has downloaded: its address, and the checksum that the launcher expected. */
+  /** Returns one line for each file that apt has downloaded: its URL, and the checksum that the launcher expected. */
   get downloads() {
     return readFileSync(join(this.#top, 'downloads'), 'utf8').trimEnd().split('\n')
   }
 
-  /** The arguments with which npm was called, a line for each call. */
+  /** Returns one line for each call of npm, with the arguments of the call. */
   get calls() {
     const file = join(this.#top, 'installs')
     return existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : []
@@ -130,10 +130,7 @@ class Checkout {
   }
 }
 
-/**
- * Makes a checkout as it is after a `git pull`: its packages are those of the lock file `old`, and its lock file is
- * `new`.
- */
+/** Makes a checkout as after a `git pull`: the installed packages are from the lock file `old`, but the lock file is `new`. */
 const pulled = async () => {
   const checkout = new Checkout()
   checkout.lock('old')
@@ -199,7 +196,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     })
   }
 
-  test('if an install is killed, the old packages stay; the next install waits until its npm ends', async () => {
+  test('if an install is killed, the old packages stay, and the next install waits for the killed one’s npm', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const killed = checkout.start('up')

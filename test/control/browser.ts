@@ -1,5 +1,5 @@
-// The parts of a browser that signing in needs: cookies, redirects (one at a time) and forms. Calls to control's public
-// URL go to the address at which the test serves control.
+// Does what a browser does at a sign-in: keeps cookies, follows redirects (one at a time) and fills forms. Calls to control's
+// public URL go to the address at which the test serves control.
 import { Agent, fetch } from 'undici'
 import { testSettings } from './test-settings.ts'
 

@@ -1,4 +1,4 @@
-// Reads the whole content of a database, as one text per table. A test reads it before and after a call, to show that
+// Reads the whole content of a database, as one text per table. A test compares the texts before and after a call, to show that
 // the call changed nothing.
 import type { Sql } from '#src/control/storage/database.ts'
 

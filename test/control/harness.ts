@@ -52,7 +52,7 @@ export type TestControl = AsyncDisposable & {
   clock: TestClock
   /** Calls paths below `/api` with the key of a person in people.ts. */
   as: (who: Who) => Client
-  /** Calls as a signed-in person of people.ts. `null`: the call names no organization. */
+  /** Calls as a signed-in person of people.ts. With `null`, the call names no organization. */
   asUser: (who: Person, organizationId?: string | null) => Client
   /** Calls as the person whom these claims describe. */
   asNewcomer: (claims: Claims, organizationId?: string) => Client
@@ -60,7 +60,7 @@ export type TestControl = AsyncDisposable & {
   issuer: TestIssuer
   /** Makes calls with any bearer token. */
   with: (token: string) => Client
-  /** Advances the clock. Linked runners count as alive during this time. */
+  /** Advances the clock. Linked runners stay alive for control during this time. */
   pass: (time: Time) => Promise<void>
   /** Runs the periodic sweeps once. In a test they never run on their own. */
   sweep: () => Promise<void>

@@ -1,5 +1,4 @@
-// Stops an operation at a chosen point, runs a second operation, and lets the first one continue: a deterministic test of a
-// race.
+// Tests a race deterministically: stops an operation at a chosen point, runs a second operation, and lets the first one continue.
 import type { Transaction } from '#src/control/storage/database.ts'
 import type { TestControl } from './harness.ts'
 
@@ -7,21 +6,23 @@ const longestMs = 10_000
 
 type Before = ({ reading: string } | { writing: string }) & {
   /**
-   * A part of the SQL statement at which `act` is blocked. Needed if control's periodic work may use the table before
-   * `act` does.
+   * A part of the SQL statement before which `act` stops. Needed if control's periodic work may use the table before `act` does.
    */
   statement?: string
 }
 
-/** Starts `act` and blocks it, by a lock, where it uses a table. Then runs `meanwhile`, and lets `act` continue. */
+/**
+ * Starts `act`, which waits where it first uses the table, because a lock blocks the table. Then runs `meanwhile`, and lets `act`
+ * continue.
+ */
 export const inBetween = async <T>(
   { database }: Pick<TestControl, 'database'>,
   before: Before,
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
-  // `act` is returned inside an object. If the function returned the promise itself, the transaction would wait for it,
-  // and `act` can only end after the transaction.
+  // `act` can end only after this transaction. A promise that the callback returns would be awaited inside the transaction, so
+  // the promise is returned in an object.
   const { acting } = await database.transaction(async (transaction) => {
     const isRead = 'reading' in before
     const table = isRead ? before.reading : before.writing
@@ -29,8 +30,8 @@ export const inBetween = async <T>(
     const acting = act()
     acting.catch(() => {})
     const waiting = async () => {
-      // Within a transaction, PostgreSQL reads `pg_stat_activity` only once. Clearing its copy makes the next query see
-      // what runs now.
+      // Within a transaction, PostgreSQL reads `pg_stat_activity` only once. After this call, the next query shows the present
+      // queries.
       await transaction`select pg_stat_clear_snapshot()`
       return await transaction`
         select 1 from pg_locks join pg_stat_activity using (pid)

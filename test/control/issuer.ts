@@ -28,10 +28,7 @@ export type TestIssuer = AsyncDisposable & {
   token: (claims: Claims, options?: TokenOptions) => Promise<string>
   /** Makes the issuer sign with new keys from now on, and publish only the new keys. */
   rotate: () => void
-  /**
-   * Makes `listener` answer all requests in place of the issuer. Called without an argument, it makes the issuer answer
-   * again.
-   */
+  /** Makes `listener` answer all requests in place of the issuer. Called without an argument, makes the issuer answer again. */
   misbehave: (listener?: RequestListener) => void
   /** The paths of all requests that the issuer has received so far. */
   asked: string[]
@@ -107,7 +104,7 @@ export const startIssuer = async (): Promise<TestIssuer> => {
 
 let shared: Promise<TestIssuer> | undefined
 
-/** Returns the issuer whose tokens every control trusts that a test starts in this process. */
+/** Returns one issuer for all tests in this process. Every control that `startControl` starts trusts its tokens. */
 export const sharedIssuer = (): Promise<TestIssuer> => {
   shared ??= startIssuer()
   return shared

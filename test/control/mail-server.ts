@@ -11,7 +11,7 @@ export type ReceivedMail = {
 }
 
 /**
- * What the server does with the next mail. `take`: accepts it. A number: refuses it with this code. `hang up`: closes
+ * What the server does with the next mail. `take`: accepts the mail. A number: refuses the mail with this code. `hang up`: closes
  * the connection after it has received the whole mail.
  */
 export type Manners = 'take' | 'hang up' | number

@@ -21,13 +21,12 @@ const answered = async (status: number, asked: ReturnType<Client['get']>) => {
 const names = (items: { name: string }[]) => items.map(({ name }) => name).sort()
 
 suite('the first steps of new users', { timeout: 120_000 }, () => {
-  test('members of an organization see nothing of other organizations, and a key has only its own permission', async () => {
+  test('members of an organization see nothing of other organizations; a key has only its own permission', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const [ada, bob, cleo] = [person('Ada'), person('Bob'), person('Cleo')]
 
-    // Control knows each of these people only from the claims of their token, and makes a personal organization for
-    // each.
+    // For control, each of these people exists only by the claims of their token. Control makes a personal organization for each.
     for (const newcomer of [ada, bob, cleo]) {
       const me = await answered(200, app.asNewcomer(newcomer).get('/users/me'))
       assert.deepEqual([me.name, me.email, me.emailVerified], [newcomer.name, newcomer.email, true])
@@ -47,8 +46,8 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     await answered(404, bobInGlobex.get(`/organizations/${acme}`))
     await answered(403, app.asNewcomer(bob, acme).get('/sandbox'))
 
-    // Ada makes a role in Acme and invites Cleo with this role. The invited email address has capitals, because people
-    // often write addresses like that.
+    // Ada makes a role in Acme and invites Cleo with this role. The invited email address has capital letters, as people often
+    // write it.
     const builder = { name: 'Builder', description: 'Makes sandboxes, reads the log.' }
     const role = await answered(
       201,
@@ -81,7 +80,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     assert.deepEqual((await answered(200, app.asNewcomer(cleo).get('/sandbox'))).items, [])
     for (const idOrName of ['box', box.id]) await answered(404, bobInGlobex.get(`/sandbox/${idOrName}`))
 
-    // Cleo can make keys with her own permissions only. The key that she makes has only the permission that it lists.
+    // Cleo can make keys only with her own permissions. The key that she makes has only the permission that it lists.
     await answered(403, cleoInAcme.post('/api-keys', { name: 'greedy', permissions: ['delete:sandboxes'] }))
     const made = await answered(201, cleoInAcme.post('/api-keys', { name: 'log', permissions: ['read:audit_logs'] }))
     const reader = app.with(made.value)
@@ -94,7 +93,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     await answered(404, reader.get(`/organizations/${globex}`))
     await answered(404, reader.get(`/audit/organizations/${globex}`))
 
-    // The audit log of Acme shows who did what in Acme. It does not show what Bob tried in vain.
+    // The audit log of Acme shows who did what in Acme. It does not show Bob's refused attempts.
     const log = await answered(200, reader.get(`/audit/organizations/${acme}`))
     const told = log.items.map((entry: Record<string, unknown>) => [
       entry['actorEmail'],

@@ -56,14 +56,11 @@ const people: Resident[] = [
 /** The people who can sign in with a token of an issuer. */
 export type Person = Resident['name'] | 'admin'
 
-/**
- * The organization that a person's calls are for if they name none. For the administrator, this is the administrator's
- * personal organization.
- */
+/** The organization of a call that names none. For the administrator, this is the administrator's personal organization. */
 export const homeOf = (who: Person): string | null => people.find(({ name }) => name === who)?.organizationId ?? null
 
 /**
- * Makes control accept tokens of `issuer` with the subject `who`: they sign in the person of this file with that name.
+ * Makes control accept tokens of `issuer` with the subject `who`. Such a token signs in the person of this file with that name.
  * For example, the subject `owner` signs in `owner`.
  */
 export const recogniseAt = async (sql: Sql, issuer: string, who: Person): Promise<void> => {

@@ -1,13 +1,12 @@
-// Inserts many sandboxes into a database by SQL, so that tests of listings work on a table as large as that of a large
-// server.
+// Inserts many sandboxes into a database by SQL, so that listings are tested on a table as large as that of a large server.
 import type { Database, Sql } from '#src/control/storage/database.ts'
 
 export type Share = { organizationId: string; count: number }
 
 /**
- * Inserts sandboxes as they would be on a server that has been used for three months. Started sandboxes were used
- * recently and stopped ones long ago. A list of stopped sandboxes in the usual order therefore has to skip many rows. A
- * few values are rare, and each sandbox has a unique label.
+ * Inserts sandboxes as on a server that has been used for three months. Started sandboxes were used recently, and stopped ones
+ * long ago. So a list of stopped sandboxes in the usual order has to skip many rows. A few values are rare, and each sandbox has
+ * a unique label.
  */
 export const populate = async (database: Database, shares: readonly Share[], now: Date): Promise<void> => {
   await database.transaction(async (sql) => {

@@ -28,8 +28,8 @@ const statusAt = async ({ base }: ControlProcess, token: string, path: string, m
 }
 
 /**
- * Calls the other control process until it refuses the token. This process has just cached that the token is valid. It
- * usually learns of a revocation within milliseconds, and uses a cached answer for at most a second.
+ * Calls the other control process until it refuses the token. That process has just cached that the token is valid. It usually
+ * learns of a revocation within milliseconds, and uses a cached answer for at most a second.
  */
 const untilRefused = async (token: string, path: string, status: number) => {
   const end = performance.now() + 15_000

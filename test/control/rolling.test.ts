@@ -1,4 +1,4 @@
-// Two controls behind a balancer are restarted one after the other, as at an upgrade, while clients use them.
+// Tests an upgrade: two control processes behind a load balancer are restarted one after the other, while clients use them.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,7 +16,7 @@ const port = 46_230
 const clients = 4
 const mostTries = 5
 
-/** Calls as an SDK that retries does: again after a lost connection or a 503, at most four times. */
+/** Makes a call as an SDK with retries does. Tries again after a lost connection or a 503, up to `mostTries` tries in total. */
 const call = async (method: string, path: string, body?: object): Promise<number> => {
   let last: unknown
   for (let attempt = 0; attempt < mostTries; attempt += 1) {
@@ -38,8 +38,8 @@ const call = async (method: string, path: string, body?: object): Promise<number
   throw new Error(`${method} ${path} failed ${mostTries} times`, { cause: last })
 }
 
-suite('an upgrade of one control after the other', () => {
-  test('no call of a client that retries fails, and every write is there once', async () => {
+suite('an upgrade of two control processes, one after the other', () => {
+  test('no call of a client with retries fails, and every write happens exactly once', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     const start = (address: string) => startControlProcess(opened.url, { ALCOVE_LISTEN: `${address}:${port}` })
@@ -54,13 +54,13 @@ suite('an upgrade of one control after the other', () => {
       const use = async (client: number) => {
         for (let turn = 0; !isOver; turn += 1) {
           const name = `volume-${client}-${turn}`
-          // 409: the first try was written, but its answer was lost.
+          // The answer is 409 if an earlier try made the volume, but its answer was lost.
           const status = await call('POST', '/volumes', { name })
           assert.ok(status === 200 || status === 201 || status === 409, String(status))
           made.push(name)
           assert.equal(await call('GET', `/volumes/by-name/${name}`), 200)
           assert.equal(await call('GET', '/sandbox'), 200)
-          // An organization may have 100 volumes.
+          // Limits the number of volumes, because an organization may have only 100.
           await pause(200)
         }
       }

@@ -22,7 +22,7 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { TestControl } from './harness.ts'
 import { keys } from './people.ts'
 
-/** What the runner does with an assignment. `do`: what the assignment says. `fail`: reports that this failed. */
+/** What the runner does with an assignment. `do`: performs it. `fail`: reports that it failed. */
 export type Behaviour =
   | { type: 'do' }
   | { type: 'fail'; reason: string; recoverable?: boolean }
@@ -32,7 +32,7 @@ export type Behaviour =
   | { type: 'silent' }
   /** The runner sends every report twice. */
   | { type: 'twice' }
-  /** The runner reports with the generation before that of the assignment, which is too old. */
+  /** The runner reports with the previous generation, which is too old. */
   | { type: 'stale' }
 
 export type SimulatedRunner = AsyncDisposable & {
@@ -178,8 +178,7 @@ export const connectRunner = async (
       headers: { authorization: `Bearer ${token}` },
     })
     socket = opened
-    // Control answers the message `hello` with the message `list`. When `list` arrives, control has stored the contents
-    // of `hello`.
+    // Control answers the message `hello` with the message `list`, after control has stored the contents of `hello`.
     const listed = new Promise<void>((resolve, reject) => {
       opened.on('message', (data) => {
         const message = JSON.parse(String(data)) as ToRunner
@@ -251,7 +250,7 @@ export const connectRunner = async (
   }
 }
 
-/** Waits until a sandbox has this state in the database. If it does not get it, the error names its actual state. */
+/** Waits until a sandbox has this state in the database. Throws an error with the actual state if that takes too long. */
 export const untilState = async (
   { app, database }: Pick<TestControl, 'app' | 'database'>,
   sandboxId: string,

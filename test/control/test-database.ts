@@ -1,6 +1,6 @@
-// Databases for tests on a real PostgreSQL: the server of ALCOVE_TEST_DATABASE_URL or, without that variable, one that
-// this process starts. Each database is a copy of a template. The template is migrated and filled only when the code
-// that makes it has changed.
+// Databases for tests on a real PostgreSQL. This is the server of ALCOVE_TEST_DATABASE_URL or, without that variable, a server
+// that this process starts. Each database is a copy of a template. The template is migrated and filled only when the code that
+// makes it has changed.
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -65,15 +65,15 @@ const ensureTemplate = async (): Promise<string> => {
   const name = await templateName()
   await administer(async ({ sql }) => {
     await sql`select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)`
-    // Several processes may want to make the template. A lock of the session lets one of them at a time do it, because
-    // `create database` cannot run in a transaction.
+    // Several processes may try to make the template. The lock lets only one of them do it at a time. It is a lock of the
+    // session, because `create database` cannot run in a transaction.
     await sql`select pg_advisory_lock(${templateLock})`
     const [found] = await sql`select 1 from pg_database where datname = ${name} and datistemplate`
     if (!found) {
       await sql.unsafe(`drop database if exists ${name} with (force)`)
       await sql.unsafe(`create database ${name}`)
       await makeTemplate(name)
-      // The database becomes a template only when it is finished, so that no test copies half of it.
+      // The database becomes a template only when it is complete, so that no test copies half of it.
       await sql.unsafe(`alter database ${name} is_template true`)
     }
     await sql`select pg_advisory_unlock(${templateLock})`
@@ -92,9 +92,9 @@ export const openTestDatabase = async (from: 'settled' | 'empty' = 'settled'): P
   if (from === 'settled') template ??= ensureTemplate()
   const source = from === 'empty' ? 'template0' : await template
   await administer(async ({ sql }) => {
-    // For a small database, copying its files is faster than copying through the write-ahead log.
+    // For a small database, this strategy is faster than the default, which copies through the write-ahead log.
     await sql.unsafe(`create database ${name} template ${source} strategy file_copy`)
-    // Commits need not wait for the disk, because tests do not need their data after a crash.
+    // Commits do not wait for the disk, because tests do not need their data after a crash.
     await sql.unsafe(`alter database ${name} set synchronous_commit = off`)
   })
   const url = withDatabase(await serverUrl(), name)

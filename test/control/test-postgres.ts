@@ -81,8 +81,8 @@ export type TestPostgres = {
 }
 
 /**
- * Ends PostgreSQL when this process ends, even if it is killed. A shell does that: it waits for the end of a pipe that
- * only this process holds open.
+ * Ends PostgreSQL when this process ends, even if this process is killed. A shell waits for the end of a pipe that only this
+ * process holds open, and then ends PostgreSQL.
  */
 const endAfterUs = (pid: number, place: string) => {
   const script = 'read -r _; kill -QUIT "$1"; timeout 10 tail --pid="$1" -f /dev/null; rm -rf -- "$2"'

@@ -15,11 +15,10 @@ export type Kills = {
   /** Number of kills at which at least one committed event had not arrived at its receiver. */
   betweenCommitAndSend: number
   /**
-   * The kills of `betweenCommitAndSend` at which control had sent no event that was committed since the previous kill,
-   * and could not have sent one.
+   * The kills of `betweenCommitAndSend` for which it is certain that control had sent none of the events since the previous kill.
    */
   strictlyBetween: number
-  /** How many kills of `betweenCommitAndSend` came when control had claimed the message, and so had begun to send. */
+  /** The kills of `betweenCommitAndSend` at which control had claimed a message, and so had begun to send it. */
   whileSending: number
   committed: number
   received: number
@@ -62,8 +61,8 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
     ALCOVE_LOG_LEVEL: 'error',
   }
-  // Before control sends a message, it creates the message's deliveries. While the test holds this lock, no control can
-  // do that.
+  // Before control sends a message, it writes the message's deliveries to the database. While the test holds this lock, no
+  // control can do that.
   const holder = openDatabase(opened.url, { max: 1 })
   const hold = () => holder.sql`select pg_advisory_lock(${queueLock})`
   const letGo = () => holder.sql`select pg_advisory_unlock(${queueLock})`
@@ -76,8 +75,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     })
     assert.equal(added.status, 201)
     const secret: string = added.body.secret
-    // Messages are verified when they arrive. At the end of the test, their signatures would be refused because they
-    // are too old.
+    // Messages are verified when they arrive, because their signatures expire before the end of the test.
     const refused: unknown[] = []
     receiver.answer((message) => {
       try {
@@ -116,7 +114,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
         callAsOwner(control, method, path, body).catch(() => undefined)
       const calls = [
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
-        // This call has the same name as the call before it, so control commits only one of the two.
+        // This call and the previous call have the same name, so control commits only one of the two.
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
         ...(round === 0 ? [] : [call('DELETE', `/sandbox/box-${round - 1}`)]),
       ]
@@ -156,7 +154,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
       return `${id} ${oldState} ${newState ?? state}`
     })
     const distinct = [...new Set(arrived)]
-    // Checks that every committed event has arrived at least once, and that nothing else has arrived.
+    // Checks that every committed event has arrived at least once, and that no other event has arrived.
     assert.deepEqual(distinct.toSorted(), committed.toSorted())
     // Checks that the messages about each sandbox have arrived in order, apart from repeated ones.
     const idOf = (text: string) => text.split(' ')[0]

@@ -1,5 +1,4 @@
-// Calls a server that may stop at any moment. If a call gets no answer, it is unknown whether the server has done what
-// it asked for.
+// Calls a server that may stop at any moment. If a call gets no answer, nobody knows whether the server has performed it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Platform } from '../sandboxes/harness.ts'
 
@@ -24,7 +23,7 @@ export class Away extends Error {}
 
 export class Client {
   readonly #platform: Pick<Platform, 'url' | 'key'>
-  /** Answers that no server may give, even if a program was killed during the call. Each is described in a sentence. */
+  /** Answers that no server may give, even if a program was killed during the call. One sentence for each. */
   readonly wrong: string[] = []
 
   constructor(platform: Pick<Platform, 'url' | 'key'>) {
@@ -41,7 +40,7 @@ export class Client {
     return await this.#call(`${this.#platform.url}/api${path}`, method, body, headers)
   }
 
-  /** Repeats a call until the server answers it. The call may therefore be made several times, which must do no harm. */
+  /** Repeats a call until the server answers it. The server may perform the call several times, which must do no harm. */
   async sure(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return await this.#until(() => this.once(method, path, body, headers), `${method} ${path}`)
   }
@@ -51,7 +50,7 @@ export class Client {
     return status === 404 ? undefined : (body as Record_)
   }
 
-  /** Runs a command and returns its output. Returns `undefined` if it is unknown whether the command has run completely. */
+  /** Runs a command and returns its output. Returns `undefined` if nobody knows whether the command has run completely. */
   async execute(
     { id, toolboxProxyUrl }: Record_,
     command: string,

@@ -1,6 +1,5 @@
-// The fault test (`./alcove test --faults`). It uses sandboxes of a server and kills programs of this server at random.
-// At the end it checks that every change which the server has confirmed is there. It also checks that nothing else is
-// left on the host.
+// The fault test (`./alcove test --faults`). It uses sandboxes of a server and kills programs of this server at random. At the
+// end it checks that every confirmed change exists, and that the host has nothing else of the server.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -32,13 +31,13 @@ export type Outcome = {
 }
 
 const workers = 4
-/** How many ms after the last delete everything of the sandboxes must be gone from the host. */
+/** How long after the last delete the host may still have traces of the sandboxes, in ms. */
 const goneWithinMs = 60_000
 
 type RingOptions = {
   seed: number
   count: number
-  /** What may be killed. Default: each program and each sandbox. */
+  /** The programs and sandboxes that may be killed. Default: all. */
   only?: readonly Victim[]
   say: (line: string) => void
 }
@@ -119,7 +118,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
     case 'a sandbox':
       return await killSandbox(alcove, random, steady.id)
     default:
-      // A program that has just ended and not yet started again has no process, so the kill is tried a second time.
+      // A program that has ended but not yet restarted has no process to kill, so the kill is tried a second time.
       await alcove.kill(victim).catch(async () => {
         await sleep(500)
         await alcove.kill(victim).catch(() => {})
@@ -188,7 +187,7 @@ export const listSnapshots = async (client: Client) => {
 
 const sandboxIdShape = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 
-/** Returns what the runner's journals and the logs say about the sandboxes whose ids are in the given lines. */
+/** Returns the journals of the sandboxes whose ids are in the given lines, and the log lines about these sandboxes. */
 const tellOf = (alcove: Platform, lines: readonly string[]): string[] => {
   const ids = new Set(lines.flatMap((line) => line.match(sandboxIdShape) ?? []))
   return [...ids].flatMap((id) => [

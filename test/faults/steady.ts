@@ -1,6 +1,6 @@
-// A simulated user of one sandbox, while programs of the server are killed. Commands and previews may fail only while
-// the gate is down, or a program that the gate asks. The death of a runner must have no effect. A session and a
-// terminal in the sandbox must go on in every case.
+// A simulated user of one sandbox, while programs of the server are killed. Commands and previews may fail only while the gate,
+// or a program on which the gate depends, is down. The death of a runner must have no effect. A session and a terminal in the
+// sandbox must go on in every case.
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Answer, Client, Record_ } from './client.ts'
@@ -11,8 +11,8 @@ const port = 3100
 const session = 'steady'
 const count = 'cd /tmp; n=0; while [ ! -e stop ]; do n=$((n+1)); echo $n; sleep 0.2; done; echo end'
 /**
- * A shell command that lists the shell of each terminal with its start time. Only these shells lead a session, so their
- * child processes are not listed.
+ * A shell command that lists the shell of each terminal with its start time. Child processes are not listed, because only these
+ * shells are session leaders.
  */
 const terminals =
   'for p in /proc/[0-9]*; do case $(readlink $p/fd/0) in /dev/pts/*) set -- $(cat $p/stat 2>/dev/null); ' +
@@ -28,7 +28,7 @@ export class Steady {
   #command = ''
   #terminals = ''
   #strikes = 0
-  /** True after the kill of a program that calls need. False again when all calls have succeeded after it. */
+  /** True from the kill of a program that calls need until all calls succeed again. */
   #isTroubled = false
   #troubledUntil = 0
   #made = 0

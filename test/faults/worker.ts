@@ -1,5 +1,5 @@
-// A simulated user of several sandboxes, while programs of the server are killed. It remembers each change that the
-// server has confirmed, and checks later that it is still there.
+// A simulated user of several sandboxes, while programs of the server are killed. It remembers each change that the server has
+// confirmed, and checks later that the change still exists.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, Record_ } from './client.ts'
@@ -30,7 +30,9 @@ export type Tally = Map<string, number>
 
 const settled = ['started', 'stopped', 'paused', 'archived', 'error']
 const mostSandboxes = 3
-/** How many ms a verb may take although programs are killed. Control itself gives up a start only after a longer time. */
+/**
+ * The longest time for a verb while programs are killed, in ms. It is less than the time after which control gives up a start.
+ */
 const stuckAfterMs = 100_000
 
 const home = '/home/daytona'
@@ -145,8 +147,7 @@ export class Worker {
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_
-    // A sandbox that control reports as paused may pause once more after a kill of PostgreSQL, for a moment
-    // (docs/adr/0017).
+    // After a kill of PostgreSQL, a sandbox that control reported as paused may be `pausing` again for a moment (docs/adr/0017).
     const isUnderWay = status === 409 && JSON.stringify(reply).includes('wait until that has ended')
     if (status >= 500 || (status === 409 && !isUnderWay))
       this.complaints.push(`making ${name}: ${status} ${JSON.stringify(reply)}`)
@@ -162,7 +163,7 @@ export class Worker {
       `echo ${text} > ${path}.new && mv ${path}.new ${path} && echo ok`,
     )
     if (done?.result.trim() === 'ok') known.files.set(path, text)
-    // Nobody knows whether this write has happened, so the content of the file is not checked from now on.
+    // Nobody knows whether this write was performed, so the content of the file is not checked any more.
     else known.files.delete(path)
     await this.#refresh(known)
   }
@@ -174,8 +175,7 @@ export class Worker {
       const found = await this.#client.execute(known.record, `cat ${path}`)
       if (found === undefined) return
       if (found.result.trim() === text) continue
-      // If the sandbox stops while `cat` runs, `cat` fails as if there were no file. The file counts as lost only if
-      // the sandbox still runs after that.
+      // `cat` also fails if the sandbox stops meanwhile. The file is lost only if the sandbox still runs after the failure.
       await this.#refresh(known)
       if (known.record.state === 'started' && found.exitCode < 128) {
         this.complaints.push(`LOST ${known.record.name} ${path}: ${JSON.stringify(found)}, not ${text}`)
@@ -230,7 +230,7 @@ export class Worker {
     }
   }
 
-  /** Waits until no verb is in progress for the sandbox. If it is in an error state, it is recovered. */
+  /** Waits until no verb is in progress for the sandbox. Recovers the sandbox if it is in an error state. */
   async #rest(known: KnownSandbox) {
     const end = Date.now() + stuckAfterMs
     while (this.#sandboxes.includes(known)) {

@@ -1,10 +1,10 @@
-// A program that stands in front of several machines, as an operator's load balancer does: it passes each TCP connection on to one of
-// them, and to another if that one does not answer. Usage: node balancer.ts ADDRESS PORT=HOST,HOST…
+// A load balancer for several machines, as an operator would have. It passes each TCP connection on to one of the machines, and
+// to the next machine if the first does not answer. Usage: node balancer.ts ADDRESS PORT=HOST,HOST…
 import { connect, createServer, type Socket } from 'node:net'
 
 const patienceMs = 1000
 
-/** Connects to the first of the hosts that answers. Undefined: none does. */
+/** Connects to the first host that answers. Returns undefined if no host answers. */
 const connectTo = async (hosts: readonly string[], port: number): Promise<Socket | undefined> => {
   for (const host of hosts) {
     const socket = connect({ host, port, allowHalfOpen: true })

@@ -1,4 +1,4 @@
-// Controls alone, on machines of their own, over one database on another machine.
+// Tests two control processes, each alone on its own machine, with one database on a third machine.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { newApiKey, newEncryptionKey } from '#src/up/data-directory.ts'
@@ -6,8 +6,8 @@ import { needsRoot } from '#test/needs-root.ts'
 import { call, startControl, startDatabase } from './hosts.ts'
 import { Network } from './namespaces.ts'
 
-suite('controls on machines of their own', { skip: needsRoot }, () => {
-  test('two controls serve one database; when one machine dies, the other goes on', async () => {
+suite('control processes on separate machines', { skip: needsRoot }, () => {
+  test('two control processes serve one database; if the machine of one dies, the other one goes on', async () => {
     await using network = await Network.open()
     const [first, second, third] = [
       await network.addHost('first'),
@@ -29,7 +29,7 @@ suite('controls on machines of their own', { skip: needsRoot }, () => {
     assert.deepEqual(await namesOn(second), ['local', 'north'])
     await first.kill()
     assert.deepEqual(await namesOn(second), ['local', 'north'])
-    // The host has processes of its own, so this finds no other control.
+    // The host has its own pid namespace, so `pkill` finds no other control process.
     await second.run(['pkill', '-TERM', '-f', 'bin/control.ts'])
     assert.equal(await other.ended, 0)
   })

@@ -1,4 +1,4 @@
-// The guide of many hosts, as an operator follows it: its commands, on three machines.
+// Runs the commands of the guide on many hosts, on three machines, as an operator would.
 import assert from 'node:assert/strict'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,14 +12,14 @@ const page = readPage('docs/guides/many-hosts.md')
 
 type Step = { machine: string; script: string; shown: string | undefined }
 
-/** The commands of the page in their order, each with its machine and with what the page shows below it. */
+/** The commands of the page in their order, each with its machine and with the output that the page shows below the command. */
 const steps: Step[] = [
   ...page.matchAll(/^```sh (server|two|three)\n([\s\S]*?)^```(?:\n\n```text\n([\s\S]*?)^```)?/gm),
 ].map(([, machine, script, shown]) => ({ machine: machine!, script: script!, shown }))
 
 const staysInForeground = (script: string) => /alcove (up|runner --join) /.test(script)
 
-suite('the guide of many hosts', { skip: needsRoot }, () => {
+suite('the guide on many hosts', { skip: needsRoot }, () => {
   let network: Network
   let env: Record<string, string>
   let store: string
@@ -53,7 +53,9 @@ suite('the guide of many hosts', { skip: needsRoot }, () => {
 
   const machineOf = (name: string): Host => machines.get(name)!
 
-  /** Takes the next step of the page. Its last line stays in the foreground if it starts a server or a host. */
+  /**
+   * Runs the commands of the page's next step. If they start a server or a host, returns when it is ready, while it still runs.
+   */
   const follow = async (): Promise<Ran & { shown: string | undefined; started?: Started }> => {
     const step = steps[at++]
     assert.ok(step, 'the page has no further step')
@@ -142,7 +144,7 @@ suite('the guide of many hosts', { skip: needsRoot }, () => {
     assert.match((await follow()).out, /^three is removed\.$/m)
   })
 
-  test('a host is emptied and removed, and its sandboxes answer on another', async () => {
+  test('a host is emptied and removed, and its sandboxes answer on another host', async () => {
     const { out } = await follow()
     assert.match(out, /^two is empty\./m)
     assert.match(out, /^two is removed\.$/m)
@@ -151,7 +153,7 @@ suite('the guide of many hosts', { skip: needsRoot }, () => {
     const startedIn = ({ body }: Awaited<ReturnType<typeof call>>) =>
       (body['items'] as { id: string; state: string }[]).filter(({ state }) => state === 'started')
     const list = `http://${server.address}:4600/api/sandbox?limit=100`
-    // The last of them start on their new host while the old one is empty already.
+    // The old host is empty before all of its sandboxes have started on their new host.
     const listed = await untilAnswer(
       () => call(server, key.trim(), 'GET', list),
       (answer) => startedIn(answer).length === 60 - givenUp,
@@ -164,7 +166,7 @@ suite('the guide of many hosts', { skip: needsRoot }, () => {
     }
   })
 
-  test('this file takes every step of the page', () => {
+  test('this file runs every step of the page', () => {
     assert.equal(at, steps.length)
   })
 })

@@ -1,4 +1,4 @@
-// A server with hosts on a network of a test: the commands that an operator types, in the namespaces of each host.
+// Runs the commands that an operator types, in the namespaces of each host of a test network.
 import assert from 'node:assert/strict'
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -10,7 +10,7 @@ import type { Host, Network, Started } from './namespaces.ts'
 
 const launcher = resolve(import.meta.dirname, '../../alcove')
 
-/** Settings that all machines of a test have: the small default image, and one archive store. */
+/** The settings of all machines of a test: the small default image, and one archive store for all. */
 export const settingsOf = async ({ directory }: Network): Promise<Record<string, string>> => {
   const store = join(directory, 'archives')
   mkdirSync(store, { recursive: true, mode: 0o700 })
@@ -73,7 +73,7 @@ export const startServer = async (host: Host, env: Record<string, string>): Prom
 export const addRunner = ({ host }: Server, name: string): Promise<string> =>
   alcove(host, 'runner', 'add', name, '--data', host.data)
 
-/** Starts a host of a server. Without a token, it must have joined before. */
+/** Starts a runner on `host`. A token is needed only if the runner has not joined the server before. */
 export const startHost = async (
   { host: server }: Pick<Server, 'host'>,
   host: Host,
@@ -87,7 +87,7 @@ export const startHost = async (
   return started
 }
 
-/** Asks until the answer is as wanted. Throws with the last answer if it does not become so. */
+/** Repeats a call until `isSo` returns true for its answer. After the timeout, throws an error with the last answer. */
 export const untilAnswer = async (
   ask: () => Promise<Answer>,
   isSo: (answer: Answer) => boolean,
@@ -103,11 +103,11 @@ export const untilAnswer = async (
 }
 
 export type TestDatabase = AsyncDisposable & {
-  /** The URL for every host of the network. */
+  /** The database URL that works on every host of the network. */
   url: string
 }
 
-/** Starts a PostgreSQL that hosts reach at the address of `host`, so that a cut of that host cuts the database off. */
+/** Starts a PostgreSQL that is reached at the address of `host`. So `host.cut()` disconnects the database. */
 export const startDatabase = async (host: Host): Promise<TestDatabase> => {
   const postgres = await startTestPostgres()
   const url = new URL(postgres.url)
@@ -121,7 +121,7 @@ export const startDatabase = async (host: Host): Promise<TestDatabase> => {
 
 export type ControlOptions = { database: TestDatabase; encryptionKey: string; firstKey: string; proxyUrl: string }
 
-/** Starts control alone on a host, as a user without rights. Clients and hosts reach it at the address of that host. */
+/** Starts only control on a host, as an unprivileged user. Clients and runners reach it at the address of the host. */
 export const startControl = async (
   host: Host,
   { database, encryptionKey, firstKey, proxyUrl }: ControlOptions,

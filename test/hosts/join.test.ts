@@ -1,4 +1,4 @@
-// A machine joins a server over the network, as an operator does it: with the commands that the server prints.
+// A machine joins a server over the network, with the commands that the server prints, as an operator would do it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
@@ -6,7 +6,7 @@ import { addRunner, alcove, call, commandOf, settingsOf, startHost, startServer,
 import { Network } from './namespaces.ts'
 
 suite('a host that joins over the network', { skip: needsRoot }, () => {
-  test('it runs sandboxes, comes back after a power failure without a token, and ends when it is removed', async () => {
+  test('a joined host runs sandboxes, needs no token after a power failure, and ends when it is removed', async () => {
     await using network = await Network.open()
     const [machine, second] = [await network.addHost('server'), await network.addHost('second')]
     const env = await settingsOf(network)

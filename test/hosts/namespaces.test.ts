@@ -1,4 +1,4 @@
-// The hosts that the tests of this directory stand on.
+// Tests the simulated hosts on which the tests of this directory run.
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,8 +6,8 @@ import { suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
 import { Network } from './namespaces.ts'
 
-suite('hosts of a test', { skip: needsRoot }, () => {
-  test('hosts reach each other unless they are cut off, see only their own processes, and die at once', async () => {
+suite('the simulated hosts of a test', { skip: needsRoot }, () => {
+  test('hosts reach each other until one is cut off, see only their own processes, and can die at once', async () => {
     await using network = await Network.open()
     const one = await network.addHost('one')
     const two = await network.addHost('two')
@@ -40,7 +40,7 @@ suite('hosts of a test', { skip: needsRoot }, () => {
     assert.equal(await reaches(), 'hello')
   })
 
-  test('nothing is left when the network is closed', async () => {
+  test('after a network is closed, none of its files are left', async () => {
     const before = readdirSync(tmpdir()).filter((name) => name.startsWith('alcove-hosts-'))
     {
       await using network = await Network.open()

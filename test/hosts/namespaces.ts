@@ -27,7 +27,7 @@ const mostOutput = 256 * 1024
 
 type Options = { env?: Record<string, string>; input?: string; timeoutMs?: number }
 
-/** `keepsInput`: the caller ends the standard input of the program, which otherwise is empty. */
+/** `keepsInput`: standard input stays open, and the caller ends it. Default: standard input is empty. */
 type StartOptions = Pick<Options, 'env'> & { keepsInput?: boolean }
 
 const tableOf = (address: string) => `test_block_${address.replaceAll('.', '_')}`
@@ -37,11 +37,11 @@ export type Ran = { code: number | null; out: string; err: string }
 /** A program that was started on a host and runs. */
 export type Started = {
   child: ChildProcess
-  /** What it has written until now, to standard output and standard error. */
+  /** Returns the output of the program until now, from standard output and standard error. */
   text: () => string
-  /** Waits until it has written this text. Rejects if it ends before. */
+  /** Waits until the output contains this text. Rejects if the program ends before. */
   until: (text: string, timeoutMs?: number) => Promise<void>
-  /** Resolves with its exit code. */
+  /** Resolves with the exit code. */
   ended: Promise<number | null>
 }
 
@@ -63,7 +63,7 @@ const until = async (what: string, isSo: () => boolean, timeoutMs = 10_000): Pro
   }
 }
 
-/** Ends everything that has the directory of a network, also of a test that was killed. Returns what is left. */
+/** Ends the processes and purges the hosts of a network, by its directory. Returns what could not be removed. */
 const clear = async (directory: string): Promise<string[]> => {
   const noted = join(directory, 'processes')
   for (const name of existsSync(noted) ? readdirSync(noted) : []) {
@@ -81,7 +81,7 @@ const clear = async (directory: string): Promise<string[]> => {
   return left
 }
 
-/** Removes what tests have left that were killed. */
+/** Removes the networks of tests that were killed. */
 const clearFormer = async (): Promise<void> => {
   for (const name of readdirSync(tmpdir())) {
     const directory = join(tmpdir(), name)
@@ -92,7 +92,7 @@ const clearFormer = async (): Promise<void> => {
 }
 
 export class Network implements AsyncDisposable {
-  /** Directory of the hosts' data. Every host sees all of it, as all have the same files apart from /run. */
+  /** The directory with the data of all hosts. Every host sees all of it, because all hosts have the same files, except /run. */
   readonly directory: string
   readonly hosts: Host[] = []
   readonly #switch: ProcessIdentity
@@ -124,7 +124,7 @@ export class Network implements AsyncDisposable {
     sh('nsenter', ...inside(this.#switch, '--net'), ...command)
   }
 
-  /** Writes a process down, so that a later test can end it if this one is killed. */
+  /** Stores the identity of a process. If this test is killed, a later test ends the process. */
   note(name: string, pid: number): ProcessIdentity {
     const identity = identityOf(pid)
     writeFileSync(join(this.directory, 'processes', name), JSON.stringify(identity))
@@ -139,7 +139,7 @@ export class Network implements AsyncDisposable {
     return host
   }
 
-  /** Ends all hosts and removes what they have. Throws if something could not be removed. */
+  /** Ends all hosts and removes their files. Throws if something could not be removed. */
   async [Symbol.asyncDispose]() {
     assert.deepEqual(await clear(this.directory), [], 'left on this machine')
   }
@@ -148,11 +148,11 @@ export class Network implements AsyncDisposable {
 export class Host {
   readonly name: string
   readonly address: string
-  /** The data directory. It survives `kill`, as a disk does. */
+  /** The data directory. It survives `kill`, as a disk survives a power failure. */
   readonly data: string
   readonly #network: Network
   readonly #port: string
-  /** The address of the network card stays, as that of a real machine does. Others remember it for a while. */
+  /** The MAC address. It stays the same at each boot, as on a real machine. Other hosts cache it for a while. */
   readonly #cardAddress: string
   #first: ProcessIdentity = { pid: 0, startTime: '' }
   #boots = 0
@@ -179,7 +179,7 @@ export class Host {
     mkdirSync(scratch, { recursive: true })
     const init = join(import.meta.dirname, 'host-init.sh')
     const namespaces = ['--mount', '--net', '--pid', '--propagation', 'private', '--mount-proc', '--fork']
-    // Some versions of unshare print a warning for each use, so what it prints is shown only if the start fails.
+    // Some versions of unshare always print a warning, so its output is shown only if the start fails.
     const child = spawn('unshare', [...namespaces, 'sh', init, scratch, ready], { stdio: ['ignore', 'ignore', 'pipe'] })
     let complaints = ''
     child.stderr.on('data', (chunk: Buffer) => {
@@ -197,10 +197,12 @@ export class Host {
     this.#onNetwork('ip', 'link', 'set', 'eth0', 'up')
   }
 
-  /** Ends every process of the host at once, as a power failure does. Its disk stays; `boot` switches it on again. */
+  /**
+   * Ends every process of the host at once, as a power failure does. The data directory stays. `boot` switches the host on again.
+   */
   async kill(): Promise<void> {
     signalProcess(this.#first, 'SIGKILL')
-    // Under cgroup v1, a frozen process (of a paused sandbox) dies only when it is thawed.
+    // Under cgroup v1, a frozen process of a paused sandbox dies only when it is thawed.
     for (let left = 30; isAlive(this.#first) && left > 0; left -= 1) {
       for (const cgroup of instanceCgroups(dataDirectoryAt(this.data)).flatMap(cgroupTree)) thaw(cgroup)
       await waitUntilGone(this.#first, 1000)
@@ -209,21 +211,21 @@ export class Host {
     try {
       this.#network.onSwitch('ip', 'link', 'delete', this.#port)
     } catch {
-      // The kernel has removed the cable with the network of the host, or does so now.
+      // The kernel deletes this link with the network namespace of the host, perhaps at the same moment.
     }
   }
 
-  /** Cuts the host off the network. */
+  /** Disconnects the host from the network. */
   cut(): void {
     this.#network.onSwitch('ip', 'link', 'set', this.#port, 'down')
   }
 
-  /** Joins a host that was cut off to the network again. */
+  /** Reconnects a host that was disconnected by `cut`. */
   mend(): void {
     this.#network.onSwitch('ip', 'link', 'set', this.#port, 'up')
   }
 
-  /** Drops everything between this host and another address, as a broken path between two machines does. */
+  /** Drops all packets between this host and another address, as a broken path between two machines does. */
   block(address: string): void {
     const table = tableOf(address)
     this.#onNetwork('nft', 'add', 'table', 'inet', table)
@@ -237,7 +239,7 @@ export class Host {
     }
   }
 
-  /** Takes `block` back. */
+  /** Removes a `block`. */
   unblock(address: string): void {
     this.#onNetwork('nft', 'delete', 'table', 'inet', tableOf(address))
   }

@@ -1,5 +1,5 @@
-// Kills hosts and controls and cuts links at random, for a short time. `./alcove test --faults --hosts --count 100` does this for
-// long.
+// Kills hosts and control processes and cuts connections at random, for a short time. `./alcove test --faults --hosts --count
+// 100` does this for a long time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describe } from '#test/faults/ring.ts'
@@ -7,7 +7,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { Network } from './namespaces.ts'
 import { runHostsRing } from './ring.ts'
 
-test('hosts and controls that fail lose, double, leave and hold up nothing', {
+test('after random failures of hosts and control, no sandbox is lost, duplicated, orphaned or stuck', {
   skip: needsRoot,
   timeout: 280_000,
 }, async () => {

@@ -1,6 +1,6 @@
-// The ring of hosts: two controls behind a balancer, one database, and three hosts, each on a machine of its own. While users work,
-// machines lose power and links are cut at random. At the end nothing that was confirmed may be lost, nothing may run twice, and nothing
-// may be left.
+// The fault test of hosts. It has two control processes behind a load balancer, one database and three hosts, each on a machine
+// of its own. While simulated users work, machines lose power and connections are cut at random. At the end, no confirmed
+// change may be lost, no sandbox may have run twice at a time, and nothing may be left on the hosts.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,14 +14,14 @@ import type { UsersOutcome } from './ring-users.ts'
 
 const workers = 4
 const watchEveryMs = 500
-/** How long after the last delete everything must be gone from the hosts, in ms. */
+/** How long after the last delete the hosts may still have traces of sandboxes, in ms. */
 const goneWithinMs = 120_000
-/** More than the seconds after which a host is silent. */
+/** An interruption that is long enough for a host to become silent, in ms. */
 const silentMs = 26_000
 
 const idShape = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/
 
-/** The sandboxes that have processes on a host. */
+/** Returns the ids of the sandboxes that have processes on a host. */
 const runningOn = ({ data }: Host): Set<string> =>
   new Set(
     instanceCgroups(dataDirectoryAt(data))
@@ -63,7 +63,7 @@ class Machines {
       await all.#start()
       return all
     } catch (error) {
-      // Otherwise its PostgreSQL would keep the process of the test alive.
+      // Without this, the PostgreSQL that was started would keep the process of the test alive.
       await all[Symbol.asyncDispose]()
       throw error
     }
@@ -221,7 +221,7 @@ const faults: readonly (readonly [weight: number, fault: Fault])[] = [
   ],
 ]
 
-/** Looks again and again whether a sandbox has processes on two hosts. */
+/** Checks at intervals whether a sandbox has processes on two hosts. */
 const watchForTwins = (hosts: readonly Host[]) => {
   const twins = new Set<string>()
   const look = () => {
@@ -238,7 +238,7 @@ const watchForTwins = (hosts: readonly Host[]) => {
   return { twins, stop: () => clearInterval(timer) }
 }
 
-/** Whether a host has only a note that it has archived the sandbox. Such notes of moved sandboxes stay for a day. */
+/** Whether the journal only says that the host has archived the sandbox. Such a journal of a moved sandbox stays for a day. */
 const isNote = (directory: string): boolean => {
   try {
     return (JSON.parse(readFileSync(join(directory, 'spec.json'), 'utf8')) as { status: string }).status === 'archived'
@@ -247,7 +247,7 @@ const isNote = (directory: string): boolean => {
   }
 }
 
-/** The sandboxes whose files or processes are still on a host. */
+/** Returns a line for each sandbox whose files or processes are still on a host. */
 const leftOn = (host: Host): string[] => {
   const kept = join(host.data, 'runner/sandboxes')
   const files = readdirSync(kept).filter((name) => idShape.test(name) && !isNote(join(kept, name)))
@@ -270,7 +270,7 @@ const errorsIn = ({ data, name }: Host, about: RegExp): string[] => {
 
 type RingOptions = { seed: number; count: number; say: (line: string) => void }
 
-/** Runs the ring on a network that has no hosts yet. */
+/** Runs the fault test on a network that has no hosts yet. */
 export const runHostsRing = async (network: Network, { seed, count, say }: RingOptions): Promise<Outcome> => {
   const random = randomFrom(seed)
   const kills = new Map<string, number>()

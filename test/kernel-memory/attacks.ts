@@ -1,6 +1,5 @@
-// Lists the attacks in attacks/. For each, it says which kernel objects it makes, what limits them, and the expected
-// result. Each attack is a program in a sandbox. The host's kernel and the sandbox's cgroup count how much memory it
-// uses.
+// Lists the attacks in attacks/, each with the kernel objects that it makes, the limit on them, and the expected result. Each
+// attack is a program in a sandbox. The host's kernel and the sandbox's cgroup count how much memory the attack uses.
 import { execFileSync } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,8 +14,8 @@ export type Attack = {
   object: string
   bound: string
   /**
-   * The expected result. `refused`: the sandbox cannot make the object. `charged`: the memory counts as memory of the
-   * sandbox. `boundedMiB`: memory that counts for no sandbox stays below this many MiB.
+   * The expected result. `refused`: the sandbox cannot make the object. `charged`: the cgroup of the sandbox is charged for the
+   * memory. `boundedMiB`: memory for which no sandbox is charged stays below this many MiB.
    */
   verdict: 'refused' | 'charged' | { boundedMiB: number }
 }
@@ -101,7 +100,7 @@ export const attacks: readonly Attack[] = [
   attack('neighbours', 'entries of the neighbour table', 'no capability', 'refused'),
 ]
 
-/** Attacks that no limit stops. They go on until the runner's watch on kernel memory ends the sandbox. */
+/** Attacks that no limit stops. They continue until the runner's `KernelMemoryWatch` ends the sandbox. */
 export const watchedAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'directory-lists', object: 'lists of names that open overlay directories keep' },
   { name: 'spliced-buffers', object: 'buffers of TCP that a pipe has taken over' },
@@ -113,7 +112,7 @@ export const watchedAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'udp-unsent', object: 'datagrams that are begun and not sent' },
 ]
 
-/** Attacks that use about 1 MiB more in each second, so that they are hard to notice. */
+/** Attacks that need only about 1 MiB more each second, so that they are hard to notice. */
 export const slowAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'directory-lists-slowly', object: 'lists of names that open overlay directories keep' },
 ]
@@ -126,15 +125,12 @@ export const buildAttacks = (path: string): void => {
 export type Measured = {
   /** Number of objects that the attack has made. */
   made: number
-  /**
-   * By how many MiB the kernel memory of the host has grown that cannot be reclaimed, without the part that counts for
-   * the sandbox.
-   */
+  /** Growth of the host's unreclaimable kernel memory in MiB, without the memory for which the sandbox is charged. */
   unchargedMiB: number
   chargedMiB: number
 }
 
-/** Allowed error of a measurement in MiB. Other programs of the host change the kernel memory too while it is measured. */
+/** Allowed error of a measurement in MiB. Other programs of the host also change the kernel memory during the measurement. */
 export const noiseMiB = 48
 
 export const holds = ({ verdict }: Attack, { made, unchargedMiB }: Measured): boolean => {

@@ -1,5 +1,5 @@
-// Everything that takes part in an upload, for tests: the real gate, the real store of contexts in a directory, and a
-// simulated control with two organizations.
+// Everything that an upload needs, for tests: the real gate, the real store of contexts in a directory, and a simulated control
+// with two organizations.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -17,7 +17,10 @@ import { serveGates } from '#src/runner/gate-link/socket.ts'
 import { SimulatedHost } from '#src/runner/testing/simulated-host.ts'
 import { contextBucket, contextRegion, type UploadQuestion } from '#src/wire/contexts.ts'
 
-/** Access keys that the simulated control accepts, and what each grants. For any other key, it answers 401. */
+/**
+ * Access keys that the simulated control accepts, with the organization and the secret of each. For other keys, control answers
+ * 401.
+ */
 export const known: Record<string, { organizationId: string; secret: string; status?: number }> = {
   ALCVOURS: { organizationId: 'ours', secret: 'secret-of-ours' },
   ALCVTHEIRS: { organizationId: 'theirs', secret: 'secret-of-theirs' },
@@ -30,7 +33,7 @@ export const startUploads = async (
   given: {
     limits?: Partial<ContextLimits>
     wrap?: (store: ObjectStore) => ObjectStore
-    /** Control names a runner of another host. `isRunnerHere`: this host has one too. */
+    /** If set, control sends uploads to a runner of another host. `isRunnerHere`: whether this host has a runner too. */
     elsewhere?: { isRunnerHere: boolean }
   } = {},
 ) => {

@@ -46,8 +46,7 @@ const list = async (client: S3Client, Prefix: string) =>
   )
 
 /**
- * Returns bytes that cannot be compressed and are the same in each run. The size in the store is therefore always the
- * same.
+ * Returns bytes that cannot be compressed and that are the same in each run, so that their size in the store is always the same.
  */
 const noise = (bytes: number): Buffer =>
   createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16)).update(Buffer.alloc(bytes))
@@ -80,7 +79,7 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => !key.includes('/uploads/')))
   })
 
-  test('if control names a runner of another host, the gate’s own runner stores the files; without one, 503', async () => {
+  test('the runner of the gate’s host stores files, even if control names another; without it, 503', async () => {
     await using here = await startUploads({ elsewhere: { isRunnerHere: true } })
     const [client, name] = [here.client(), '5'.repeat(32)]
     await client.send(new PutObjectCommand({ ...keyIn('ours', name), Body: noise(2560) }))
@@ -141,7 +140,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('an upload with an unknown or expired key, a wrong signature or a date too far off is refused', async () => {
+  test('an upload with an unknown or expired key, a wrong signature or a wrong date is refused', async () => {
     await using uploads = await startUploads()
     const put = (client: S3Client) => codeOf(client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'x' })))
     assert.equal(await put(uploads.client('ALCVNOBODY')), 'InvalidAccessKeyId')
@@ -158,7 +157,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await code({ headers: { authorization: 'Bearer x' } }), [403, 'AccessDenied'])
     for (const minutes of [-16, 16])
       assert.deepEqual(await code({ at: new Date(Date.now() + minutes * 60_000) }), [403, 'RequestTimeTooSkewed'])
-    // Sends the signature of one call with another path, method or header.
+    // Sends the signature of one call with a call that has another path, method or header.
     assert.deepEqual(await code({ sentPath: path.replace('ours', 'theirs') }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ method: 'POST', signedMethod: 'PUT' }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ sentPath: `${path}?uploads=` }), [403, 'SignatureDoesNotMatch'])
@@ -177,14 +176,13 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual([lied.status, /<Code>(\w+)</.exec(lied.text)?.[1]], [400, 'BadDigest'])
     assert.equal(await uploads.contexts.find(ours), undefined)
     await raw(uploads, { path, body: 'first' })
-    // Sends the call again with another body, first signed and then without a signed hash. Neither may change the
-    // stored context.
+    // Repeats a call with another body, first signed, then without a signed hash. Neither call may change the stored context.
     assert.equal((await raw(uploads, { path, body: 'second' })).status, 200)
     assert.equal((await raw(uploads, { path, body: 'third', payload: 'UNSIGNED-PAYLOAD' })).status, 200)
     assert.equal((await readBack(uploads)).toString(), 'first')
   })
 
-  test('an upload in signed chunks is stored if all checksums and signatures are right, otherwise refused', async () => {
+  test('an upload in signed chunks is stored only if all checksums and signatures are right', async () => {
     await using uploads = await startUploads()
     const content = randomBytes(200_000)
     const name = (digit: string) => `/${contextBucket}/ours/${digit.repeat(32)}/context.tar`
@@ -249,8 +247,8 @@ suite('uploading the files of a definition', () => {
     await using uploads = await startUploads({ limits: { silentMs: 300, atOnceOfOrganization: 1 } })
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const silent = raw(uploads, { path, body: 'x'.repeat(1000), sent: 'x' })
-    // An organization may have only one upload at a time here. The upload below therefore succeeds only if the silent
-    // one has ended.
+    // With the limits of this test, an organization may have only one upload at a time. So the upload below shows that the silent
+    // one was ended.
     const { text } = await silent
     assert.match(text, /<Code>RequestTimeout</)
     assert.equal((await raw(uploads, { path, body: 'whole' })).status, 200)
@@ -372,8 +370,8 @@ const send = async ({ port }: Uploads, asked: Raw, signed: Record<string, string
 type Harm = 'checksum' | 'length' | 'cut' | 'chunk' | 'trailer'
 
 /**
- * Sends an upload in signed chunks. This is written from the documentation of Signature Version 4 ("sigv4-streaming"),
- * and shares no code with the server.
+ * Sends an upload in signed chunks. The code follows the documentation of Signature Version 4 ("sigv4-streaming"), and shares
+ * nothing with the server.
  */
 const chunked = async (
   uploads: Uploads,

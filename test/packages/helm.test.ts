@@ -1,4 +1,4 @@
-// Renders the chart as many operators would, and reads what Kubernetes would get. It does not run on a Kubernetes.
+// Renders the Helm chart with the values of many kinds of operators, and checks the Kubernetes objects. No Kubernetes runs.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { before, suite, test } from 'node:test'
@@ -42,7 +42,7 @@ type Workload = KubernetesObject & {
   }
 }
 
-/** Settings of Alcove are always text. */
+/** The settings of Alcove must be passed to Helm as text, not as numbers. */
 const flags = (values: Values) =>
   Object.entries(values).flatMap(([name, value]) => [
     name.includes('.settings.') ? '--set-string' : '--set',
@@ -126,7 +126,7 @@ suite('the Helm chart', () => {
     assert.equal(settingOf('runner', 'ALCOVE_ARCHIVE_STORE'), needed['store.url'])
   })
 
-  test('values that are unknown, missing, unsafe or secret are refused by name', async () => {
+  test('an unknown, missing, unsafe or secret value is refused with an error that names the value', async () => {
     const wrong: readonly (readonly [RegExp, Values])[] = [
       [/controlSecret/, { controlSecret: '' }],
       [/repository/, { 'image.repository': '' }],

@@ -14,10 +14,10 @@ export type KubernetesObject = {
 }
 
 export type Charts = {
-  /** Runs `helm`. Returns what it prints, or the error message if it refuses. */
+  /** Runs `helm`. Returns its output, or its error message if it fails. */
   helm: (...args: string[]) => Promise<{ output: string } | { refusal: string }>
   parse: (yaml: string) => unknown[]
-  /** Throws if Kubernetes would not take the object. */
+  /** Throws if Kubernetes would not accept the object. */
   check: (object: KubernetesObject) => void
 }
 

@@ -1,4 +1,4 @@
-// Reads the systemd units and the compose file as the programs do that run them.
+// Checks the systemd units with systemd's own tools, and the compose file with the code that reads control's settings.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -29,12 +29,12 @@ suite('systemd units', { skip: !hasSystemd && 'systemd-analyze is not installed'
     })
   }
 
-  test('control is exposed at 2.0 of 10 at most, as systemd counts', () => {
+  test('`systemd-analyze security` rates the exposure of control at 2.0 of 10 or lower', () => {
     const unit = join(checkout, 'deploy/systemd/alcove-control.service')
     execFileSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', unit], { stdio: 'pipe' })
   })
 
-  test('a host has the same capabilities by its unit as by the chart', () => {
+  test('a runner has the same capabilities by its systemd unit and by the Helm chart', () => {
     const [, ofUnit = ''] = /^CapabilityBoundingSet=(.*)$/m.exec(textOf('systemd/alcove-runner.service')) ?? []
     const ofChart = textOf('helm/alcove/capabilities.txt').trim().split('\n')
     assert.deepEqual(
@@ -57,7 +57,7 @@ suite('compose.yaml', () => {
     charts = await openCharts()
   })
 
-  test('control starts with its settings, without privileges and without images of an unnamed version', () => {
+  test('control gets valid settings and no privileges, and each image has a fixed version', () => {
     const given: Record<string, string> = {
       POSTGRES_PASSWORD: 'secret',
       ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),

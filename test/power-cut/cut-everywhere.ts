@@ -1,5 +1,5 @@
-// Helps to test code that writes files: records one run of the code, and computes what a power cut at each moment of it
-// could leave on the disk.
+// Helps to test code that writes files. Records one run of the code, and computes which files a power cut at each moment of the
+// run could leave on the disk.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,14 +8,14 @@ import { Recorder } from './recorder.ts'
 import { cutsOf, layOut } from './remains.ts'
 
 /**
- * What one power cut leaves. `told`: how many marks were set before the cut. `directory`: has the files that are left.
- * `after`: describes the moment of the cut, for messages.
+ * The result of one power cut. `told`: how many times `act` had called `mark` before the cut. `directory`: contains the files
+ * that are left. `after`: describes the moment of the cut, for messages.
  */
 export type Left = { told: number; directory: string; after: string }
 
 /**
- * Runs `act`, and calls `look` with what each possible power cut would leave. `directories` are on the disk before
- * `act` begins.
+ * Runs `act`, and calls `look` with each possible result of a power cut. `act` calls `mark` when it confirms work. `directories`
+ * exist on the disk before `act` begins.
  */
 export const cutEverywhere = async (
   act: (directory: string, mark: () => void) => unknown,

@@ -1,5 +1,5 @@
-// Records in order what a process does to files, with strace. Only real calls of fsync therefore count. The threads and
-// child processes of the process are recorded too. This needs root.
+// Records with strace, in order, what a process does to files. So a sync is recorded only if the process really calls fsync.
+// Threads and child processes are recorded too. Needs root.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,21 +8,18 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
 /**
- * Something that a process has done to a file. Paths are absolute. A file that has no name yet is named as the kernel
- * names it, such as `/var/tmp/#123 (deleted)`.
+ * A change of a file by the process. Paths are absolute. A file without a name has the path that the kernel shows, such as
+ * `/var/tmp/#123 (deleted)`.
  */
 export type Operation =
   | { kind: 'create' | 'empty' | 'mkdir' | 'remove' | 'sync'; path: string }
-  /** Bytes were written. `at`: the position in the file; undefined means at its end. */
+  /** Bytes were written at the position `at` of the file, or at its end if `at` is undefined. */
   | { kind: 'write'; path: string; bytes: Buffer; at: number | undefined }
   | { kind: 'cut'; path: string; length: number }
   | { kind: 'rename' | 'link'; path: string; to: string }
   | { kind: 'copy'; path: string; to: string }
   | { kind: 'sync-all' }
-  /**
-   * The process has told somebody that its work is done: it called `mark` or, if it is another process, wrote to a
-   * socket.
-   */
+  /** The process has confirmed its work: it called `mark` or, if it is another process, wrote to a socket. */
   | { kind: 'told' }
 
 const calls =
@@ -59,7 +56,7 @@ export class Recorder {
     return recorder
   }
 
-  /** Notes that the recorded code has confirmed its work. For code in this process. */
+  /** Records that the code under test has confirmed its work. Only for code in this process. */
   mark() {
     writeSync(this.#marks, '.')
   }
@@ -172,8 +169,8 @@ const matchers: [RegExp, (found: (string | undefined)[], result: number) => Oper
 ]
 
 /**
- * The position in each open file at which the next write goes. The files are known by path, so a file must not be
- * opened twice at the same time.
+ * The position of the next write in each open file. Files are identified by path, so a file must not be opened twice at the same
+ * time.
  */
 class Positions {
   readonly #next = new Map<string, number>()
@@ -191,7 +188,7 @@ class Positions {
   }
 
   /**
-   * Returns the position of the next write, and moves it on by `length`. Undefined: the write goes to the end of the
+   * Returns the position of the next write, and moves it on by `length`. Returns undefined if the write goes to the end of the
    * file.
    */
   take(path: string, length: number): number | undefined {
@@ -202,10 +199,7 @@ class Positions {
   }
 }
 
-/**
- * Reads the output of strace. A path in /proc that stands for a descriptor is replaced by the path of the file that was
- * open there.
- */
+/** Reads the output of strace. If a path is a descriptor in /proc, replaces it by the path of the file that was open there. */
 const readOperations = (trace: string, isTold: (path: string) => boolean): Operation[] => {
   const opened = new Map<string, string>()
   const positions = new Positions()

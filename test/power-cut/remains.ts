@@ -7,10 +7,7 @@ import type { Operation } from './recorder.ts'
 
 type File = { bytes: Buffer; synced: Buffer; isDirectory: boolean }
 
-/**
- * What may happen to changes that were not synced. This differs between file systems, and our code must be right on all
- * of them.
- */
+/** What may happen to unsynced changes. This differs between file systems, and the tested code must be right on all of them. */
 export const fates = ['all of it lost', 'names kept, contents lost', 'all of it kept'] as const
 export type Fate = (typeof fates)[number]
 
@@ -24,10 +21,7 @@ const written = (before: Buffer, bytes: Buffer, at: number): Buffer => {
   return after
 }
 
-/**
- * A simulated disk. At first, everything on it is synced. Then it is told each operation of a recording. Paths are
- * absolute.
- */
+/** A simulated disk on which everything is synced at first. `see` applies a recorded operation. Paths are absolute. */
 export class Disk {
   readonly #names = new Map<string, File>()
   readonly #durable = new Map<string, File>()
@@ -128,7 +122,7 @@ export class Disk {
     )
   }
 
-  /** Whether a directory existed before the recording: no recorded operation has made it. */
+  /** Whether a directory existed before the recording, so that no recorded operation has made it. */
   #wasThere(path: string): boolean {
     return !this.#names.has(path) && !this.#durable.has(path)
   }
@@ -143,8 +137,8 @@ const concerns = (operation: Operation, directory: string): boolean =>
 export type Cut = { told: number; fate: Fate; remains: Map<string, Buffer | undefined>; after: string }
 
 /**
- * Returns all power cuts: before the first operation and after each one, each with every possible fate of the unsynced
- * changes. `told`: how many marks were set before the cut.
+ * Returns all power cuts: before the first operation and after each operation, each with every possible fate of the unsynced
+ * changes. `told`: how many times the code had confirmed work before the cut.
  */
 export function* cutsOf(operations: readonly Operation[], directory: string, disk = new Disk()): Generator<Cut> {
   let told = 0

@@ -17,8 +17,8 @@ export const boundaries = [
 ] as const
 
 /**
- * What attacks are tried on: a server (`platform`) and two of its sandboxes. Commands in `box` run as the default user,
- * and those in `root` as root.
+ * The targets of the attacks: a server (`platform`) and two of its sandboxes. Commands in `box` run as the default user, and
+ * those in `root` as root.
  */
 export type Ground = { platform: Platform; box: Box; root: Box }
 
@@ -40,13 +40,10 @@ export const unless = (got: readonly string[], sentence: string): Verdict =>
 
 export type Row = Attack & Verdict
 
-/** How many ms an attack may take. */
+/** Maximum time of an attack, in ms. */
 const attackMs = 40_000
 
-/**
- * Runs the attacks one after the other, because two attacks at the same time would influence each other in the two
- * sandboxes.
- */
+/** Runs the attacks one after the other, because two attacks at the same time would disturb each other. */
 export const runAttacks = async (
   attacks: readonly Attack[],
   ground: Ground,

@@ -92,7 +92,7 @@ export const attacksFromInside: readonly Attack[] = [
     try: async ({ root }) => {
       const status = await root.run('cat /proc/self/status')
       const isFiltered = /^Seccomp:\t2$/m.test(status) && /^NoNewPrivs:\t1$/m.test(status)
-      // If the kernel cannot run 32-bit programs, it kills a program that tries these calls.
+      // `try` is used for the 32-bit calls, because a kernel without 32-bit support kills the program.
       const said = [await root.run(callsThatOpenTheKernel), (await root.try(callsOf32Bits)).result]
       const calls = said.flatMap((text) => text.split('\n')).filter(Boolean)
       return unless([...(isFiltered ? [] : ['there is no filter']), ...calls], 'the filter refuses them')

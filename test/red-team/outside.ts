@@ -1,5 +1,5 @@
-// Attacks from outside of a sandbox: by callers, by visitors of previews, by people who build images, and by an
-// attacker who controls one of our programs.
+// Attacks from outside of a sandbox: by callers, by visitors of previews, by people who build images, and by an attacker who
+// controls a program of the server.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
@@ -12,7 +12,7 @@ import { type Attack, notHeld, unless } from './attack.ts'
 
 type HttpAnswer = { status: number; text: string }
 
-/** Sends a request to the gate or to control on this machine. The host name in it may be any. */
+/** Sends a request to the gate or to control on this machine. Any host name in `url` is sent as the `Host` header. */
 const ask = (url: string, headers: Record<string, string> = {}, method = 'GET', body?: string): Promise<HttpAnswer> =>
   new Promise((resolve, reject) => {
     const { port, pathname, search, host } = new URL(url)
@@ -32,7 +32,7 @@ const ask = (url: string, headers: Record<string, string> = {}, method = 'GET', 
 
 const wrongKeys = ['', 'dtn_', `dtn_${'0'.repeat(64)}`, "' or 1=1 --", 'a'.repeat(4000)]
 
-/** Calls a URL without a key and with several wrong keys. Returns the keys that were accepted. */
+/** Calls a URL without a key and with several wrong keys. Returns a text for each answer that is not a refusal. */
 const letIn = async (url: string): Promise<string[]> => {
   const answers = await Promise.all(
     [{}, ...wrongKeys.map((key) => ({ authorization: `Bearer ${key}` }))].map((headers) => ask(url, headers)),
@@ -44,7 +44,7 @@ type Confinement = { name: string; pid: number; uid: number }
 
 const placesOf = (data: string) => [`${data}/secrets`, `${data}/log`, `${data}/runner`, '/root', '/home', '/var/log']
 
-/** Lists what a program of the server may do although it must not. */
+/** Returns the privileges and paths that a program of the server has and must not have. */
 export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string[] => {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const wants: [RegExp, string][] = [
@@ -203,8 +203,8 @@ export const attacksFromOutside: readonly Attack[] = [
     name: 'the value of a secret, inside as root and by every call that knows the secret',
     boundary: 'sandbox → values of its secrets',
     try: async ({ platform, root }) => {
-      // The value is put together here, so that it is in no command line. Otherwise a search for it would find the
-      // command line.
+      // The code contains the value only in parts. So no command line contains the value, and the search cannot find one by
+      // mistake.
       const value = ['red', 'team', 'value', process.pid].join('-')
       const secret = { name: `red-team-${process.pid}`, value, hosts: ['secret.invalid'] }
       const { status, body } = await platform.api('POST', '/secret', secret)

@@ -1,4 +1,4 @@
-// Attacks by somebody who controls one of our programs: on the sockets of the agents, and on the runner with the
+// Attacks by somebody who controls an unprivileged program of the server: on the sockets of the agents, and on the runner with
 // requests that a gate can send.
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { Frames, frameOf } from '#src/kit/length-frames.ts'
 import { dataDirectoryAt } from '#src/up/data-directory.ts'
 import { type Attack, unless } from './attack.ts'
 
-/** Connects to a unix socket with only the rights that this user has. */
+/** Connects to a unix socket with the rights of this user only. */
 const openAs = (uid: number, path: string): Socket => {
   const groups = process.getgroups?.() ?? []
   process.setgroups?.([])
@@ -39,7 +39,7 @@ const opens = async (uid: number, path: string): Promise<boolean> => {
 const nobody = 65_534
 const hash = 'a'.repeat(32)
 
-/** Messages that ask for more than a gate may have, or that are no valid requests. */
+/** Messages that ask for more than a gate may have, or that are not valid requests. */
 const tooMuch: readonly string[] = [
   '{"ask":"start","sandboxId":"box"}',
   '{"ask":"exec","sandboxId":"box","argv":["id"]}',

@@ -1,5 +1,5 @@
-// Makes a registry on loopback require an account, for tests. It checks passwords itself, or names a token service that
-// does.
+// Makes a registry on loopback require an account, for tests. The registry checks passwords itself, or answers with the URL of a
+// token service that checks them.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { TestRegistry } from '#src/runner/images/testing/registry.ts'

@@ -4,7 +4,7 @@ import type { TestControl } from '../control/harness.ts'
 export type Page = {
   url: string
   status: number
-  /** Where the answer redirects to. Undefined: it is no redirect. */
+  /** The URL to which the answer redirects. Undefined if the answer is not a redirect. */
   location: string | undefined
   text: string
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there

@@ -13,7 +13,7 @@ type Accounts = Record<string, Record<string, unknown>>
 
 const stored = new Map<string, AdapterPayload>()
 
-/** Storage for the provider object. When the keys change, a new provider object is made, and the storage stays. */
+/** Storage for the provider object. When the keys change, a new provider object is made, but the storage stays. */
 const adapter = (model: string): Adapter => {
   const keyOf = (id: string) => `${model} ${id}`
   const find = (is: (payload: AdapterPayload) => boolean) => [...stored.values()].find(is)
@@ -70,7 +70,7 @@ const configurationWith = (key: JWK): Configuration => ({
       : { accountId, claims: async () => ({ sub: accountId, ...accounts[accountId] }) },
   interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
   jwks: { keys: [key as never] },
-  // Whoever signs in here also agrees to everything that a client asks for.
+  // Grants each client the scopes `openid email profile`, without asking the user.
   loadExistingGrant: async (context) => {
     const { session, client, provider: current } = context.oidc
     const known = session!.grantIdFor(client!.clientId)
@@ -132,6 +132,6 @@ process.on('message', ({ id, order }: { id: number; order: ProviderOrder }) => {
   obey(order).then((answer) => process.send?.({ id, answer }))
 })
 process.on('disconnect', () => process.exit(0))
-// Stores the compiled code now, because this process is always killed. Later processes start faster with it.
+// Writes the compile cache now, because this process is always killed. Later processes then start faster.
 flushCompileCache()
 process.send?.({ issuer })

@@ -26,7 +26,7 @@ export type TestProvider = AsyncDisposable & {
   setAccounts: (accounts: Record<string, Record<string, unknown>>) => Promise<void>
   /** Makes the provider sign with a new key, and publish only that key. */
   rotate: () => Promise<void>
-  /** True: ID tokens contain the email address. False: only the userinfo endpoint returns it. */
+  /** With true, ID tokens contain the email address. With false, only the userinfo endpoint returns it. */
   setClaimsInToken: (inToken: boolean) => Promise<void>
   /** Returns the paths of the requests that came since the last call of this function. */
   takeAsked: () => Promise<string[]>

@@ -1,4 +1,4 @@
-// A receiver for telemetry (OTLP over HTTP) for tests. It stores everything that it receives, and parses what is JSON.
+// A receiver for telemetry (OTLP over HTTP) for tests. It stores everything that it receives, and parses JSON bodies.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -89,10 +89,7 @@ const metricsIn = (sent: Sent): SeenMetric[] =>
 
 const waitMs = 60_000
 
-/**
- * Starts a receiver. `answer` is called for each request when it has been read. Default: answers 200 with an empty JSON
- * object.
- */
+/** Starts a receiver. `answer` is called after each request has been read. Default: answers 200 with an empty JSON object. */
 export const startReceiver = async (
   answer: (response: ServerResponse) => void = (response) => response.writeHead(200).end('{}'),
 ): Promise<Receiver> => {
