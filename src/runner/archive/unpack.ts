@@ -31,8 +31,7 @@ type UnpackParts = Owner & {
 
 const chunksAhead = 3
 /**
- * Name of the directory into which the disk is unpacked. It is beside `upper` and `etc`, and its content is moved to them when
- * it is complete.
+ * Name of a directory beside `upper` and `etc`. The disk is unpacked there and, when it is complete, moved to `upper` and `etc`.
  */
 const unfinished = 'unpacking'
 
