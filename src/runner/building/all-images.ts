@@ -288,8 +288,8 @@ export class AllImages {
   }
 
   /**
-   * Reads the template of this image from the disk again. The other templates are not read: a template may change while all are
-   * read, and its entry would then become older than before.
+   * Reads the template of this image from the disk again. The other templates are not read: they may change during such a
+   * reading, and newer entries would then be replaced by older ones.
    */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()

@@ -213,7 +213,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.passwords, [['old'], ['new'], undefined])
   })
 
-  test('a sandbox’s image is not removed; it is removed at control’s first list after the sandbox is gone', async () => {
+  test('an image in use stays; control’s first list after the sandbox is gone removes the image', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', {})
     kept.images.inUse.add('tool')

@@ -290,7 +290,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2, 3], 'kept'])
     const other = definition.map((line) => line.replaceAll('token', 'other'))
     assert.deepEqual((await build(other)).cached, [2])
-    // Whatever the id of its cache mount, another organization must not see the files in this organization's cache.
+    // Another organization must not see the files in this organization's cache, whatever id its own cache mount has.
     const ids = ['/cache', '../caches', '../../../..'].map(
       (id) => `RUN --mount=type=cache,id=${id},target=/c ls -A /c >> /seen`,
     )

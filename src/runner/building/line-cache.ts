@@ -62,7 +62,7 @@ type Line = CachedLine & {
   before: string
   base: string
   usedAt: number
-  /** Number of running builds that use this line. It is not evicted while a build uses it. */
+  /** Number of running builds that use this line. The line is not evicted while a build uses it. */
   holds: number
 }
 

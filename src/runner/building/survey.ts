@@ -138,8 +138,8 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // Download only if another cached line continues the last cached line of this stage. If no such line exists, this line is
-      // not in the cache either.
+      // Download only if the cache contains any line directly after the last cached line of this stage. Otherwise it cannot
+      // contain this line.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -274,7 +274,7 @@ export class Survey {
   }
 
   /**
-   * Returns the image's reference with the digest with which the cache keys were computed. If no key needed the digest, returns
+   * Returns the image's reference with the digest from which the cache keys were computed. If no key needed the digest, returns
    * the reference unchanged.
    */
   async pinned(reference: string): Promise<string> {
