@@ -468,7 +468,7 @@ export const listCgroups = async (layout: CgroupLayout, path: string): Promise<s
 export const limitsSockets = (layout: CgroupLayout): boolean =>
   layout.version === 1 && existsSync(join(layout.roots.memory, 'memory.kmem.tcp.limit_in_bytes'))
 
-/** Returns whether the kernel counts swap. Only then a swap limit can be set. */
+/** Returns whether the kernel counts swap. Only then can a swap limit be set. */
 export const limitsSwap = async (layout: CgroupLayout): Promise<boolean> => {
   if (layout.version === 1)
     return (await readIfThere(join(layout.roots.memory, 'memory.memsw.limit_in_bytes'))) !== undefined

@@ -1,6 +1,6 @@
 // Limits how fast a sandbox may read and write the disk of the pool. The kernel sets such limits per block device, so the runner
-// finds out the device once. Before the first sandbox, the runner tries to set a limit: on a host that cannot set limits, every
-// start would fail.
+// finds out the device once. It also tries once whether the host accepts a limit. On a host that does not, every start with a
+// limit would fail.
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { mkdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
