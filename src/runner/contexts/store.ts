@@ -58,7 +58,10 @@ export class ContextStore {
     return readTable(await this.store.get(tableKey(name), largestTable))
   }
 
-  /** Lists the complete contexts whose hash begins with `beginning`. Each of them is then kept for its full time again. */
+  /**
+   * Lists the complete contexts whose hash begins with `beginning`. Each listed context counts as requested now, so it is kept
+   * for another `keptMs`.
+   */
   async list(organizationId: string, beginning: string): Promise<StoredContext[]> {
     const found: StoredContext[] = []
     for (const hash of await this.#hashesOf(organizationId, beginning)) {
