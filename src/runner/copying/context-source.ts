@@ -97,8 +97,7 @@ export class ContextSource implements CopySource {
     wanted.add(node.content, { path: '', mode: 0, modifiedSeconds: 0 })
     const read: Buffer[] = []
     for await (const { pieces } of this.contents(wanted)) for await (const piece of pieces) read.push(piece)
-    // Decoded as Latin-1: the names in a tar are kept with one character per byte, and these patterns are compared with such
-    // names.
+    // The file is decoded as Latin-1. Its patterns are compared with names in a tar, which are kept with one character per byte.
     return Buffer.concat(read).toString('latin1')
   }
 }
