@@ -158,7 +158,7 @@ export const serveGates = async (parts: GateParts, path: string, gid: number): P
       server.close()
       for (const socket of open) socket.destroy()
       await closed
-      // A request for an upload ends only when the data of an incomplete upload has been removed.
+      // Wait for these requests, because each removes the data of its incomplete upload before it ends.
       await Promise.all(served)
     },
   }
