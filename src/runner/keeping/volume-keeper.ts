@@ -63,8 +63,8 @@ export class VolumeKeeper implements Disposable {
   }
 
   /**
-   * Stops starting removals. A running removal continues. If the runner ends before it, control requests the removal again from
-   * the next runner.
+   * Stops starting removals. A running removal continues. If the runner ends before that removal, control requests the removal
+   * again from the next runner.
    */
   [Symbol.dispose]() {
     for (const waiting of Object.values(this.#waiting)) waiting.length = 0
