@@ -18,8 +18,9 @@ export type KernelMemory = {
  * shared memory) and not a cache. Adding up lines such as `SUnreclaim` and `PageTables` would miss pages that no line counts,
  * for example tables of poll(2) and socket buffers.
  *
- * Two kinds of memory are not counted. Compressed swap belongs to programs, whose swap is limited. A balloon belongs to the
- * hypervisor. `MemFree` lacks the free pages that each processor keeps, up to a GiB in total, so they are added.
+ * `unreclaimable` does not include compressed swap, because it belongs to programs whose swap is limited. It does not include a
+ * balloon either, because that belongs to the hypervisor. `MemFree` lacks the free pages that each processor keeps, up to a GiB
+ * in total. These pages count as free, too.
  */
 export const parseKernelMemory = (
   meminfo: string,
