@@ -119,8 +119,8 @@ export class Journal {
   }
 
   /**
-   * Writes `run.json` into the sandbox's directory, which must exist. Without a spec there, the sandbox does not exist for the
-   * next runner.
+   * Writes `run.json` into the sandbox's directory, which must exist. Without `spec.json` in it, the sandbox does not exist for
+   * the next runner.
    */
   async writeRun(sandboxId: string, run: Run): Promise<void> {
     await replace(join(this.directoryOf(sandboxId), runName), run, false)
@@ -146,7 +146,7 @@ export class Journal {
     await syncPath(directory)
   }
 
-  /** Returns whether archives must still be removed of a sandbox that was disowned. */
+  /** Returns whether a disowned sandbox has archives that must still be removed. */
   async owesArchives(sandboxId: string): Promise<boolean> {
     return (await readJson(join(this.directoryOf(`${gone}${sandboxId}`), owedName))) !== undefined
   }
