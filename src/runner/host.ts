@@ -106,8 +106,8 @@ export interface Host {
   /** Measures what each running or paused sandbox uses. Returns the results by id of the sandbox. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
   /**
-   * Returns how many processes of a sandbox the kernel has killed since its start because memory ran out, and the spans of time
-   * in which that happened.
+   * Returns how many processes of a sandbox the kernel has killed for lack of memory since the sandbox started, and in which
+   * spans of time.
    */
   memoryKills(sandboxId: string): MemoryKillsHere
   /** Calls `listener` when the result of `get` has changed for a sandbox. Returns a function that ends these calls. */

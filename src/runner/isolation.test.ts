@@ -59,7 +59,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the limit of open files in transit between processes is separate for each sandbox', async (t) => {
+  test('each sandbox has its own limit of file descriptors that are in transit over sockets', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started()
     const held = await box.run(

@@ -18,7 +18,7 @@ const needs = needsRoot || (existsSync(busybox) ? false : 'needs busybox-static'
 const applets = ['sh', 'cat', 'chown', 'echo', 'id', 'ls', 'mkdir', 'mv', 'rm', 'stat', 'tar']
 const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
 
-/** User ids such as npm, Git for Windows, a directory service and OpenShift use. */
+/** Examples of user ids that npm, Git for Windows, a directory service and OpenShift use. */
 const owners = [95_607, 197_609, 2_000_000, 1_000_660_000]
 
 suite('users with ids above 65535', { skip: needs }, () => {

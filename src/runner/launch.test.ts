@@ -1,4 +1,4 @@
-// Tests the launcher as a built program. Only those tests need root whose title or condition says so.
+// Tests the launcher as a built program. A test needs root only if its title or its condition says so.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import {

@@ -57,7 +57,7 @@ export const step = {
     String(owner),
     to,
   ],
-  /** Fails if `path` below `root` is a file or a link, or if there is a link on the way to it. It need not exist. */
+  /** Fails if `path` below `root` is a file or a link, or if there is a link on the way to it. `path` need not exist. */
   mountPoint: (root: string, path: string): Step => ['mount-point', root, path],
   /**
    * Sets the size of /dev/shm of the sandbox whose first process is `pid`. Must be the last step, because later steps would act

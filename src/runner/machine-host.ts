@@ -1,4 +1,4 @@
-// Carries out the verbs (start, stop, pause and others) for the sandboxes of this host. When it is closed, all sandboxes keep
+// Carries out the verbs (start, stop, pause and others) for the sandboxes of this host. After `close`, all sandboxes keep
 // running, and the next runner adopts them.
 import { isAlive } from '#src/kit/process-identity.ts'
 import type {
