@@ -1,5 +1,5 @@
-// Raises kernel limits that all sandboxes share, because the kernel applies them per user or to the whole host. That user is root,
-// who makes the user namespaces of sandboxes. If sandboxes share a range of ids, it is the owner of that range (oci/ids.ts).
+// Raises kernel limits that all sandboxes share, because the kernel applies them per user or to the whole host. That user is
+// root, who makes the user namespaces of sandboxes. If sandboxes share a range of ids, it is the owner of that range (oci/ids.ts).
 //
 // With the default of 128 inotify instances, one sandbox could take all of them from other sandboxes and from the host's
 // services. It could also take all open files and epoll watches. A few sandboxes together could take all process ids, threads
