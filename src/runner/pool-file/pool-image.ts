@@ -44,7 +44,7 @@ export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }:
   }
 }
 
-/** For tests, which remove their data directory at the end: unmounts the file system. */
+/** Unmounts the file system. Only for tests, which remove their data directory at the end. */
 export const unmountPoolImage = async (place: string): Promise<void> => {
   if (existsSync(place) && (await isMountPoint(place))) await runCommand(['umount', place])
 }
@@ -55,7 +55,10 @@ const isMountPoint = async (place: string) => {
   return own !== parent
 }
 
-/** Whether the file system is mounted anywhere, also inside a sandbox. Until its last unmount, its loop device exists. */
+/**
+ * Whether the file system is mounted anywhere, also inside a sandbox. The loop device of the file system exists until the last
+ * unmount.
+ */
 const isHeld = async (image: string) => (await runCommand(['losetup', '--associated', image])).trim() !== ''
 
 const roomFor = async (directory: string) =>

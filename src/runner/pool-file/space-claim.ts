@@ -14,8 +14,8 @@ const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * Maximum number of free bytes in the pool that are not claimed, because the metadata of the pool needs space. At most half of
- * the host's free space is left unclaimed, because some metadata is written outside of what the pool reports as free.
+ * Maximum number of free bytes that the claim leaves for the metadata of the pool. On a full host the claim leaves at most half
+ * of the host's free space: the pool needs the rest for metadata outside of what it reports as free.
  */
 const mostSpareBytes = 1024 * MiB
 
@@ -122,7 +122,8 @@ export class SpaceClaim {
   async #give(bytes: number) {
     const file = await open(this.#file, 'r+')
     await file.truncate(bytes).finally(() => file.close())
-    // The released space counts as free only after a sync. Without the sync, the next check would release that much again.
+    // The pool reports the released space as free only after a sync. Without the sync, the next check would release the same
+    // amount again.
     await runCommand(['sync', '--file-system', this.#parts.place], { timeoutMs: 600_000 })
     if (bytes === 0) this.#parts.log.info({ file: this.#parts.image }, 'the host has room for all of the file again')
   }
