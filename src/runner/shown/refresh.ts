@@ -46,8 +46,8 @@ export class Refresher {
   }
 
   /**
-   * Adds a sandbox, or updates its limits. For a known sandbox nothing is read, because a pause or a resume waits for this call.
-   * Kills and refusals before the first call do not count, because an earlier runner has reported them.
+   * Adds a sandbox, or updates its limits. For a known sandbox nothing is read, because a pause or a resume waits for this
+   * call. Kills and refusals before the first call are ignored, because an earlier runner has reported them.
    */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)

@@ -1,5 +1,5 @@
-// Shows each sandbox a machine of its own size: restricts it to some processors, and makes the files that describe its
-// processors and memory.
+// Makes each sandbox see a machine of the sandbox's own size. Restricts the sandbox to some processors, and makes the files
+// that describe its processors and memory.
 
 import { hostCpus, parseCpuList, writeCpuList } from '#src/runner/cgroup/cpus.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
