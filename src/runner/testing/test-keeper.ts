@@ -41,7 +41,7 @@ export const startKeeper = (parts: Partial<KeeperParts> = {}) => {
   }
 }
 
-/** Makes a gate: a verb that waits for `passed` continues when the test calls `open`. */
+/** Makes a gate for a verb: the verb waits for `passed` until the test calls `open`. */
 export const gate = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { passed: promise, open: resolve }
