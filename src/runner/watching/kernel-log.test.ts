@@ -25,7 +25,7 @@ suite('the kernel log about a process that has ended', () => {
     assert.equal(findKernelWord('dmesg: read kernel buffer failed', init), undefined)
   })
 
-  test('a process cannot forge a line of the kernel log by its name', () => {
+  test('a process cannot forge a line of the kernel log by choosing its name', () => {
     const named = 'd process 812 ('
     assert.equal(
       findKernelWord(`[ 1600.1] Memory cgroup out of memory: Killed process 9 (${named}) total-vm:1kB`, init),

@@ -9,8 +9,8 @@ type KernelWord = 'out of memory' | 'crashed'
 const ticksPerSecond = 100
 
 /**
- * Searches the lines of the log, which have the form `[12345.678901] text` and begin with the oldest. A process can choose its
- * own name, but 15 characters are too few to forge a line about another process.
+ * Returns how the process ended, if the log shows it. The lines of the log have the form `[12345.678901] text`, and the oldest
+ * line is the first. A process can choose its own name, but 15 characters are too few to forge a line about another process.
  */
 export const findKernelWord = (log: string, { pid, startTime }: Init): KernelWord | undefined => {
   const killed = new RegExp(`(?:^|: )Killed process ${pid} \\(`)

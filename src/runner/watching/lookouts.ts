@@ -1,6 +1,6 @@
 // Checks each running or paused sandbox at intervals: whether its first process is alive, and how much kernel memory the
-// sandbox uses beyond all limits. Measures the resource use, and updates the memory use that the sandbox itself sees. A stopped
-// sandbox is not checked.
+// sandbox uses that its memory limit does not include. Measures the resource use, and updates the memory use that the sandbox
+// itself sees. A stopped sandbox is not checked.
 
 import type { ExperimentParts } from '#src/runner/kernel-memory/experiment.ts'
 import { type Evidence, KernelMemoryWatch } from '#src/runner/kernel-memory/watch.ts'
@@ -88,7 +88,10 @@ export class Lookouts {
     this.#refusals.remove(sandboxId)
   }
 
-  /** Returns how many processes of the sandbox the kernel has killed since its start because memory ran out, and when. */
+  /**
+   * Returns how many processes of the sandbox the kernel has killed because memory ran out, since the sandbox started, and
+   * when.
+   */
   memoryKills(sandboxId: string): MemoryKillsHere {
     const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
     this.#memoryKills.look(sandboxId, count)
