@@ -23,7 +23,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     box.assignment({ isNew: true, forkOf: sandboxId, ...changes })
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
 
-  test('a fork has its parent’s disk and its own host name; later changes of either disk stay separate', async () => {
+  test('a fork has its parent’s disk and its own host name; later changes affect only one of the disks', async () => {
     const parent = await box.started()
     await said(parent, 'rm /bin/tail; echo one > /root/file; echo 192.0.2.1 friend >> /etc/hosts; echo x > /dev/shm/x')
     const pid = box.pidOf(parent.sandboxId)

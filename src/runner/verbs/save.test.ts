@@ -92,7 +92,7 @@ suite('saving the disk of a stopped sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(assignment.sandboxId, 'with archives')
   })
 
-  test('an archive of a saved disk writes nothing to the store, and it is restored from the save', async () => {
+  test('archiving a saved disk writes nothing to the store; the next start restores the disk from the save', async () => {
     const assignment = await makeStopped()
     const sum = sumOf(assignment)
     const saved = await box.host.save(stopped(assignment, 2, 'one'))
