@@ -4,8 +4,8 @@ import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
 
 /**
- * Steps that mount directories so that their files seem to belong to `ids`. If `ids` is `sharedIds` (one range for all
- * sandboxes), owners stay as they are.
+ * Returns steps that mount directories so that their files appear with owners from `ids`. With `sharedIds` (one range for all
+ * sandboxes), files keep their owners.
  */
 export const stepsToShow = (
   ids: readonly IdRange[],

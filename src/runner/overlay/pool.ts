@@ -1,8 +1,8 @@
 // Stores the disks of sandboxes. Each disk is a btrfs subvolume with a size limit that the kernel enforces.
 //
-// If the runner's directory is on btrfs, the pool is in that directory. Otherwise the pool is a sparse image file with btrfs in
-// that directory, mounted beside the file. If btrfs is impossible, disks are plain directories without a limit, and the runner
-// logs that.
+// If the runner's directory is on btrfs, the pool is in that directory. Otherwise that directory contains the pool as a sparse
+// image file with btrfs, which is mounted beside the file. If btrfs is impossible, disks are plain directories without a limit,
+// and the runner logs that.
 import { mkdir, stat, statfs, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isBtrfs } from '#src/kit/file-system.ts'
@@ -71,7 +71,7 @@ export interface StoragePool {
   list(): Promise<string[]>
   /** Keeps a copy of a sandbox's current disk as a template. When this resolves, the template is safe on the storage device. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
-  /** Makes a template that `fill` fills. It has at most `mostGiB`, and gets its name when it is complete. */
+  /** Makes a template that `fill` fills. The template may have at most `mostGiB`, and gets its name when it is complete. */
   fillTemplate(template: string, mostGiB: number, fill: (disk: Disk) => Promise<void>): Promise<void>
   diskOfTemplate(template: string): Disk
   removeTemplate(template: string): Promise<void>
@@ -233,8 +233,8 @@ class DiskPool implements StoragePool {
   }
 
   async baseOf(original: Original) {
-    // Callers may give the name of an image as `template`. If it contains characters that are not allowed in names of
-    // templates, it is not a template.
+    // Callers may give the name of an image as `template`. A name with characters that are not allowed in names of templates is
+    // not a template.
     if ('template' in original && !isName(original.template)) return undefined
     // After a power cut the file may be empty; the base image is then unknown.
     return (await readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))) || undefined
@@ -385,5 +385,8 @@ const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Chan
   }
 }
 
-/** For tests, which remove their data directory at the end: unmounts the pool's image file. No sandbox may use it any more. */
+/**
+ * Unmounts the pool's image file. Only for tests, which remove their data directory at the end. No sandbox may use the pool any
+ * more.
+ */
 export const unmountPool = (directory: string): Promise<void> => unmountPoolImage(mountIn(directory))

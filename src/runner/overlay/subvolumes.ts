@@ -1,6 +1,6 @@
-// Makes, copies and removes directories of a pool as a whole ("volumes"). They are btrfs subvolumes or, without btrfs, plain
-// directories. A volume with its final name is complete. The name of an unfinished volume begins with a dot. No id of a sandbox
-// begins with a dot.
+// Makes, copies and removes whole directories of a pool. In this file, "volume" means such a directory: a btrfs subvolume or,
+// without btrfs, a plain directory. A volume with its final name is complete. The name of an unfinished volume begins with a
+// dot. No id of a sandbox begins with a dot.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Batches, type Outcomes } from '#src/kit/batches.ts'
@@ -61,7 +61,7 @@ export class Subvolumes {
     return new Subvolumes(launcher, directory, areSubvolumes)
   }
 
-  /** Path of a volume. Throws if `name` is not a plain name, because its path could then be outside of the pool. */
+  /** Returns the path of a volume. Throws if `name` is not a plain name, because its path could then be outside of the pool. */
   pathOf(name: string) {
     if (!isName(name)) throw new Error(`${JSON.stringify(name.slice(0, 128))} is no name here.`)
     return join(this.#directory, name)
