@@ -115,7 +115,7 @@ if (!isPrivateHost) {
       assert.equal(await ask(slot.name, dns, 'none.example.com'), 'ENOTFOUND')
     })
 
-    test('DNS opens no address of the host, a sibling, metadata or a private network, even for a listed name', async () => {
+    test('DNS never opens addresses of the host, other sandboxes, metadata or private networks to a sandbox', async () => {
       const sibling = await slotWith({ blockAll: false, allowList: null })
       await using _listening = await listenIn(sibling.name, [80])
       await using _host = await listenIn(undefined, [80])

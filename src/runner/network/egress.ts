@@ -1,5 +1,5 @@
-// Runs the proxy that puts secrets into requests of sandboxes (src/egress). It starts with the first sandbox that has secrets.
-// Tells the proxy which secrets the sandbox at each address may use, and to which organization the sandbox belongs.
+// Runs the proxy that puts secrets into requests of sandboxes (src/egress). The proxy is started when a sandbox first has
+// secrets. Tells the proxy which secrets the sandbox at each address may use, and to which organization the sandbox belongs.
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { nodeCommand, ownCode } from '#src/kit/own-code.ts'

@@ -1,5 +1,5 @@
 // Manages the nft table of one instance, with the rules of each slot. The kernel keeps the table when the runner restarts. The
-// runner has a copy of the rules: it shows what a change has to replace, and restores the table if somebody deletes it.
+// runner has a copy of the rules. The copy shows what a change has to replace, and is loaded if somebody deletes the table.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
@@ -168,7 +168,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     await load(`${removalText(instance)}\n${rulesetText(parts, present)}${everything.join('\n')}`)
   }
 
-  // New organizations of slots that are not yet written to the kernel. Those of a short time are written in one transaction.
+  // New organizations of slots that are not yet in the kernel's table. They are written together, in one transaction.
   const unassigned = new Map<number, number | undefined>()
   let assignSoon: NodeJS.Timeout | undefined
   const assignNow = async () => {
@@ -303,8 +303,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
 export const removeFirewall = (instance: string) => load(removalText(instance))
 
 /**
- * Whether a slot's DNS questions go to Alcove's resolver. For a slot whose traffic is all blocked, that resolver refuses each
- * question immediately.
+ * Whether a slot's DNS questions go to Alcove's resolver. If all traffic of a slot is blocked, the resolver refuses each
+ * question of the slot immediately.
  */
 const asksOurs = ({ verdict }: Rule) => verdict === 'named' || verdict === 'drop'
 

@@ -1,5 +1,5 @@
-// Runs a program that serves sandboxes in a process of its own: the resolver, or the proxy for secrets. It has no
-// privileges. The runner starts it when a sandbox first needs it, and starts it again if it ends.
+// Runs a helper of the runner in a process of its own: the resolver, or the proxy for secrets. The process has no privileges.
+// The runner starts it when a sandbox first needs it, and starts it again if it ends.
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Logger } from '#src/kit/log.ts'
 
@@ -14,7 +14,7 @@ type LastingProgramParts<To, From extends { type: string }> = {
   prepare: () => Promise<unknown>
   /** Returns the first messages for each new process. */
   begin: () => Iterable<To>
-  /** Called when the process listens. The program counts as serving when the returned promise resolves. */
+  /** Called when the process listens. `serve` resolves when the returned promise has resolved. */
   onServing: (word: Extract<From, Serving>) => Promise<void>
   /** Called for every message of the process, except the message `serving`. */
   onWord: (word: Exclude<From, Serving>) => void

@@ -171,7 +171,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('a killed runner’s program that begins to make slots after the next pool was opened makes none', async () => {
+    test('once a new pool is open, programs of the killed runner that have not begun make no more slots', async () => {
       const pool = await openPool()
       const { range } = await readNotes(instance)
       assert.ok(range)

@@ -200,8 +200,9 @@ class SlotPool implements NetworkPool {
     }
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
-    // Wait until Alcove's resolver runs: with `blockAll` it refuses each question immediately. Without it, a program in the
-    // sandbox would wait seconds for an answer. If the resolver cannot start, `blockAll` is applied anyway.
+    // Wait until Alcove's resolver runs: with `blockAll` the resolver refuses each DNS question immediately. Without the
+    // resolver, a program in the sandbox would wait seconds for an answer. If the resolver cannot start, `blockAll` is applied
+    // anyway.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)
@@ -244,7 +245,7 @@ class SlotPool implements NetworkPool {
     await this.#delete(this.#spare.splice(0))
   }
 
-  /** Starts making slots, unless slots are being made already or enough are unused. */
+  /** Starts making slots if too few are unused and none are being made. */
   refill() {
     if (this.#making !== undefined || this.#closed || this.#wanted() <= 0) return
     this.#making = this.#make().finally(() => {
@@ -324,7 +325,7 @@ class SlotPool implements NetworkPool {
     return free
   }
 
-  /** Deletes slots: first from the network, then from the rules. In this order no link exists without rules. */
+  /** Deletes slots: first their links and namespaces, then their firewall rules. So no link ever exists without rules. */
   async #delete(numbers: readonly number[]) {
     const { instance } = this.#options
     await deleteSlots(instance, numbers)

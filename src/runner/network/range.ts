@@ -49,7 +49,8 @@ export const claimRange = async (instance: string, log: Logger): Promise<Range> 
   for (let attempt = 1; attempt <= triesLimit; attempt++) {
     const range = firstFree(instance, await takenOnHost())
     try {
-      // The range is recorded before it is claimed. Otherwise, after a kill in between, nothing would remove the claim.
+      // The range is recorded before it is claimed. Otherwise nothing would remove the claim if the runner were killed in
+      // between.
       await writeNotes(instance, { ...notes, range })
       await route('add', range)
       log.info({ range: rangeText(range) }, 'took a range of addresses for sandboxes')

@@ -114,7 +114,7 @@ if (!isPrivateHost) {
       only(`${metadata}/32`, `${azure}/32`, `${lan}/32`, `${wayOut}/32`, '10.0.0.0/8'),
     ]) {
       const words = policy.allowList === null ? 'no list' : `the list ${policy.allowList.join(' ')}`
-      test(`a sandbox with ${words} never reaches the host, siblings, metadata or private networks`, async () => {
+      test(`a sandbox with ${words} never reaches the host, other sandboxes, metadata or private networks`, async () => {
         const slot = await slotWith(policy)
         const sibling = await slotWith(policy)
         await using _listening = await listenIn(sibling.name, [80])
@@ -139,7 +139,7 @@ if (!isPrivateHost) {
       await isOpen(slot, wayOut, 9000)
       await isOpen(slot, sibling.address)
       assert.ok(await open(undefined, sibling.address))
-      // Each change of the rules loads the table again if it is missing, so this call does that.
+      // Each change of the rules loads the table again if it is missing, so this call loads it.
       await pool.apply(slot, only(`${web.listed}/32`))
       await Promise.all([isClosed(slot, wayOut, 9000), isClosed(slot, sibling.address), isClosed(sibling, web.listed)])
       await isOpen(slot, web.listed)

@@ -1,6 +1,6 @@
-// Writes the firewall rules of one instance as nft text, without the rules of its sandboxes. Loading the text again replaces the
-// rules in one transaction, so a restart leaves no moment without rules. The elements of `slots`, `allowed` and `askers` stay,
-// and so do the chains of slots with a list of domains.
+// Writes the firewall rules of one instance as nft text, without the rules of its sandboxes. Loading the text again replaces
+// the rules in one transaction, so rules are in force at every moment of a restart. The load keeps the elements of the sets
+// `slots`, `allowed` and `askers`, and the chains of slots with a list of domains.
 import { users } from '#src/kit/confined.ts'
 import { closedRanges, neverOpened } from './closed.ts'
 import { gatewayOf, linksOf, type Range, rangeText, tableOf } from './names.ts'
@@ -124,9 +124,9 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
     'add chain inet $T refuse',
-    // First, packets to the host, to other sandboxes and to addresses that are never opened are refused. Then come the networks
-    // that the operator has opened. This chain runs before other programs' rules, such as Docker's published ports, can rewrite
-    // an address of the host.
+    // The chain first refuses packets to the host, to other sandboxes and to addresses that nobody can open. Then it accepts
+    // packets to networks that the operator has opened. The chain runs before other programs' rules, such as Docker's published
+    // ports, can rewrite an address of the host.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',

@@ -1,5 +1,5 @@
-// Runs Alcove's DNS resolver as a process of its own, from the first sandbox with a list of domains on. Opens addresses in the
-// firewall when that process requests it.
+// Starts Alcove's DNS resolver, a process of its own, when a sandbox first has a list of domains. Opens addresses in the
+// firewall when the resolver requests it.
 import { isIPv4 } from 'node:net'
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -64,7 +64,7 @@ export class Resolver {
     return this.#program.serve()
   }
 
-  /** Sets the domains that a sandbox may ask for. With `null`, the resolver no longer answers this sandbox. */
+  /** Sets the domains that a sandbox may ask for. With `null`, the resolver stops answering this sandbox. */
   allow(sandbox: string, domains: readonly string[] | null): void {
     if (domains === null && !this.#domains.has(sandbox)) return
     if (domains === null) this.#domains.delete(sandbox)

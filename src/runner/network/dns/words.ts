@@ -3,7 +3,7 @@
 export type ToResolver =
   | { type: 'serve'; address: string; upstreams: readonly string[] }
   /**
-   * Sets the domains that a sandbox may ask for; `sandbox` is its address. With `null`, the resolver no longer answers this
+   * Sets the domains that a sandbox may ask for; `sandbox` is its address. With `null`, the resolver stops answering this
    * sandbox.
    */
   | { type: 'sandbox'; sandbox: string; domains: readonly string[] | null }
