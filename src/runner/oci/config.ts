@@ -23,7 +23,7 @@ export type Filter = { kind: 'compiled'; base64: string } | { kind: 'profile'; p
 
 export type SandboxConfig = {
   hostname: string
-  /** Where the launcher mounts the root file system, in a mount namespace of its own. */
+  /** Path at which the launcher mounts the root file system, in the launcher's own mount namespace. */
   rootfs: string
   /**
    * Directory of files that are mounted over files of the image. They are the agent's program, the files that describe the
@@ -32,7 +32,7 @@ export type SandboxConfig = {
   own: string
   /** Name of the agent's program in the directory `own`. */
   agent: string
-  /** Where the launcher mounts the /sys that belongs to the sandbox's network namespace. */
+  /** Path at which the launcher mounts the /sys that belongs to the sandbox's network namespace. */
   sys: string
   /** The processors on which the sandbox may run, as a list (cpuset(7)). Undefined: all processors. */
   cpus: string | undefined
@@ -158,7 +158,7 @@ const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxC
   mount('/dev/mqueue', 'mqueue', 'mqueue', 'nosuid', 'noexec', 'nodev'),
   mount('/sys', 'bind', sys, 'bind', 'ro', 'nosuid', 'noexec', 'nodev'),
   mount('/sys/fs/cgroup', 'cgroup', 'cgroup', 'nosuid', 'noexec', 'nodev', 'relatime', 'ro'),
-  // The runtime mounts each v1 hierarchy inside this directory, but leaves the directory itself writable.
+  // The runtime mounts each cgroup v1 hierarchy inside this directory, but leaves the directory itself writable.
   ...(cgroupVersion === 1
     ? [mount('/sys/fs/cgroup', 'tmpfs', 'tmpfs', 'remount', 'nosuid', 'noexec', 'nodev', 'ro')]
     : []),

@@ -9,8 +9,8 @@ export const uidBase = diskIds.first
 export const uidCount = diskIds.count
 
 /**
- * Files in images and on disks may have, as a sandbox sees them, all ids below this number. On disks `uidBase` is added, and
- * the kernel supports no larger id than the largest sum.
+ * Number of user ids, from 0 on, that files of a sandbox may have, as the sandbox sees them. On disks `uidBase` is added to
+ * each id, and the kernel supports no larger ids.
  */
 export const mostIds = 2 ** 32 - 1 - uidBase
 

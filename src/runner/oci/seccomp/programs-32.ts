@@ -110,8 +110,8 @@ const ranges = (): Range[] => {
 }
 
 /**
- * Makes the filter, which decides about every call of a 32-bit program. For other calls, the kernel continues after it. Empty
- * on an architecture without 32-bit programs.
+ * Makes the filter, which decides about every call of a 32-bit program. For all other calls, the kernel continues after the
+ * filter. Empty on an architecture without 32-bit programs.
  */
 export const makeFilterOf32Bits = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64') return Buffer.alloc(0)
