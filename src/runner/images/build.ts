@@ -156,8 +156,9 @@ export const buildImage = async ({
 }
 
 /**
- * Resolves when the program behind `stdin` has read all input or has closed its end. A program may exit before Node has noticed
- * that all input was read. That error is ignored, because the program's exit code shows whether it succeeded.
+ * Resolves when the program behind `stdin` has read all input or has closed its end. If a program exits before Node has noticed
+ * that all input was read, Node reports an error. The error is ignored, because the program's exit code shows whether it
+ * succeeded.
  */
 const untilTaken = (stdin: Writable) =>
   finished(stdin).catch((error: NodeJS.ErrnoException) => {

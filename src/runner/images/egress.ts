@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Job, View } from './workshop.ts'
 
-/** A network namespace from which only public addresses and these resolvers can be reached. */
+/** A network namespace from which only public addresses and the addresses in `resolvers` can be reached. */
 export type PublicNetwork = AsyncDisposable & { netnsPath: string; resolvers: readonly string[] }
 
 export type Egress = AsyncDisposable & { of: Job['network']; views: readonly View[] }

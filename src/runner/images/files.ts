@@ -40,7 +40,7 @@ export const sha256Of = async (path: string): Promise<string> => {
   return `sha256:${hash.digest('hex')}`
 }
 
-/** Disk space of the files below a directory. */
+/** Returns the disk space in bytes of the files below a directory. */
 export const bytesBelow = async (directory: string): Promise<number> => {
   const argv = ['du', '--summarize', '--one-file-system', '--block-size=1', directory]
   return Number.parseInt(await runCommand(argv, { timeoutMs: 300_000 }), 10)
@@ -73,7 +73,7 @@ export const checkRoom = async (directory: string, { keepFreeBytes }: { keepFree
     throw new ImageFailed('no-room', 'The disk that the runner keeps images on is full.')
 }
 
-/** Number of inodes in use on a file system. 0 if the file system does not count them. */
+/** Returns the number of inodes in use on a file system. 0 if the file system does not count them. */
 export const inodesUsed = async (directory: string): Promise<number> => {
   const { files, ffree } = await statfs(directory)
   return files - ffree

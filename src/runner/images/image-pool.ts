@@ -64,5 +64,8 @@ export class ImagePool {
   }
 }
 
-/** For tests, which remove their data directory at the end: unmounts the file system. No sandbox may use it any more. */
+/**
+ * Unmounts the file system. Only for tests, which remove their data directory at the end. No sandbox may use the file system
+ * any more.
+ */
 export const unmountImagePool = (poolDir: string): Promise<void> => unmountPoolImage(join(poolDir, 'image-pool'))

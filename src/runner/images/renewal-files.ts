@@ -7,7 +7,7 @@ import { join } from 'node:path'
 export type RenewalState = {
   /** When the default image in use was made. */
   madeAt?: string
-  /** The renewal that is running, or else the last one. */
+  /** The running renewal or, if none is running, the last renewal. */
   renewal?: {
     /** Id of the request that started this renewal. Absent: nobody requested it; for example, the image was 30 days old. */
     request?: string

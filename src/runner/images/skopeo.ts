@@ -156,9 +156,9 @@ export class Skopeo {
   }
 
   /**
-   * Throws if the registry wants the organization's password at a server that must not get it (`kit/registry-realm.ts`). Sends
-   * no password. If a registry later names another server to skopeo, only the password for that registry can leak, and the
-   * registry gets that password anyway.
+   * Throws if the registry asks to send the organization's password to a server that must not get it (`kit/registry-realm.ts`).
+   * Sends no password. If a registry later names another server to skopeo, only the password for that registry can leak, and
+   * the registry gets that password anyway.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference

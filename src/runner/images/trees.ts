@@ -12,7 +12,7 @@ const nameShape = /^[0-9a-f]{64}$/
 
 /**
  * Part of the name of every tree. The number is raised if existing trees must not be used for new images; for example, trees of
- * generation 1 may lack layers. An image keeps the tree in its record, because sandboxes use that tree as their lowest layer.
+ * generation 1 may lack layers. Existing images keep their trees, because sandboxes use these trees as their lowest layer.
  */
 const generation = 3
 
@@ -192,7 +192,7 @@ export class Trees {
     return Math.max(0, tree.sizeBytes - below)
   }
 
-  /** Removes trees that a killed process has not written or not removed completely. */
+  /** Removes trees that are incomplete because a process was killed while it wrote or removed them. */
   removeTorn(): Promise<void> {
     return this.#removeNamed('.')
   }

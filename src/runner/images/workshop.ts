@@ -1,7 +1,7 @@
-// Runs one program of this host on data of a caller, such as an image, so that a fault in the program harms nothing. The program
-// runs in a user namespace without rights on the host, in the runtime that also confines sandboxes. It can read the host's
-// programs and the paths that it is given. Its time, memory and file sizes are limited. If this process dies, the program is
-// killed.
+// Runs one program of this host on data of a caller, such as an image, so that a fault in the program cannot harm the host. The
+// program runs in a user namespace without rights on the host, in the runtime that also confines sandboxes. It can read the
+// host's programs and the paths that it is given. Its time, memory and file sizes are limited. If this process dies, the
+// program is killed.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { lstatSync } from 'node:fs'
@@ -52,9 +52,9 @@ const watchEveryMs = 150
 const filterAt = '/confine'
 
 // A script that runs as root in namespaces of its own. `$1`: directory made by `makeSkeleton`. `$2`: owner of the secret, or
-// empty. Standard input is the secret's text. After them come two lists, each preceded by its length: mounts to unmount before
-// the runtime sees them, and the views. The directory is moved to /mnt, because the runtime enters it as the user nobody, who
-// cannot enter the runner's directories. The script starts few programs, because each job waits for them.
+// empty. Standard input is the secret's text. Two lists follow as further arguments, each after its length: mounts to unmount
+// before the runtime sees them, and the views. The directory is moved to /mnt, because the runtime enters it as the user
+// nobody, who cannot enter the runner's directories. The script starts few programs, because each job waits for them.
 const enter = `set -e
 place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done

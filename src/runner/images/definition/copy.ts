@@ -50,7 +50,9 @@ type Reader = {
   workdir: string
 }
 
-/** The arguments of an instruction: words of the line, or strings of a JSON list. Variables are expanded in both forms. */
+/**
+ * Returns the arguments of an instruction: words of the line, or strings of a JSON list. Variables are expanded in both forms.
+ */
 const argumentsIn = (rest: string, wordsIn: Reader['wordsIn']): string[] =>
   jsonListIn(rest)?.map((part) => wordsIn(part, false).join('')) ?? wordsIn(rest)
 
@@ -66,7 +68,7 @@ const ownerIn = (at: At, value: string) => {
   return { owner, group }
 }
 
-/** Advice for a user who has given this instruction a flag that it does not support. */
+/** Returns advice for a user who has given this instruction a flag that it does not support. */
 const flagInstead = (name: string, key: string): string => {
   if (name === 'COPY' && ['checksum', 'keep-git-dir'].includes(key)) return `write ADD --${key}`
   return name === 'ADD' && ['from', 'parents'].includes(key) ? `write COPY --${key}` : 'leave it out'
@@ -147,7 +149,7 @@ const checkChecksum = (at: Required<At>, { checksum, repository, urls }: CopySte
     refuse(at, '--checksum takes a digest of SHA-256', 'write --checksum=sha256: and its 64 digits')
 }
 
-/** The last part of the URL's path, as a file name. Empty if that part is not a valid file name. */
+/** Returns the last part of the URL's path, as a file name. Empty if that part is not a valid file name. */
 const nameIn = ({ pathname }: URL): string => {
   const last = posix.basename(pathname.endsWith('/') ? '' : pathname)
   try {

@@ -8,8 +8,8 @@ export type Origin = { stage: number } | { image: string }
 type Named = { name: string | undefined }
 
 /**
- * Names of snapshots that FROM and `--from` may refer to. The name of a snapshot may contain characters that no name of an image
- * may contain.
+ * Names of snapshots that FROM and `--from` may refer to. A name in this set means the snapshot, even if no image can have such
+ * a name.
  */
 type Snapshots = ReadonlySet<string>
 

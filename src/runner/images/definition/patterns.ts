@@ -25,7 +25,10 @@ const lengthsMatched = (text: string, from: number, pattern: string, spend: Spen
 
 const reversed = (text: string) => [...text].reverse().join('')
 
-/** The text without the prefix that the pattern matches: the longest such prefix with `isLongest`, otherwise the shortest. */
+/**
+ * Returns the text without the prefix that the pattern matches: the longest such prefix with `isLongest`, otherwise the
+ * shortest.
+ */
 export const withoutStart = (text: string, pattern: string, isLongest: boolean, spend: Spend): string => {
   const lengths = lengthsMatched(text, 0, pattern, spend)
   return text.slice((isLongest ? lengths.at(-1) : lengths[0]) ?? 0)

@@ -108,7 +108,7 @@ const perform = (instruction: Instruction, state: State) => {
   }
 }
 
-/** Parses the instruction that an ONBUILD of the base image adds. Throws for instructions that are not allowed there. */
+/** Parses the instruction after ONBUILD. Throws if that instruction is not allowed there. */
 const triggerIn = (line: number, text: string): Instruction => {
   const at = { line, name: 'ONBUILD' }
   const [trigger, ...more] = instructionsOf(text).instructions
@@ -179,8 +179,8 @@ const pairsIn = (instruction: Instruction, reading: Reading): [string, string][]
 }
 
 /**
- * Names and values of an ARG line. An ARG without a value takes the value of an ARG of its name before the first FROM, if there
- * is one.
+ * Returns the names and values of an ARG line. An ARG without a value has the value of the ARG of the same name before the
+ * first FROM, if there is one.
  */
 export const argsIn = (instruction: Instruction, reading: Reading, globals: Variables) => {
   const found = words(instruction, reading)
@@ -195,7 +195,7 @@ export const argsIn = (instruction: Instruction, reading: Reading, globals: Vari
 
 const standardShell = ['/bin/sh', '-c']
 
-/** The command of a line: a JSON list is run directly, any other text is passed to the shell. */
+/** Returns the command of a line: a JSON list is run directly, any other text is passed to the shell. */
 const commandIn = ({ rest }: Pick<Instruction, 'rest'>, { config }: State): string[] =>
   jsonListIn(rest) ?? [...(config.shell ?? standardShell), rest]
 
@@ -229,8 +229,8 @@ const copy: Verb = (instruction, state) => {
 }
 
 /**
- * The command of a RUN line that may have here-documents. If the line consists only of a here-document, that document is the
- * script to run.
+ * Returns the command of a RUN line that may have here-documents. If the line consists only of a here-document, that document
+ * is the script to run.
  */
 const withDocuments = ({ rest, documents }: Instruction, state: State): Pick<RunStep, 'argv' | 'script'> => {
   const [first] = documents
