@@ -1,5 +1,4 @@
-// Finds out what this host supports by trying each feature once. When that is done, no file and no process of it is
-// left.
+// Finds out what this host supports by trying each feature once. The probes leave no files and no processes behind.
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'

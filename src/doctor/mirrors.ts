@@ -48,8 +48,8 @@ const placesOf = async (hosts: readonly string[], isOpen: (address: string) => b
 }
 
 /**
- * Says what the operator can do. No setting opens the host itself to sandboxes, so they can never use an apt proxy on the
- * host.
+ * Returns what the operator can do, as a phrase or a setting. No setting opens the host itself to sandboxes, so they
+ * can never use an apt proxy on the host.
  */
 const remedyFor = (closed: readonly string[]): string => {
   const openable = closed.filter((address) => !address.startsWith('127.'))

@@ -1,4 +1,4 @@
-// Each step on the way to the port for hosts, with the sentence for what may be wrong there.
+// Tests each step of the check of the port for hosts, and the sentence that a failed step reports.
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
@@ -20,11 +20,11 @@ const listen = async (context: TestContext, server: Server & { closeAllConnectio
   return new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}`)
 }
 
-suite('the way to the port for hosts', () => {
+suite('`checkPeer`, the check whether this machine can use the port for hosts of a server', () => {
   const authority = new TestAuthority()
   const hash = authorityHashOf(new X509Certificate(authority.certificate))
 
-  /** Starts a port for hosts, as control has it: it knows callers without a certificate too. */
+  /** Starts a port for hosts. Like control's port, it also accepts callers without a client certificate. */
   const startHosts = (context: TestContext, { name = controlHostName, aheadMs = 0, ofServer = version } = {}) => {
     const options = { ...authority.newCertificate(name), requestCert: true, rejectUnauthorized: false }
     const server = createServer(options, (_request, response) => {
@@ -43,7 +43,7 @@ suite('the way to the port for hosts', () => {
     return `${failed[0].name}: ${failed[0].found}`
   }
 
-  test('every step is said, and the certificate of the authority is returned', async (context) => {
+  test('`checkPeer` reports every step, and returns the certificate of the authority', async (context) => {
     const { checks, authority: found } = await checkPeer(await startHosts(context), hash)
     assert.deepEqual(
       checks.map(({ name, isOk }) => [name, isOk]),
@@ -54,17 +54,17 @@ suite('the way to the port for hosts', () => {
     assert.match(checks.at(-1)?.found ?? '', /the server \d+\.\d+\.\d+$/)
   })
 
-  test('without a token, the authority is shown and said to be unchecked', async (context) => {
+  test('without a token, `checkPeer` reports the hash of the authority, and that the hash was not checked', async (context) => {
     const { checks, authority: found } = await checkPeer(await startHosts(context))
     assert.match(checks.find(({ name }) => name === 'authority')?.found ?? '', /no --token is given$/)
     assert.ok(found)
   })
 
-  test('a name that nobody knows is the first failure', async () => {
+  test('the step `name` fails if the host name cannot be resolved', async () => {
     assert.match(await failureOf(new URL('https://no-such-host.invalid:4603')), /^name: the name no-such-host\.invalid/)
   })
 
-  test('a port where nothing listens', async (context) => {
+  test('the step `port` fails if nothing listens on the port', async (context) => {
     const server = createTcp()
     const url = await listen(context, server)
     server.close()
@@ -72,7 +72,7 @@ suite('the way to the port for hosts', () => {
     assert.match(await failureOf(url, hash), /^port: nothing listens at 127\.0\.0\.1:/)
   })
 
-  test('a port that speaks plain HTTP, or that ends each connection, is not the port for hosts', async (context) => {
+  test('the step `TLS` fails if the port serves plain HTTP, or closes each connection', async (context) => {
     const plain = await listen(
       context,
       createPlain((_, response) => response.end()),
@@ -85,17 +85,17 @@ suite('the way to the port for hosts', () => {
     assert.match(await failureOf(ends, hash), /^TLS: .* ends the connection before TLS begins/)
   })
 
-  test('a TLS server of another name is not the port for hosts', async (context) => {
+  test('the step `TLS` fails if the server’s certificate has another name', async (context) => {
     const url = await startHosts(context, { name: 'www.example.com' })
     assert.match(await failureOf(url, hash), /^TLS: .*another server \(DNS:www\.example\.com\)/)
   })
 
-  test('a server of another authority than the token’s is refused', async (context) => {
+  test('the step `authority` fails if the token has the hash of another authority', async (context) => {
     const url = await startHosts(context)
     assert.match(await failureOf(url, 'A'.repeat(43)), /^authority: .* is not the server that printed this token/)
   })
 
-  test('a chain whose authority did not sign the server’s certificate is refused', async (context) => {
+  test('the step `authority` fails if the authority did not sign the server’s certificate', async (context) => {
     const other = new TestAuthority()
     const { cert, key } = other.newCertificate(controlHostName)
     const chain = { cert: `${cert}${authority.certificate}`, key }
@@ -103,7 +103,7 @@ suite('the way to the port for hosts', () => {
     assert.match(await failureOf(url, hash), /^authority: /)
   })
 
-  test('a clock that differs by more than tickets allow is said with the difference', async (context) => {
+  test('the step `clock` fails if the clocks differ by more than tickets allow, and reports the difference', async (context) => {
     assert.match(
       await failureOf(await startHosts(context, { aheadMs: 60_000 }), hash),
       /^clock: the clock of this machine is (59|60|61) s behind that of the server$/,
@@ -111,7 +111,7 @@ suite('the way to the port for hosts', () => {
     assert.match(await failureOf(await startHosts(context, { aheadMs: -60_000 }), hash), /ahead of that of the server$/)
   })
 
-  test('a server whose version is too far from this machine’s is said, with what to install', async (context) => {
+  test('the step `version` fails if the releases of server and machine are too far apart', async (context) => {
     assert.match(
       await failureOf(await startHosts(context, { ofServer: '77.1.0' }), hash),
       /^version: this machine has version \S+, the server 77\.1\.0: they may be at most one release apart$/,

@@ -1,5 +1,5 @@
-// Tries the way from this machine to the port for hosts of a server, step by step. Each step says in one line what it
-// found and, if it failed, what to do. `runner --join` and `doctor --peer` use it.
+// Checks, step by step, whether this machine can use the port for hosts of a server. Each step reports in one line what
+// it found and, if it failed, what to do. `runner --join` and `doctor --peer` use this check.
 import { createHash, X509Certificate } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
@@ -14,22 +14,22 @@ export type PeerCheck = {
   name: 'name' | 'port' | 'TLS' | 'authority' | 'clock' | 'version'
   isOk: boolean
   found: string
-  /** What to do. Only if the check failed. */
+  /** What the operator can do if the step failed. */
   remedy?: string
 }
 
 export type PeerReport = {
-  /** The steps up to the first that failed. */
+  /** The steps in their order, up to and including the first that failed. */
   checks: PeerCheck[]
   /** The certificate of the server's authority, as PEM. Undefined if a step failed. */
   authority?: string
 }
 
 const patienceMs = 5000
-/** Node's limit for the chain that a server shows is higher; ours needs two certificates. */
+/** Maximum number of certificates that are read from a server. An Alcove server sends two. */
 const mostCertificates = 8
 
-/** A step that failed. It ends the check. */
+/** Thrown by a step that failed, to end the check. */
 class Failed extends Error {
   readonly check: PeerCheck
 
@@ -39,7 +39,7 @@ class Failed extends Error {
   }
 }
 
-/** The hash by which a token names an authority. */
+/** Returns the hash of an authority's certificate. Tokens contain this hash. */
 export const authorityHashOf = (authority: X509Certificate): string =>
   createHash('sha256').update(authority.raw).digest('base64url')
 
@@ -47,8 +47,8 @@ const startAgain =
   'Start the server with ./alcove up --hosts ADDRESS. The port for hosts is --port plus 3, so usually 4603'
 
 /**
- * Tries the server at `url`. `authorityHash`: the hash in the token of a runner. Without it, the authority that the
- * server shows is believed, and its check says so.
+ * Checks the server at `url`. `authorityHash`: the hash in the token of a runner. Without it, the check accepts the
+ * authority that the server presents, and reports that it is not verified.
  */
 export const checkPeer = async (url: URL, authorityHash?: string): Promise<PeerReport> => {
   const checks: PeerCheck[] = []
@@ -111,7 +111,7 @@ const checkPort = async (host: string, port: number, place: string): Promise<voi
   }
 }
 
-/** Reads the certificates that a server shows, its own first. Nothing is believed yet. */
+/** Reads the certificates that a server presents, its own first. This function does not verify them. */
 const readChain = async (host: string, port: number, place: string): Promise<X509Certificate[]> => {
   const socket = connectTls({ host, port, servername: controlHostName, rejectUnauthorized: false })
   try {
@@ -176,7 +176,7 @@ const checkDates = (chain: readonly X509Certificate[], place: string): void => {
   }
 }
 
-/** Returns how far the clock of this machine is ahead of the server's, and the server's version. */
+/** Returns how many ms the clock of this machine is ahead of the server's clock, and the version of the server. */
 const ask = async (
   url: URL,
   host: string,
@@ -193,7 +193,7 @@ const ask = async (
     const [response] = await once(asking, 'response')
     response.resume()
     const { date, 'alcove-version': told } = response.headers as Record<string, string | undefined>
-    // The header has whole seconds. Its moment is taken as the middle of that second.
+    // The header has only whole seconds, so assume the middle of that second.
     const aheadMs = date === undefined ? 0 : (sentAt + Date.now()) / 2 - (Date.parse(date) + 500)
     return { aheadMs, version: told }
   } catch (error) {
@@ -223,7 +223,7 @@ const checkClock = (aheadMs: number): void => {
   )
 }
 
-/** Returns a line for each check, with what to do where it failed. */
+/** Returns the report as text: one line per step. The line of a failed step also says what to do. */
 export const renderPeerChecks = (checks: readonly PeerCheck[]): string =>
   checks
     .map(({ name, isOk, found, remedy }) => {

@@ -1,5 +1,5 @@
-// Finds the container runtimes of the host and their ages. The age of a runtime counts from the date of its file: the
-// day on which the distribution built it, with its security fixes.
+// Finds the container runtimes of the host and their ages. The age is the time since the date of the program's file,
+// when the distribution built it. A newer file also has security fixes.
 import { realpath, stat } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import { asRoot, type Finding, type Probe, reasonOf } from './finding.ts'

@@ -42,8 +42,8 @@ const diskLimit = asRoot('disk limits', async ({ scratch }) => {
   }
 })
 
-// Measures whether a limit of 2 MiB a second slows a disk down. The last two lines of output are milliseconds for 4 MiB
-// each: first written with a sync, then written back by the kernel.
+// Measures whether a limit of 2 MiB per second slows a disk down. The last two lines of output are times in
+// milliseconds for 4 MiB: the first for a write with sync, the second for a write that the kernel writes back later.
 const speedScript = `
 cd "$0"
 truncate -s 160M speed.img
