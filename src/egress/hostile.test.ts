@@ -224,7 +224,7 @@ suite('the proxy with hostile programs and servers', () => {
     },
   }
   for (const [where, { sent, answer = headers(true, status) }] of Object.entries(http2))
-    test(`a header that Node can read but not send in ${where} over HTTP/2 ends only that request`, async () => {
+    test(`an HTTP/2 header that Node can read but not send, in ${where}, ends only its own request`, async () => {
       destination.port = portOf(scripted)
       script = answer
       const socket = await open('h2')

@@ -30,8 +30,9 @@ const pairsOf = (raw: readonly string[]): [name: string, value: string][] =>
   Array.from({ length: raw.length / 2 }, (_, at) => [raw[2 * at] ?? '', raw[2 * at + 1] ?? ''])
 
 /**
- * Header names that hold for one connection only: fixed ones, and those that Connection names (RFC 9110 §7.6.1). Host and
- * Content-Length stay, even if a client names them there. Without them a body would be read as a request for another host.
+ * Names of headers that apply to one connection only: a fixed list, and those that the header Connection names (RFC
+ * 9110 §7.6.1). Host and Content-Length are never removed, even if Connection names them. Otherwise a server could read
+ * the body as a request for another host.
  */
 const hopsOf = ({ headers }: IncomingMessage): Set<string> => {
   const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
@@ -64,7 +65,7 @@ const rewritten = (opened: Opened, message: IncomingMessage) => {
     const path = inTarget(secrets, targetOf(opened, message.url ?? '/'))
     const headers = pairsOf(message.rawHeaders).flatMap(([name, value]): string[] => {
       const lower = name.toLowerCase()
-      // The length is written with the rest of the framing.
+      // Skip Content-Length here. It is added later, with the other headers that determine where the body ends.
       if (hops.has(lower) || lower === 'content-length') return []
       return [name, lower === 'host' ? value : inHeader(secrets, name, value)]
     })

@@ -6,7 +6,7 @@ import type { KnownSecret } from '#src/wire/secrets.ts'
 export type Protocol = 'h2' | 'http/1.1'
 
 export type Opened = {
-  /** The server name of the connection, in lower case. Every request must be for it. */
+  /** The server name of the connection, in lower case. Every request must be for this server. */
   serverName: string
   /** The secrets that the sandbox may send to this server now. They may change while the connection is open. */
   secrets: () => readonly KnownSecret[]

@@ -1,5 +1,5 @@
-// Finds the address that a connection was going to before the firewall redirected it to this proxy. Node has no function for
-// this, so it calls the C library through Node's foreign function interface.
+// Finds the address that a connection was going to before the firewall redirected it to this proxy. Node has no
+// function for this, so this file calls the C library through Node's foreign function interface.
 import { dlopen } from 'node:ffi'
 import type { Socket } from 'node:net'
 
