@@ -34,7 +34,7 @@ export class ChannelOut {
     return this.after(async () => {
       await this.#peer.untilReady()
       if (this.#isGone) return
-      // `ssh2` never calls back for a channel that has closed meanwhile.
+      // `ssh2` never calls back if the channel closes before the write. Then `leave` resolves this promise.
       await new Promise<void>((resolve) => {
         this.#giveUp = resolve
         stream.write(data, () => resolve())

@@ -19,8 +19,8 @@ const messageOf = async (answer: IncomingMessage): Promise<string> => {
   try {
     const text = (await readWhole(answer, refusalBytes, () => new Error('too long'))).toString()
     const { message } = JSON.parse(text) as { message?: unknown }
-    // The gate adds this question to the message for SDKs, which search for it. Remove it here, because a person does not need
-    // it.
+    // The gate ends its message with this question, because SDKs search for it. A person does not need the question, so
+    // remove it.
     if (typeof message === 'string') return message.replace(/ Is the Sandbox started\?$/, '')
   } catch {
     // If the refusal cannot be parsed, the sentence below names only its status.

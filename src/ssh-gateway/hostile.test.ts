@@ -28,8 +28,8 @@ const socketOf = ({ client }: TestClient) => (client as unknown as { _sock: Sock
 const numberOf = (channel: ClientChannel) => (channel as unknown as { outgoing: { id: number } }).outgoing.id
 
 /**
- * Opens a connection from another loopback address. So connections without sign-in from that address do not count for the
- * address of honest clients.
+ * Opens a connection from another loopback address, so that it does not use up the limit of the address of honest
+ * clients.
  */
 const stranger = (): Socket =>
   connect({ host: '127.0.0.1', port: gateway.port, localAddress: '127.0.0.2' }).on('error', () => undefined)
@@ -117,7 +117,7 @@ suite('hostile SSH clients before the sign-in', () => {
 })
 
 suite('hostile SSH clients after the sign-in', () => {
-  test('of 1,000 SSH channels only 100 are opened, and another one can be opened after one was closed', async () => {
+  test('an SSH client may have 100 open channels, and may open another one after it has closed one', async () => {
     using client = await gateway.connect()
     const opened: ClientChannel[] = []
     let refused = 0

@@ -19,7 +19,7 @@ const connect = (places: Places, address: string) => {
 }
 
 suite('the limits of open SSH connections', () => {
-  test('`Places` refuses a further connection of a network of which too many have not signed in', () => {
+  test('`Places` refuses a new connection if too many clients of its network have not signed in', () => {
     const places = new Places({ mostStrangersOfOne: 2 })
     const [one] = [connect(places, '198.51.100.1'), connect(places, '198.51.100.1')]
     assert.equal(connect(places, '198.51.100.1').place, undefined)

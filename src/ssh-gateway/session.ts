@@ -207,7 +207,7 @@ export class SshSession {
     this.#socket?.terminate()
   }
 
-  /** Call this when the client has disconnected. Closes the WebSocket; the gate then sends the command a hang-up. */
+  /** Call this when the client has disconnected. Closes the WebSocket; the gate then sends SIGHUP to the command. */
   leave(): void {
     this.#isOver = true
     this.#out?.leave()
