@@ -224,7 +224,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     await stuck
     await collect(jobs.attach('stuck', 0))
     await assert.rejects(jobs.input('stuck', Buffer.from('x')), { stage: 'job', errno: 'ESRCH' })
-    // Repeat until ESRCH: between its death and its reaping, a process can still be signalled.
+    // Repeat until ESRCH: a process can still be signalled after its death, until it is reaped.
     const signalUntilRefused = async () => {
       for (;;) await jobs.signal('stuck', 9)
     }

@@ -158,8 +158,8 @@ suite('`info` and `shutdown` of the agent', () => {
     const outputs = deaf[Symbol.asyncIterator]()
     await outputs.next()
     const gone = native.agent.shutdown(2000)
-    // SHUTDOWN was sent on another connection, so the agent may read the first DIALs before it. These fail only because
-    // nothing listens on the port.
+    // SHUTDOWN was sent on another connection, so the agent may read the first DIALs before SHUTDOWN. Those DIALs fail only
+    // because nothing listens on the port.
     let refused: unknown
     do refused = await native.agent.dial(9).catch((error: unknown) => error)
     while (refused instanceof AgentRefused && refused.stage === 'connect')

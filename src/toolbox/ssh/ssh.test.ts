@@ -63,7 +63,7 @@ suite('GET /ssh/command', () => {
     assert.deepEqual(told.at(-1), { type: 'exit', code: 143, signal: 'TERM' })
   })
 
-  test('GET /ssh/command gives credit for input when its command has read some, and closes with 1008 above the credit', async () => {
+  test('GET /ssh/command gives credit when its command has read earlier input, and closes with 1008 above the credit', async () => {
     await using box = await startToolbox()
     const piece = Buffer.alloc(64 * 1024)
     const reading = await exec(box, 'wc -c')
