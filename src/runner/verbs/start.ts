@@ -62,7 +62,8 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
   // For an existing sandbox, wait for the disk before a network is acquired, because a restore may take minutes. If the disk is
-  // lost, the start fails here and `run.json` still describes the last run. Without that file the sandbox would count as new.
+  // lost, the start fails here and `run.json` still describes the last run. Without that file the sandbox would be treated as
+  // new.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {
