@@ -11,8 +11,8 @@ type Route = Hop & { type?: string; dst: string; nexthops?: Hop[] }
 type Address = { ifname: string; addr_info?: { local?: string; address?: string; prefixlen?: number }[] }
 
 /**
- * A route with a shorter prefix than this counts as a route to the Internet. For example, a VPN overrides the default route by
- * two routes, each to one half of all addresses.
+ * A route with a shorter prefix than this is treated as a route to the Internet. For example, a VPN overrides the default route
+ * by two routes, each to one half of all addresses.
  */
 const shortestNetwork = 8
 /**

@@ -49,8 +49,8 @@ export const connectionBounds = (tableSize: number): ConnectionBounds => {
 const fragments = 'limit rate over 10/second burst 64 packets'
 
 /**
- * Limit of answers to one sandbox which say that its packets are refused. Above this rate, packets are dropped without an
- * answer.
+ * Limit of refusals that are sent to one sandbox as answers to its packets. Above this rate, forbidden packets are dropped
+ * without an answer.
  */
 const refusals = 'limit rate over 100/second burst 200 packets'
 
