@@ -1,7 +1,7 @@
 // Volumes in a directory that the operator mounts on every host, such as CephFS or NFS.
 //
-// If the file server stops answering, each system call on the directory blocks without end. The runner therefore never makes
-// such a call itself but starts programs such as `mkdir` for it. A program that blocks is killed after a while.
+// If the file server stops answering, each system call on the directory blocks forever. The runner therefore never makes such a
+// call itself but starts programs such as `mkdir` for it. A program that blocks is killed after a while.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
