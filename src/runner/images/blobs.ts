@@ -141,8 +141,8 @@ export class BlobsOfOrigin {
   }
 
   /**
-   * Returns those of the given layers that are not stored in this origin. A stored file with a wrong length, as after a power
-   * cut, is removed and counts as not stored.
+   * Returns the given layers that are not stored in this origin. A stored file with a wrong length, as after a power cut, is
+   * removed, and its layer is returned too.
    */
   async missing<Layer extends { digest: string; size: number }>(layers: readonly Layer[]): Promise<Layer[]> {
     const isHere = layers.map(async ({ digest, size }) => {

@@ -16,7 +16,7 @@ import type { Skopeo } from './skopeo.ts'
 
 /** An image of a registry whose name was resolved to a digest. */
 export type Resolved = {
-  /** Digest to which the name refers now. It belongs to a manifest, or to an index with a manifest for each platform. */
+  /** Digest to which the name refers now. It is the digest of a manifest, or of an index with a manifest for each platform. */
   digest: string
   /** Reference of the image for this host's platform. */
   image: Reference

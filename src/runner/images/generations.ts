@@ -24,8 +24,8 @@ export const nextGeneration = (image: string | undefined): string =>
   image === undefined ? builtInImage : `${builtInImage}.${(numberOf(image) ?? 0) + 1}`
 
 /**
- * Time in milliseconds for which a replaced generation stays in any case. A sandbox that is being created at that moment may use
- * it, although no disk refers to it yet.
+ * Minimum time in milliseconds for which a replaced generation stays. A sandbox that is just being created may use it, although
+ * no disk refers to it yet.
  */
 const replacedForMs = 3_600_000
 
@@ -95,8 +95,8 @@ export class Generations {
       return now.getTime() - this.madeAt(next).getTime() >= replacedForMs
     })
     for (const image of unneeded) {
-      // The directory is renamed first, so that a half-removed directory never counts as a generation. If the runner is killed
-      // in between, its next start removes the renamed directory.
+      // The directory is renamed first, so that a half-removed directory is never mistaken for a generation. If the runner is
+      // killed before the removal is complete, its next start removes the renamed directory.
       const going = join(this.#images, `.old-${image}`)
       await rename(join(this.#images, image), going)
       await rm(going, { recursive: true, force: true, maxRetries: 10 })

@@ -67,8 +67,8 @@ export class Interrupted {
   }
 
   /**
-   * Removes layers that were saved more than a day ago. Then removes the least recently used layers until the others have at
-   * most `mostBytes`. Returns the total size in bytes of the remaining layers.
+   * Removes layers that were saved more than a day ago. Then removes the least recently used layers until the remaining layers
+   * have at most `mostBytes`. Returns the total size in bytes of the remaining layers.
    */
   sweep(mostBytes: number, givenBack: GivenBack): Promise<number> {
     return this.#layers.sweep(

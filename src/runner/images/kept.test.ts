@@ -162,8 +162,8 @@ suite('the files and layers of images that are kept', { skip: cannotRun }, () =>
     const { library, put, bring, below, pool } = room
     for (const name of ['one', 'two']) await bring(name, put(`x:${name}`, makeImage({ layers: [layer(name)] })))
     const tree = basename(dirname(room.rootfs('one')))
-    // These files are removed in one sweep with the files of the first image. The sweep therefore takes longer than removing
-    // the second record.
+    // These files are removed in one sweep with the files of the first image. The sweep therefore takes longer than the removal
+    // of the second record.
     const many = 'mkdir "$0" && cd "$0" && seq 30000 | xargs touch'
     execFileSync('sh', ['-c', many, pool('image-trees/.old-many')])
     const removing = library.remove('one')

@@ -323,7 +323,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await assert.rejects(bring(library, 'four', from(room.registry.put('x:4', bomb)), small), { failure: 'too-large' })
   })
 
-  test('a shared download goes on if one caller cancels, and ends when all callers have cancelled', async () => {
+  test('a shared download continues if one caller cancels, and ends when all callers have cancelled', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const asked = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()

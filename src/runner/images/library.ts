@@ -1,5 +1,5 @@
 // Manages the images that were fetched to this runner. A small record per image names the directory of its files. The record is
-// written last and removed first, so a kill at any moment leaves an image whole or absent.
+// written last and removed first, so a kill at any moment leaves an image complete or absent.
 import { createHash, randomBytes } from 'node:crypto'
 import { type FileHandle, mkdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -49,7 +49,10 @@ export type Base = {
 }
 
 export type BringRequest = {
-  /** Name for the image. A name is never reused for another image, so a present image with this name is the requested one. */
+  /**
+   * Name for the image. A name is never reused for another image, so if this host has an image with this name, it is the
+   * requested image.
+   */
   image: string
   source: LibrarySource
   maxGiB: number
@@ -97,7 +100,7 @@ const withIds = (own: readonly number[], wanted: readonly number[]): Pick<Stored
 
 /**
  * Identifies the credentials of a request. Requests with different credentials never share a download: a registry may show an
- * image to one organization and hide it from the other.
+ * image to one organization and hide it from another.
  */
 const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
   logins.length === 0
@@ -254,7 +257,7 @@ export class Library {
     return this.#records.read(image)?.largeIds ?? []
   }
 
-  /** Fetches an image, or returns the image of this name if it is present. Concurrent calls for one source share the work. */
+  /** Fetches an image, or returns the image of this name if this host has it. Concurrent calls for one source share the work. */
   async bring(request: BringRequest): Promise<Brought> {
     if (!imageNameShape.test(request.image))
       throw new ImageFailed('failed', 'The name of the image has characters no name has.')

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Progress } from '#src/wire/runner-link.ts'
 import { createProgressReader } from './progress.ts'
 
-test('the progress of a default image build follows its phases and packages, and never goes back', () => {
+test('the progress of a default image build follows its phases and packages, and never decreases', () => {
   const read = createProgressReader()
   const lines = [
     'I: automatically chosen mode: root',

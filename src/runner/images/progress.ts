@@ -18,7 +18,8 @@ const phases: readonly Phase[] = [
 ]
 
 /**
- * Returns a function that takes one line at a time. It returns the progress if the line shows any. The progress never goes back.
+ * Returns a function that takes one line at a time. It returns the progress if the line shows any. The progress never
+ * decreases.
  */
 export const createProgressReader = (): ((line: string) => Progress | undefined) => {
   let phase: Phase | undefined

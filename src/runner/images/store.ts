@@ -1,8 +1,8 @@
 // The images of one runner: directories below `<poolDir>/images`.
 //
 // An image is immutable, because its files are the lowest layer of sandboxes for their whole life. It is made under a temporary
-// name, and renamed once it is whole and synced. Therefore neither a kill nor a power cut leaves half an image. The built-in
-// image is made in this file; `library.ts` handles fetched images.
+// name, and renamed when it is complete and synced. Therefore neither a kill nor a power cut leaves an incomplete image. The
+// built-in image is made in this file; `library.ts` handles fetched images.
 import { randomBytes } from 'node:crypto'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -35,7 +35,7 @@ export type ImageStore = {
   ensureDefault(): Promise<void>
   /**
    * Makes a new version of the built-in image, for new sandboxes. A file in the machine's cache is used if it is newer than
-   * `notBefore`. Until the new version is complete, and after a failure, the present version stays in use.
+   * `notBefore`. Until the new version is complete, and after a failure, the current version stays in use.
    */
   renewDefault(notBefore: Date, onProgress: (progress: Progress) => void): Promise<void>
   /** When the newest built-in image was made, and whether it has the current recipe. Undefined if there is no built-in image. */
@@ -68,7 +68,7 @@ export type ImageStore = {
    * not contain this name. No error if it is recorded already.
    */
   keepBelowLines(image: string, of: string): Promise<void>
-  /** Total bytes of the files of all images, and of all kept layers. Returns the result of the last sweep, so no file is read. */
+  /** Total bytes of the files of all images, and of all kept layers. The numbers are from the last sweep, so no file is read. */
   stored: Library['stored']
   /** Removes kept layers if the host's disk fills or if the layers are too old. Must be called every few seconds. */
   relieve: Library['relieve']
@@ -161,8 +161,8 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
 
   const sizes = new Map<string, number>()
   /**
-   * Measures the default image in the background. Until the result is there, it counts as 0 bytes in the sizes of images that
-   * are built on it.
+   * Measures the default image in the background. Until the result is known, its size is taken as 0 bytes in the sizes of
+   * images that are built on it.
    */
   const measureDefault = async () => {
     try {
@@ -263,7 +263,7 @@ const asConfig = ({ user, workDir = '/', env, entrypoint = [] }: ImageDescriptio
 
 type MakingDefault = {
   onProgress: (progress: Progress) => void
-  /** A file in the cache that is older than this is not used. */
+  /** A file in the cache is used only if it is not older than this time. */
   notBefore?: Date
   isInBackground?: boolean
 }

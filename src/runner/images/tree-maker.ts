@@ -34,7 +34,10 @@ export const treeOfNothing: Tree = { sizeBytes: 0, diffIds: [], layers: [] }
  */
 const segmentBytes = 8 * 1024 ** 2
 
-/** Groups layers for unpacking. Small layers are in one group with later layers, because each unpacking takes about 0.2 s. */
+/**
+ * Groups layers for unpacking. Small layers are grouped with later layers, because each call of the unpacking program takes
+ * about 0.2 s.
+ */
 const segmentsOf = (layers: readonly Layer[]): Layer[][] => {
   const segments: Layer[][] = []
   let bytes = segmentBytes
@@ -85,8 +88,8 @@ export class TreeMaker {
   }
 
   /**
-   * Makes the tree of these layers. It begins as a copy of the usable tree that has most of these layers; the remaining layers
-   * are unpacked over the copy.
+   * Makes the tree of these layers. The new tree begins as a copy of the usable tree that has most of these layers; the
+   * remaining layers are unpacked over the copy.
    */
   async make({ origin, layers }: Delivered, making: Making): Promise<Named> {
     const { trees, blobs, limits } = this.#parts
@@ -141,8 +144,8 @@ export class TreeMaker {
   }
 
   /**
-   * Diff ids of the images of this origin on this host. An origin may use a tree only if it has delivered the layers, now or for
-   * one of these images. Naming diff ids is not enough, because they are no secrets.
+   * Returns the diff ids of the images of this origin on this host. An origin may use a tree only if it has delivered the
+   * tree's layers, now or earlier for one of these images. To know the diff ids is not enough, because they are not secret.
    */
   #layersOf(origin: string): (readonly string[])[] {
     const { records, trees } = this.#parts

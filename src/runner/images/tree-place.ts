@@ -130,8 +130,8 @@ export class SharingPlace implements TreePlace {
   }
 
   /**
-   * Returns the inode number of a new file, because btrfs does not count inodes but numbers those of a subvolume in ascending
-   * order.
+   * Returns the inode number of a new file, because btrfs does not count inodes but numbers the inodes of a subvolume in
+   * ascending order.
    */
   async filesMade(path: string) {
     const probe = await mkdtemp(join(path, 'probe-'))

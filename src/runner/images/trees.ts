@@ -161,7 +161,7 @@ export class Trees {
   }
 
   /**
-   * Removes unused trees, and returns their bytes. A tree counts as used if another used tree began as its copy. Calling `used`
+   * Removes unused trees, and returns their bytes. A tree is also in use if another used tree began as its copy. Calling `used`
    * and renaming happen in one turn of the event loop, so no caller can begin to use a tree in between.
    */
   async sweep(used: () => ReadonlySet<string>): Promise<number> {
@@ -179,7 +179,7 @@ export class Trees {
     return unused.reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
-  /** Returns the bytes of these trees on the disk. Blocks that several of the trees share count once. */
+  /** Returns the bytes of these trees on the disk. Blocks that several of the trees share are counted once. */
   bytesOf(names: readonly string[]): number {
     return [...this.#withThoseBelow(names)].reduce((sum, name) => sum + this.#ownBytesOf(name), 0)
   }
