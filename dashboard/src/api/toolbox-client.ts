@@ -30,7 +30,7 @@ export const toolboxOf = (owner: ToolboxOwner): Client<paths> => {
 
 /**
  * Opens a WebSocket of the toolbox. Browsers cannot send headers with a WebSocket, so the URL contains a token. The token changes
- * at each start of the sandbox, so each socket fetches it. `path` begins with a slash and may have a query.
+ * at each start of the sandbox, so it is fetched for each socket. `path` begins with a slash and may have a query.
  */
 export const openToolboxSocket = async (
   owner: ToolboxOwner,

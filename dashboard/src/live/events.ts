@@ -50,8 +50,7 @@ export const follow = (
       void queries.invalidateQueries({ queryKey: [organizationId, 'sandbox', row.id] })
     }
   }
-  // Updates the rows of forks and ancestors. If there is a new fork, fetches these lists again, because only its parent's list
-  // gets it.
+  // Updates the rows of forks and ancestors. This adds no rows, so the lists are fetched again if there is a new fork.
   const drawFamilies = (rows: readonly SandboxRow[], hasNewFork: boolean) => {
     const queryKey = [organizationId, 'family']
     queries.setQueriesData<Pick<SandboxRow, 'id'>[]>({ queryKey }, (members) => members && replaceRows(members, rows))

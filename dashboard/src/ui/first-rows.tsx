@@ -3,7 +3,7 @@ import { Button } from './button.tsx'
 
 const step = 100
 
-/** Draws only the first rows of a long list, all of which was fetched already. A button shows more rows. */
+/** Draws only the first rows of a long list that was fetched completely. A button shows more rows. */
 export const FirstRows = <T,>({
   rows,
   children,

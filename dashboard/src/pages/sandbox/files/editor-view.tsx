@@ -90,8 +90,8 @@ export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) 
         onChange: () => setDirty(editor.current?.text() !== saved.current.text),
         onSave: () => void latestSave.current(),
       })
-      // CodeMirror makes all line ends of a text equal. So the editor's text, and not the text that was read, is the one to
-      // compare with.
+      // CodeMirror makes all line ends of a text equal. So edits are compared with the editor's text, not with the text that was
+      // read.
       saved.current = { ...saved.current, text: editor.current.text() }
       editor.current.focus()
     }

@@ -26,7 +26,7 @@ const compare = {
 } as const
 
 /**
- * Returns the entries to show: directories first, then in the order of `sort`. Entries that `sort` makes equal are ordered by
+ * Returns the entries to show: directories first, then in the order of `sort`. Entries that are equal in that order are sorted by
  * name.
  */
 export const shownEntries = (

@@ -11,7 +11,7 @@ const timers = (parts: Partial<Timers> = {}): Timers => ({
 })
 
 suite('the form of the timers', () => {
-  test('`readTimer` accepts whole numbers, and a negative number only for the timer that deletes', () => {
+  test('`readTimer` accepts whole numbers, and a negative number only for the auto-delete timer', () => {
     assert.equal(readTimer('autoStopInterval', ' 30 '), 30)
     assert.equal(readTimer('autoDeleteInterval', '-1'), -1)
     for (const wrong of ['', '-1', '1.5', '1e3', 'never']) {

@@ -55,7 +55,7 @@ export const Screen = ({
       void copyText(emulator.current?.selection() ?? '')
       return false
     }
-    // The terminal must not get the V key: the browser turns it into a paste event, which the page handles.
+    // The terminal must not get Ctrl+Shift+V: the browser turns it into a paste event, which the page handles.
     return event.key.toLowerCase() !== 'v'
   }
   const { view, emulator, connect } = useTerminal(element, {
