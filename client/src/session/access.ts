@@ -24,7 +24,7 @@ export const ownSessionFile = (env: NodeJS.ProcessEnv): string => {
 
 const withKey = (url: string, given: string): Access => {
   const key = given.trim()
-  // A key with other characters is refused here, because the error of `fetch` would show the key.
+  // A key with a space or a non-ASCII character is refused here, because the error of `fetch` would show the key.
   if (!/^[\x21-\x7e]+$/.test(key))
     throw new Failure('The API key contains characters that no key has. Copy it again.', exitCodes.usage)
   return { apiUrl: apiUrlOf(url), token: async () => key }
