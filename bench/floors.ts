@@ -93,7 +93,7 @@ export class Floors {
     return await repeat(rounds, () => this.#sql`insert into bench_rows (text) values (${'x'.repeat(200)})`)
   }
 
-  /** Calls the server in a sandbox from the sandbox's own network namespace, so that none of our programs is involved. */
+  /** Calls the server in a sandbox from the sandbox's own network namespace, so that no program of Alcove is involved. */
   async direct(served: Served, sandbox: Sandbox, port: number, rounds: number): Promise<Samples> {
     const net = `--net=/proc/${served.agentPid(sandbox)}/ns/net`
     return numbers(await runCommand(['nsenter', net, process.execPath, '-e', directClient(port, rounds)]))

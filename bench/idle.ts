@@ -1,4 +1,4 @@
-// Measures what idle sandboxes cost: how much memory of the host each program uses, and how much processor time our
+// Measures what idle sandboxes cost: how much memory of the host each program uses, and how much processor time Alcove's
 // programs use. `node bench/idle.ts [sandboxes] [seconds] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { createBox, until } from '#test/sandboxes/box.ts'

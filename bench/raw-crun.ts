@@ -1,4 +1,4 @@
-// The lower bound for starts and commands: `crun run -d` and `crun exec` without our programs. They use the root file
+// The lower bound for starts and commands: `crun run -d` and `crun exec` without Alcove's programs. They use the root file
 // system, namespaces, seccomp filter and limits of a sandbox.
 import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

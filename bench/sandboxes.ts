@@ -66,8 +66,8 @@ try {
   }
   await raw.createAndExec('raw-exec')
   if (podman) await podman.start()
-  // Each program is measured in a series of its own. Otherwise a program that starts a dozen processes would empty the CPU caches
-  // of the next program.
+  // Each program is measured in a series of its own. Otherwise a program that starts a dozen processes would push the next
+  // program's data out of the CPU caches.
   const repeat = async (samples: Samples, times: number, work: () => Promise<unknown>) => {
     for (let round = 0; round < times; round++) samples.push(await timed(work))
   }
