@@ -12,7 +12,7 @@
 //   await app.asUser('member', organizationId).get('/sandbox')
 //   await app.asNewcomer({ sub: 'ada', email: 'ada@example.com', email_verified: true }).get('/users/me')
 //
-// Tokens come from a real issuer (issuer.ts). A test can give its own as `settings: { identity: { … } }`.
+// Tokens come from a real issuer (issuer.ts). A test can name other issuers in `settings: { identity: { … } }`.
 import { type App, createApp } from '#src/control/app.ts'
 import type { MailTransport } from '#src/control/mail/transport.ts'
 import type { Parts, Settings } from '#src/control/parts.ts'

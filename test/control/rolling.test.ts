@@ -60,7 +60,7 @@ suite('an upgrade of two control processes, one after the other', () => {
           made.push(name)
           assert.equal(await call('GET', `/volumes/by-name/${name}`), 200)
           assert.equal(await call('GET', '/sandbox'), 200)
-          // Limits the number of volumes, because an organization may have only 100.
+          // Slows the loop down, because an organization may have only 100 volumes.
           await pause(200)
         }
       }

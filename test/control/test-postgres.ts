@@ -1,5 +1,5 @@
-// A fast, real PostgreSQL for tests. Its data is in memory, because tests do not need the data after a crash. Making
-// new data takes seconds, so it is a copy of data that an earlier test run has stored.
+// A fast, real PostgreSQL for tests. Its data is in memory, because tests do not need the data after a crash. Making new data
+// takes seconds, so the data is copied from a store that an earlier test run has filled.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'

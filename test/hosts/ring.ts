@@ -1,6 +1,6 @@
 // The fault test of hosts. It has two control processes behind a load balancer, one database and three hosts, each on a machine
 // of its own. While simulated users work, machines lose power and connections are cut at random. At the end, no confirmed
-// change may be lost, no sandbox may have run twice at a time, and nothing may be left on the hosts.
+// change may be lost, no sandbox may have run on two hosts at the same time, and nothing may be left on the hosts.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -216,8 +216,8 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
           return { title, box }
         }),
       )
-      // The idle sandbox is created last. So all other sandboxes are older than the one that is stopped, and were not stopped
-      // only because they were used.
+      // The idle sandbox is created last. When it is stopped, all other sandboxes are older. They still run only because they
+      // were used.
       const idle = await create()
       await useWithoutCounting(idle, signal)
       await until(

@@ -50,8 +50,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
     await database?.stop()
   })
 
-  // This test must be first. It compares the host's lists from before and after. Earlier tests would leave networks that the
-  // server keeps for later sandboxes.
+  // This test must be first. It compares what the host has before and after. Earlier tests would leave networks, which the server
+  // keeps for later sandboxes.
   test('a sandbox in any of the 21 states can be deleted within ten seconds, and leaves nothing on the host', async () => {
     const data = dataDirectoryAt(alcove.data)
     const store = join(alcove.data, 'archive')

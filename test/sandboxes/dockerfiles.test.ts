@@ -225,7 +225,7 @@ suite('ten patterns of Dockerfiles', { skip: noBusybox }, () => {
     assert.equal(patterns.length, 10)
     const inTable = new Set(definitions.map(({ name }) => name))
     for (const { name } of patterns) assert.ok(inTable.has(name), name)
-    // Build two images at a time: a runner does no more for one organization.
+    // Two images are built at a time, because a runner builds no more at a time for one organization.
     const builds = new FairQueue({ atOnce: 2 })
     const results = await Promise.all(
       patterns.map(({ name, lines, command }, at) =>

@@ -9,8 +9,10 @@ const isFree = (port: number) =>
     server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 
-/** These ports are below the range from which the kernel takes ports for outgoing connections. */
-/** Returns the first of `count` consecutive free ports. */
+/**
+ * Returns the first of `count` consecutive free ports. They are below the range from which the kernel takes ports for outgoing
+ * connections.
+ */
 export const freePorts = async (count: number): Promise<number> => {
   for (let attempt = 0; attempt < 200; attempt += 1) {
     const first = randomInt(10_000, 32_000)

@@ -1,5 +1,5 @@
 // Runs the programs of the guide on agent frameworks as they are printed there. It uses the published packages of the frameworks.
-// Only the model is our own (scripted-model.ts), because tests must not reach a real model.
+// Only the model is a replacement (scripted-model.ts), because tests must not reach a real model.
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -53,7 +53,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
 
   suite('`KernelMemoryWatch` and kernel memory that grows slowly', () => {
     for (const { name, object } of slowAttacks)
-      test(`\`KernelMemoryWatch\` finds the attacker among three busy sandboxes: ${object}`, {
+      test(`KernelMemoryWatch finds the attacker among three busy sandboxes: ${object}`, {
         timeout: 120_000,
       }, async () => {
         const attacker = await started()

@@ -62,7 +62,7 @@ suite('the programs of a running server', () => {
 
   const uid = ({ name }: Running) => users[name as keyof typeof users]
 
-  test('each program of a server has its own user and a seccomp filter, and has and gains no capabilities', () => {
+  test('each program of a server has its own user, a seccomp filter, and no way to get capabilities', () => {
     assert.equal(new Set(Object.values(users)).size, Object.keys(users).length)
     for (const each of running) {
       const status = statusOf(each.pid)

@@ -64,8 +64,8 @@ suite('the README', () => {
 
   test('the code of the first-agent guide, joined to one file, prints the output that the guide shows', async () => {
     const file = join(desk, 'agent.mjs')
-    // The server shows a build log only if it builds. The text in the image differs each time. Otherwise a second run of this
-    // test would use the image of the first run.
+    // The server shows a build log only if it builds. The text in the image differs at each run, so that a second run of this
+    // test does not use the image of the first run.
     const words = `made once, ${randomUUID()}`
     writeFileSync(file, blocksOf(guide, 'js').join('\n').replace('made once', words))
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }

@@ -83,7 +83,7 @@ suite('the red team', () => {
     }
   })
 
-  test('an attack that throws or comes after the time limit is reported as "could not be tried"', async () => {
+  test('an attack that throws, or that would begin after the time limit, is reported as "could not be tried"', async () => {
     const failing = { ...attacks[0]!, try: () => Promise.reject(new Error('no tool for it')) }
     const ground = {} as Parameters<typeof runAttacks>[1]
     const [row] = await runAttacks([failing], ground, soon())

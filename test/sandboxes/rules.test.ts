@@ -95,7 +95,7 @@ suite('rule 3: stateful code', () => {
     await codeInterpreter.deleteContext(context)
   })
 
-  test('rule 3: created contexts can be listed and deleted; the default context can be neither', async () => {
+  test('rule 3: created contexts can be listed and deleted, but not the default context', async () => {
     const { codeInterpreter } = sandbox
     await codeInterpreter.runCode('pass')
     const context = await codeInterpreter.createContext()

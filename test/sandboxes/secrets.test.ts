@@ -203,7 +203,7 @@ if (!isPrivateHost) {
       await box.delete()
     })
 
-    test('the network policy of a sandbox also holds for the hosts of its secrets', async () => {
+    test('the network policy of a sandbox also applies to the hosts of its secrets', async () => {
       const isClosed = () => until('the host is closed', async () => (await run(authorization)).exitCode !== 0)
       const isOpen = () => until('the host is open', async () => (await sentBy(sandbox)) === `Bearer ${value}`)
       await sandbox.updateNetworkSettings({ networkBlockAll: true })

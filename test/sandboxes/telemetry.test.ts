@@ -114,7 +114,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
       traceparent,
     )
 
-  test('an execute is one trace, from the client through the gate and control to the toolbox', async () => {
+  test('an `execute` call is one trace, from the client through the gate and control to the toolbox', async () => {
     // The gate has cached the caller's access since the create. After the cache has expired, the gate asks control, so the trace
     // also has a span for that call.
     await pause(accessKeptMs + 100)

@@ -1,5 +1,5 @@
-// The whole life of a sandbox through the public SDK. In the last test, a hundred callers use verbs at the same time
-// that contradict each other.
+// Tests the whole life of a sandbox through the public SDK. In the last test, a hundred callers use conflicting verbs at the same
+// time.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
