@@ -21,7 +21,7 @@ const call = (sides: Sides, key = 'key-1') =>
   fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
 
 suite('access answers that control sends to the gate before a call', () => {
-  test('an access answer that control sent before a call lets that call pass without a request to control', async () => {
+  test('if control sent an access answer before a call, the gate does not ask control about the call', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     await sides.tell(JSON.stringify(ahead(sides)))

@@ -1,4 +1,5 @@
-// Reads the credentials of a request, in the order of docs/reference/choices.md, Previews. Control tries them in this order.
+// Reads the credentials of a request, in the order of docs/reference/choices.md, Previews. Control tries them in this
+// order.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Credential } from '#src/wire/access.ts'
 

@@ -9,7 +9,10 @@ export type Entering = AdmittedSandbox & Pick<Access, 'ticket' | 'gate' | 'silen
 
 export type Door = { enter: (entering: Entering, need: NeedInside) => Promise<SandboxPlace> }
 
-/** What a ticket must allow: a call to the toolbox, or a connection to a port. The sandbox is named in `Entering`. */
+/**
+ * What a ticket must allow: a call to the toolbox, or a connection to a port. `Entering` contains the id of the
+ * sandbox.
+ */
 type NeedInside = { method: string; path: string } | { port: number }
 
 /** `gateId`: the id of this gate. */

@@ -82,7 +82,7 @@ suite('forwarding a long answer without its length', () => {
   })
 })
 
-suite('gate: an answer without a length', () => {
+suite('forwarding an answer without a length', () => {
   test('the head of an answer without a length is forwarded before the first piece of its body arrives', {
     timeout: 60_000,
   }, async () => {

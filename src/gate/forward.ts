@@ -87,7 +87,7 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     let stopBody = () => {}
     const fail = (cause: unknown) => {
       outgoing.destroy()
-      // The code that sends the refusal drains the rest of the request body.
+      // The request body is not passed on any more. The code that sends the refusal drains the rest of it.
       stopBody()
       if (response.headersSent || response.destroyed) response.destroy()
       else reject(destination.failure(cause))

@@ -114,7 +114,7 @@ suite('access to the toolbox through the gate', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 200)
   })
 
-  test('GET /system/metrics of a paused sandbox is answered and is no activity; other calls get 409', async () => {
+  test('GET /system/metrics of a paused sandbox is answered and counts as no activity; other calls get 409', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'paused' })
     const call = async (path: string, method = 'GET') =>

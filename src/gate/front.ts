@@ -46,7 +46,7 @@ export type FrontBounds = {
   /** How long a connection stays open after its last answer. */
   lingerMs?: number
   connections?: ConnectionBounds
-  /** Limits for slow request bodies to a toolbox. A preview may be silent for any time. */
+  /** Limits for slow request bodies to a toolbox. Bodies to previews have no such limits. */
   slow?: SlowBodiesBounds
 }
 
@@ -264,7 +264,8 @@ export const createFront = ({
     try {
       const complaint = findBadHead(request)
       const isForStorage = isObjectStorage(request.url ?? '/')
-      // The object storage answers an invalid head in its own format. An invalid head names no preview.
+      // The object storage answers an invalid head in its own format. A call with an invalid head is never for a
+      // preview.
       if (complaint !== undefined && !isForStorage) throw new Problem('bad_request', complaint)
       const address = complaint === undefined ? addressOf(request) : undefined
       if (address?.port === toolboxPort) {

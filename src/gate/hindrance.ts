@@ -1,5 +1,5 @@
-// Refusals for a caller whose credentials were accepted. The causes: the sandbox is not started, or no server listens on the
-// port.
+// Refusals for a caller whose credentials were accepted. The causes: the sandbox is not started, or no server listens
+// on the port.
 import { Problem } from '#src/problems.ts'
 
 /** Refusal for a sandbox that is not started. `state`: the sandbox's state, if the gate knows it. */

@@ -1,5 +1,5 @@
-// Connections to servers inside sandboxes. The agent connects inside and passes bytes on. Answers of hostile servers are parsed
-// here, without privileges.
+// Connections to servers inside sandboxes. The agent connects inside and passes bytes on. Answers of hostile servers
+// are parsed here, without privileges.
 import { type ClientRequest, request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Budget } from '#src/kit/budget.ts'
@@ -78,7 +78,7 @@ export class Inside {
     if (!this.#open.take(id)) throw tooMany()
     try {
       const socket = await this.#dialWithin(socketPath, port)
-      // Close the whole connection when the server ends its direction, because a server that has closed reads nothing more.
+      // Close the whole connection when the server stops sending, because a server that has closed reads nothing more.
       socket.allowHalfOpen = false
       if (socket.destroyed) throw new NotStarted()
       socket.once('close', () => this.#open.give(id))

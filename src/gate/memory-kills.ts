@@ -30,8 +30,8 @@ export class MemoryKillQuestions {
     const signal = AbortSignal.timeout(this.#longestMs)
     const ask = () => this.#ask(sandboxId, signal)
     if (asked === undefined) return ask()
-    // The pending question may have been sent before this caller's command ended. So ask the runner again after it. All
-    // callers that come before then share that second question.
+    // The pending question may have been sent before this caller's command ended. So a second question follows it. All
+    // callers that come before the second question is sent share its answer.
     asked.next = asked.underWay.then(ask, ask)
     return asked.next
   }

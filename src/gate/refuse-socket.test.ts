@@ -119,7 +119,7 @@ suite('refused WebSockets', () => {
     }
   })
 
-  test('a refused log stream gets a plain HTTP error, and so do callers that can read one', async () => {
+  test('refused log streams, and callers that can show an HTTP error, get a plain HTTP error', async () => {
     await using sides = await startSides()
     const statusOf = async (path: string, headers: Record<string, string>) => {
       const client = new WebSocket(`ws://127.0.0.1:${sides.port}${path}`, { headers })

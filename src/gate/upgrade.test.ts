@@ -10,7 +10,7 @@ import { previewHost } from './testing/visiting.ts'
 const bearer = { authorization: 'Bearer key-1' }
 
 suite('WebSocket upgrades at the gate', () => {
-  /** Upgrades at a server inside a sandbox. */
+  /** Requests an upgrade from a server inside a sandbox. */
   const upgradeInside = (port: number) => upgrade(port, '/x', { ...bearer, host: previewHost })
 
   const upgrade = (port: number, path: string, headers: Record<string, string> = bearer) => {
@@ -129,7 +129,7 @@ suite('WebSocket upgrades at the gate', () => {
     sides.inside.upgrade = (_request, socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
       socket.on('error', () => undefined)
-      // Most of the input stays unread, so that a writer gets a reset.
+      // Most of the input stays unread. So when the socket is closed, the sender of the input gets a reset.
       socket.once('data', () => {
         socket.pause()
         socket.write('last words', () => socket.destroy())

@@ -1,5 +1,5 @@
-// Passes an upgrade (such as a WebSocket) on. After the destination has accepted the upgrade, bytes are copied in both directions
-// without being parsed.
+// Passes an upgrade (such as a WebSocket) on. After the destination has accepted the upgrade, bytes are copied in both
+// directions without being parsed.
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon, headOf } from '#src/http/linger.ts'
@@ -44,8 +44,8 @@ export const join = (one: Duplex, other: Duplex) => {
     end.on('error', () => {}).once('end', onEnd)
     end.once('close', () => {
       opposite.end()
-      // Read and drop what the other side still sends. If it were closed with unread bytes, it would see a reset instead of
-      // the end.
+      // Read and drop what the other side still sends. If its connection were closed with unread bytes, the other side
+      // would see a reset instead of the end.
       opposite.resume()
       onEnd()
     })
@@ -106,7 +106,7 @@ export const handOver = ({ socket, head, destination, lingerMs }: Handover): Pro
       sendHead(socket, status, answer.statusMessage ?? '', headers)
       pour(answer, socket, () => endSoon(socket, lingerMs))
       answer.once('error', () => socket.destroy())
-      // Keep reading, to notice that the caller has left.
+      // Keep reading, to notice that the caller has disconnected.
       socket.resume().once('end', () => socket.destroy())
       socket.once('close', () => outgoing.destroy())
       settle(status)

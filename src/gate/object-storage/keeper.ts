@@ -14,8 +14,8 @@ const checkUpload = (uploadId: string) => {
 }
 
 /**
- * Matches the beginning of a hash. Files are named by their hash, so a text that does not match is the beginning of no
- * file's name.
+ * Matches the beginning of a hash. Files are named by their hash, so no file's name begins with a text that does not
+ * match.
  */
 const beginningOfHash = /^[0-9a-f]{0,64}$/
 

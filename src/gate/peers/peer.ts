@@ -72,7 +72,7 @@ export class Peer implements Disposable {
   // No TLS session is used twice, because it would keep the identity of an older certificate.
   readonly #agent = new Agent({
     ...{ keepAlive: true, keepAliveMsecs: 10_000, maxFreeSockets: 64, maxCachedSessions: 0 },
-    // Shorter than the time for which the other gate keeps an idle connection.
+    // This timeout must be shorter than the time for which the other gate keeps an idle connection.
     timeout: 60_000,
   })
   readonly #open = new Set<Cut>()

@@ -11,7 +11,7 @@ export type PreviewAddress = {
   /** The id, name or token in the address. */
   sandbox: string
   port: number
-  /** The host and port in the request; empty if the request names no host. */
+  /** The host and port in the request; empty if the request has no host. */
   host: string
   /** The path before the server's own paths; empty for a preview with its own host name. */
   prefix: string

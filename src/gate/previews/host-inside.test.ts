@@ -6,7 +6,7 @@ import { openedBy, previewHost, visit } from '../testing/visiting.ts'
 suite('previews of a server that must be called localhost', () => {
   const origin = `http://${previewHost}`
 
-  test('with hostInside, the server gets localhost with its port in Host and Origin, and the real name too', async () => {
+  test('with hostInside set to localhost, the server gets localhost:PORT in Host, and also the real name', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     await visit(sides, { headers: { origin, referer: `${origin}/a?b` } })
@@ -17,7 +17,7 @@ suite('previews of a server that must be called localhost', () => {
     )
   })
 
-  test('with hostInside, the server gets the real names in headers that name pages of other hosts', async () => {
+  test('with hostInside set to localhost, headers with pages of other hosts are not changed', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     for (const other of ['http://8080-box-id.proxy.test:4601', 'https://evil.test', 'null']) {
@@ -26,7 +26,7 @@ suite('previews of a server that must be called localhost', () => {
     }
   })
 
-  test('with hostInside, the server’s redirects to localhost lead to the preview', async () => {
+  test('with hostInside set to localhost, the server’s redirects to localhost lead to the preview', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     for (const [location, seen] of [

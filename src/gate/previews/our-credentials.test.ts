@@ -58,7 +58,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     for (const [name, value] of Object.entries(disguises)) assert.equal(headers[name], value, name)
   })
 
-  test('no Authorization header with a credential of Alcove passes, in any case, scheme or spacing', async () => {
+  test('an Authorization header with a credential of Alcove is removed, in any case, scheme or spacing', async () => {
     for (const authorization of [
       `Bearer\t${apiKey}`,
       `BEARER   ${apiKey}`,
@@ -79,7 +79,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     assert.equal((await seen({ authorization: 'Basic dTpw' })).headers.authorization, 'Basic dTpw')
   })
 
-  test('several Authorization headers get 400, and the sandbox’s server is not called', async () => {
+  test('a call with several Authorization headers gets 400, and the sandbox’s server is not called', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public')
     let calls = 0

@@ -42,17 +42,19 @@ export const findOurs = (used: readonly Credential[], { openedBy, isBearerOurs }
   }
 }
 
-/** Whether this is the field of a preview's token, in any spelling. */
+/** Whether a query field with this name contains a preview token. The name may be encoded and in any letter case. */
 const isAuthKey = (name: string) => decodedFully(name).toLowerCase() === authKey.toLowerCase()
 
-/** A query without the fields that carry a credential. */
+/** Returns a query without the fields that carry a credential. */
 export const openQuery = (query: string, carriesOurs: CarriesOurs): string => {
   const fields = query.replace(/^\?/, '').split('&')
   const open = fields.filter((field) => !isAuthKey(field.split('=', 1)[0]!) && !carriesOurs(field))
   return open.length === fields.length ? query : open.length === 0 ? '' : `?${open.join('&')}`
 }
 
-/** The address of a page. If it contains a credential or cannot be read, at most its origin. */
+/**
+ * Returns the address of a page. If it contains a credential or is not a URL, returns only its origin, or undefined.
+ */
 export const openReferer = (referer: string | undefined, carriesOurs: CarriesOurs): string | undefined => {
   if (referer === undefined) return undefined
   const isOpen = (text: string) =>
@@ -62,7 +64,10 @@ export const openReferer = (referer: string | undefined, carriesOurs: CarriesOur
   return origin !== 'null' && isOpen(origin) ? `${origin}/` : undefined
 }
 
-/** The subprotocols of a WebSocket, without subprotocols that carry a credential: some clients send a key as subprotocol. */
+/**
+ * Returns the subprotocols of a WebSocket, without those that carry a credential: some clients send a key as
+ * subprotocol.
+ */
 export const openProtocols = ({ headers }: IncomingMessage, carriesOurs: CarriesOurs): string | undefined =>
   headers['sec-websocket-protocol']
     ?.split(',')

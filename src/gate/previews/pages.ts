@@ -134,7 +134,7 @@ const onTheWay: readonly string[] = [
 
 const inWords = (state: string) => state.replaceAll('_', ' ')
 
-/** The content of the page for a refusal. */
+/** Returns the content of the page for a refusal. */
 const contentOf = (problem: Problem): Content => {
   const { status, message } = problem
   if (problem instanceof NothingListens) {

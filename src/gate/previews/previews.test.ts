@@ -163,7 +163,7 @@ suite('access to previews', () => {
   })
 
   for (const [name, postTwice] of Object.entries(realClients)) {
-    test(`502 reaches ${name} if nothing listens, however long the request body is; the next call is answered`, async () => {
+    test(`if nothing listens on the port, ${name} gets 502 for a request body of any length`, async () => {
       await using sides = await startSides()
       sides.dialRefusal = 'connect'
       const headers = { ...key, 'content-type': 'text/plain' }
@@ -175,7 +175,7 @@ suite('access to previews', () => {
     })
   }
 
-  test('a preview’s preflight that control refuses is answered by the gate, and otherwise by the server', async () => {
+  test('the gate answers a preflight that control refuses, and the sandbox’s server all other preflights', async () => {
     await using sides = await startSides()
     const preflight = {
       method: 'OPTIONS',

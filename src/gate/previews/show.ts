@@ -73,7 +73,7 @@ export const showPreview = async (inside: Pick<Inside, 'request'>, show: Show): 
   const { sandboxId, openedBy, warnsVisitors } = access
   const { queryToken, prefix, path, query } = address
   // A person is redirected once to an address without the token, so that no history, bookmark or referrer has the
-  // token. A cookie replaces it for the files of the page.
+  // token. A cookie replaces the token for the files of the page.
   const ownCookies =
     openedBy === 'preview-query' && queryToken !== undefined
       ? [authCookie(address, sandboxId, queryToken, isSecure)]

@@ -21,7 +21,7 @@ export const isForPerson = ({ headers }: IncomingMessage): boolean => {
 export const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
   method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
 
-/** The protocol that the visitor uses: between the visitor and us, or the reverse proxy that ends TLS before us. */
+/** Returns the protocol that the visitor uses: to this gate, or to the reverse proxy that ends TLS before the gate. */
 export const protocolOf = ({ headers, socket }: IncomingMessage): 'http' | 'https' => {
   const said = String(headers['x-forwarded-proto'] ?? '')
     .split(',')[0]!

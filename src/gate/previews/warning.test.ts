@@ -55,7 +55,7 @@ suite('the warning before a preview', () => {
     }
   })
 
-  test('if a preview has no warning, the field that accepts one sets no cookie, and the server answers', async () => {
+  test('if a preview has no warning, its server answers a form that accepts a warning, without a cookie', async () => {
     await using sides = await startSides()
     const answer = await visit(sides, { method: 'POST', path: '/?ALCOVE_ACCEPT_PREVIEW=true' })
     assert.deepEqual([answer.status, answer.headers['set-cookie']], [200, undefined])

@@ -6,7 +6,10 @@ import { TicketChecks } from '../tickets.ts'
 
 export type Signer = {
   key: TicketKey
-  /** Signs a ticket. Default: the whole toolbox of `box-id` of `org`, from now. */
+  /**
+   * Signs a ticket. Default: a ticket for all toolbox calls of the sandbox `box-id` of the organization `org`, valid
+   * from now.
+   */
   sign: (more?: Partial<Ticket>) => string
   /** Reads a ticket that this signer has signed. */
   read: (text: string) => Ticket | undefined

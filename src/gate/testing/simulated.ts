@@ -1,5 +1,5 @@
-// Simulates what surrounds a real gate: control, a toolbox, and an agent with a server inside a sandbox. A test sets their
-// answers and reads what the gate has asked them.
+// Simulates what surrounds a real gate: control, a toolbox, and an agent with a server inside a sandbox. A test sets
+// their answers and reads what the gate has asked them.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net'
