@@ -26,8 +26,8 @@ export class BoundedLog {
   }
 
   /**
-   * Renames the log file to `<path>.1` and opens a new one. The renamed file is closed only when the new one is open,
-   * so that the log can go on if that fails.
+   * Renames the log file to `<path>.1` and opens a new one. The renamed file is closed only when the new one is open.
+   * If the new one cannot be opened, the log therefore continues in the renamed file.
    */
   #rotate() {
     const old = this.#file

@@ -6,7 +6,7 @@ import { commandFor } from './command-for.ts'
 suite('a command in a message', () => {
   const launcher = resolve(import.meta.dirname, '../../alcove')
 
-  test('`commandFor` writes launcher and data directory as absolute paths, so that it works in any directory', () => {
+  test('`commandFor` returns a command with absolute paths, which works in any directory', () => {
     assert.equal(commandFor('images renew', '/srv/alcove'), `${launcher} images renew --data /srv/alcove`)
     assert.equal(commandFor('key', 'here'), `${launcher} key --data ${resolve('here')}`)
   })

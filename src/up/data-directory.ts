@@ -139,7 +139,7 @@ const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: n
 }
 
 /**
- * Makes a directory Alcove's by writing the mark file. If it contains other files, or another user could replace it,
+ * Marks a directory as Alcove's by writing the mark file. If it contains other files, or another user could replace it,
  * throws a Complaint and changes nothing.
  */
 const takeDirectory = (path: string) => {
@@ -164,8 +164,8 @@ const takeDirectory = (path: string) => {
 }
 
 /**
- * Creates what the data directory lacks, so it may be called again. Throws a Complaint if Alcove must not use the
- * directory.
+ * Creates everything that is missing in the data directory. May be called again. Throws a Complaint if Alcove must not
+ * use the directory.
  */
 export const prepareDataDirectory = (directory: string): DataDirectory => {
   takeDirectory(resolve(directory))

@@ -4,7 +4,10 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 export type Holder = { pid: number; command: string }
 
-/** Calls `ask`. Returns undefined if it fails, because the process whose file in /proc it reads has just ended. */
+/**
+ * Calls `ask`, which reads a file of a process in /proc. Returns undefined if it fails, because the process has just
+ * ended.
+ */
 const orNothing = <T>(ask: () => T): T | undefined => {
   try {
     return ask()
@@ -21,8 +24,8 @@ const pids = (): number[] =>
 const commandOf = (pid: number): string => {
   const line = orNothing(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? ''
   const words = line.split('\0').join(' ').trim() || (orNothing(() => readFileSync(`/proc/${pid}/comm`, 'utf8')) ?? '?')
-  // The command line comes from an untrusted process, and this text is printed on a terminal. Other characters could
-  // control that terminal.
+  // The command line comes from an untrusted process and is printed on a terminal. Characters other than printable
+  // ASCII could control the terminal, so they are replaced.
   return words
     .trim()
     .replace(/[^\x20-\x7e]/g, '?')

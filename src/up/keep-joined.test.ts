@@ -23,7 +23,9 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     rmSync(data.runtime, { recursive: true, force: true })
   })
 
-  /** Returns what `alcove status` will show when this process, which stands for the supervisor, has ended. */
+  /**
+   * Returns what `alcove status` shows after the supervisor has ended. In these tests, this process is the supervisor.
+   */
   const statusLater = async () => {
     const left = findUpState(data.stateFile)
     assert.ok(left)
@@ -32,8 +34,8 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
   }
 
   /**
-   * Starts the joined runner. `refuse`: as soon as it serves, the server refuses its key. `stop`: as soon as it serves,
-   * the test asks it to stop.
+   * Starts the joined runner. `refuse`: the server refuses the runner's key as soon as the runner serves. `stop`: the
+   * test asks the runner to stop as soon as it serves.
    */
   const start = (then: { refuse?: true; stop?: true }) => {
     const said: string[] = []

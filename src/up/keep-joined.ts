@@ -50,7 +50,7 @@ export const keepJoined = async ({ data, controlUrl, runner, programs, display, 
     }
   }
   const all = programs.map((program) => new Supervised(program, onChange))
-  // If the state file cannot be written, no program must start. The file is therefore written first.
+  // No program may start if the state file cannot be written. So the file is written first.
   writeUpState(data.stateFile, current())
   for (const each of all) each.begin()
   try {

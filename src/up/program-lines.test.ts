@@ -19,7 +19,7 @@ const linesOf = () => {
 }
 
 suite('the lines of a program', () => {
-  test('a log line of a program that is structured is passed on unchanged, even if it arrives in pieces', () => {
+  test('a structured log line of a program is passed on unchanged, even if it arrives in pieces', () => {
     const { lines, read } = linesOf()
     const line = Buffer.from('{"level":30,"time":1,"program":"gate","msg":"für"}\n')
     for (const byte of line) lines.write(Buffer.from([byte]))

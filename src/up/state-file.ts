@@ -34,7 +34,7 @@ export const writeUpState = (path: string, state: UpState): void => {
 
 /**
  * Returns a function that writes a state and never throws, because a full disk must not end `up`. The first of several
- * failures is logged. Each state is complete, so the next successful write makes up for failed ones.
+ * failures is logged. Each state is complete, so a failed write need not be repeated.
  */
 export const upStateWriter = (path: string, say: (line: string) => void): ((state: UpState) => void) => {
   let wasSaid = false

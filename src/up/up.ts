@@ -228,14 +228,14 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
   })
   const write = upStateWriter(data.stateFile, display.say)
   const save = () => write(current())
-  // If the state file cannot be written, no program must start. The file is therefore written first.
+  // No program may start if the state file cannot be written. So the file is written first.
   writeUpState(data.stateFile, current())
   for (const program of all) program.begin()
 
   const stop = async () => {
     const ends = [own?.renewal[Symbol.asyncDispose](), ...workers.map((program) => program.stop(graceMs))]
-    // PostgreSQL stops after the other programs, so that control can finish its writes. It must begin early enough to
-    // stop cleanly.
+    // PostgreSQL stops after the other programs, so that control can finish its writes. PostgreSQL must be asked to
+    // stop early enough to stop cleanly.
     await Promise.race([Promise.all(ends), pause(graceMs - 1000, undefined, { ref: false })])
     await Promise.all([...ends, postgres?.stop(1500)])
     if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })

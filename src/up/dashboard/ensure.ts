@@ -1,5 +1,6 @@
-// Builds the pages of the dashboard when a version of Alcove first starts. Each version of the pages has a directory in the
-// cache. If it exists, a later start does not build again. If the pages cannot be built, the server starts without them.
+// Builds the pages of the dashboard when a version of Alcove first starts. Each version of the pages has a directory in
+// the cache. If it exists, a later start does not build again. If the pages cannot be built, the server starts without
+// them.
 import { hash } from 'node:crypto'
 import {
   chmodSync,
@@ -154,8 +155,8 @@ const leaveReason = (directory: string, sentence: string | undefined): void => {
 }
 
 /**
- * Builds the pages, unless they are built already. Two servers may call this at the same time. If it fails, returns a
- * sentence that says why there are no pages, otherwise undefined.
+ * Builds the pages, unless they are built already. Two servers may call this at the same time. If the build fails,
+ * returns a sentence that says why there are no pages, otherwise undefined.
  */
 export const ensureDashboard = async (
   place: DashboardPlace,
