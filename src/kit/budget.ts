@@ -9,8 +9,8 @@ type Limits = {
   /** The amount that each owner gets even if other owners have used the whole budget. Default: 0. */
   sure?: number
   /**
-   * Limits what an owner may hold to this fraction of the amount that is free after the owner has taken it. With 1, an
-   * owner may hold at most as much as stays free. Default: no limit.
+   * Maximum amount that one owner may hold, as a fraction of the amount that then stays free. With 1, an owner may hold
+   * at most as much as stays free. Default: no limit.
    */
   ofFree?: number
 }

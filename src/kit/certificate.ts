@@ -1,5 +1,5 @@
-// Writes X.509 certificates with keys of EC P-256: of an authority, and of programs, signed by an authority. No library is
-// used, because this only writes two fixed forms of certificates (RFC 5280) and parses none.
+// Writes X.509 certificates with keys of EC P-256: of an authority, and of programs, signed by an authority. This file
+// uses no library, because it writes only two fixed forms of certificates (RFC 5280) and parses none.
 import {
   createHash,
   createPrivateKey,

@@ -16,7 +16,7 @@ import { TestAuthority } from './testing/authority.ts'
 
 const controlName = 'control.test.internal'
 
-/** Starts a server that wants a certificate. It notes the names of its callers, and the bearers that they send. */
+/** Starts a server that requests a certificate. It records the names of its callers, and their bearer tokens. */
 const startControl = async (authority: TestAuthority, name = controlName) => {
   const callers: (string | undefined)[] = []
   const server = createServer({

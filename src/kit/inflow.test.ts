@@ -29,7 +29,7 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('Inflow with hearOut reads an answer that the server sent before it reset the connection', async () => {
+  test('after `hearOut`, Inflow reads an answer that the server sent before it reset the connection', async () => {
     using pair = await openPair()
     pair.near.hearOut().pause()
     pair.far.write('too much')

@@ -55,7 +55,7 @@ suite('a fair queue', () => {
     assert.equal(queue.has('a'), false)
   })
 
-  test('`FairQueue` does not run waiting work whose signal is aborted, and goes on with other work', async () => {
+  test('`FairQueue` does not run waiting work whose signal is aborted, and still runs other work', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 1 }))
     await take('a')
     const call = new AbortController()
@@ -69,7 +69,7 @@ suite('a fair queue', () => {
     assert.equal(order.join(''), 'ac')
   })
 
-  test('`FairQueue` runs waiting work before the work of a caller that comes just when a turn ends', async () => {
+  test('`FairQueue` runs waiting work before the work of a caller that comes just when other work ends', async () => {
     const queue = new FairQueue({ atOnce: 1 })
     const { take, order } = track(queue)
     const first = await queue.take('a')

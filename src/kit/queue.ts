@@ -1,5 +1,5 @@
-// A fair queue. It limits how much work runs at the same time, in total and for each owner. More work waits in the
-// queue. How much may wait is limited by the option `waiting`, or by the caller.
+// A fair queue. It limits how much work runs at the same time, in total and for each owner. Work above these limits
+// waits in the queue. The option `waiting`, or the caller, limits how much work may wait.
 import type { Budget } from './budget.ts'
 
 type Limits<Owner> = {

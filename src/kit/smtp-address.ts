@@ -1,5 +1,5 @@
-// Two settings for outgoing mail. The server: `smtp://name:password@host:587`, or `smtps://` for TLS from the first byte.
-// The sender: `alcove@example.com` or `Alcove <alcove@example.com>`.
+// Two settings for outgoing mail. The server: `smtp://name:password@host:587`, or `smtps://` for TLS from the first
+// byte. The sender: `alcove@example.com` or `Alcove <alcove@example.com>`.
 export type SmtpAddress = {
   host: string
   port: number
