@@ -30,7 +30,7 @@ const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: 
     if (left < 0 || performance.now() > endsAt) cutOff()
     else timer.refresh()
   }
-  // Node calls `destroySoon` when the answer is written. Until the whole body has arrived, this version closes the
+  // Node calls `destroySoon` when the answer is written. Until the whole body has arrived, this replacement closes the
   // connection only for writing.
   socket.destroySoon = () => {
     isClosing = true

@@ -111,7 +111,7 @@ export class Connections {
   }
 
   /**
-   * Notes that the head of a call has arrived on the connection. `answer` is absent for an upgrade, which ends only
+   * Registers that the head of a call has arrived on the connection. `answer` is absent for an upgrade, which ends only
    * with its connection. Returns false if the connection is closed; the caller must then not process the call.
    */
   begin(socket: Duplex, answer?: ServerResponse): boolean {
@@ -129,9 +129,9 @@ export class Connections {
   }
 
   /**
-   * Notes that the server has admitted a call on the connection. Until the call ends, connections without a credential
-   * cannot replace this one. A connection of an owner with fewer connections still can. Throws if the server has too
-   * many admitted calls.
+   * Registers that the server has admitted a call on the connection. Until the call ends, connections without a
+   * credential cannot replace this connection. A connection of an owner with fewer connections still can. Throws if the
+   * server has too many admitted calls.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
@@ -265,5 +265,7 @@ export class Connections {
   }
 }
 
-/** Notes that a WebSocket's caller has been identified after the upgrade, so that its connection counts as admitted. */
+/**
+ * Registers that a WebSocket's caller has been identified after the upgrade. The connection is then an admitted one.
+ */
 export const admitConnection = (socket: Duplex, owner: string): void => places.get(socket)?.admit(socket, true, owner)

@@ -71,7 +71,7 @@ const startServer = async () => {
   }
 }
 
-suite('a server of route rows', () => {
+suite('a server that is made from routes', () => {
   for (const [what, headers] of refused) {
     test(`a request with ${what} answers 400, with or without an upgrade`, async () => {
       await using server = await startServer()

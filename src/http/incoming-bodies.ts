@@ -1,6 +1,6 @@
 // Limits request bodies and WebSocket frames that have not arrived completely. The server keeps them in memory until
-// their last byte arrives, which may never happen. Each body must have a minimum speed, and all together have a memory
-// limit.
+// their last byte arrives, which may never happen. Each body must have a minimum speed, and all of them together have a
+// memory limit.
 //
 // A timer reads how many bytes each connection has received. The arrival of a piece therefore costs no extra work.
 import type { IncomingMessage } from 'node:http'

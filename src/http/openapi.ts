@@ -1,5 +1,5 @@
 // Describes routes in a document of OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). The schemas of routes are
-// already in its language, JSON Schema 2020-12, so the document contains them unchanged.
+// already in the language of such documents, JSON Schema 2020-12, so the document contains them unchanged.
 import type { TSchema } from 'typebox'
 import type { Route } from './route.ts'
 

@@ -1,5 +1,5 @@
-// The type of a route: method, path, required permission, schemas and handler. It does not depend on what the routes of
-// a program are for.
+// The type of a route: method, path, required permission, schemas and handler. The routes of all programs have this
+// type.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { WebSocket } from 'ws'

@@ -156,8 +156,8 @@ export const createServer = async <Context extends object, Needs extends string>
     },
     options: {
       autoPong: false,
-      // A client that offers subprotocols disconnects if the server selects none. Without a preferred one, the first is
-      // selected.
+      // A client that offers subprotocols disconnects if the server selects none. If the route prefers none of them,
+      // the first one is selected.
       handleProtocols: (offered: Set<string>, request: IncomingMessage) => {
         const preferred = subprotocols.get(request)
         return preferred !== undefined && offered.has(preferred) ? preferred : ([...offered][0] ?? false)

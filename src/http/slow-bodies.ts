@@ -4,7 +4,7 @@
 import type { IncomingMessage } from 'node:http'
 
 export type SlowBodiesBounds = {
-  /** How many milliseconds of a body are measured at a time. */
+  /** Length of the interval, in milliseconds, over which the speed of a body is measured. */
   spanMs?: number
   leastBytesPerSecond?: number
 }

@@ -78,7 +78,7 @@ suite('answers that are read slowly or not at all', () => {
     assert.ok((await read(await server.ask('/silent-at-first'))) > answerBytes)
   })
 
-  test('if unread answers together exceed the limit, the oldest one of the largest owner is cut off', async () => {
+  test('if unread answers exceed the limit, the oldest answer of the owner with the most bytes is cut off', async () => {
     await using server = await serving({ mostBytes: 3.5 * answerBytes })
     const frugal = await server.ask('/a/large')
     const first = await server.ask('/b/large')
