@@ -1,6 +1,6 @@
-// How a machine joins a server over the network. The machine trades its token once for two certificates of the server's
-// own authority: one for its runner, one for its gate. All later connections between machines are TLS in which both
-// sides show such a certificate.
+// How a machine joins a server over the network. The machine exchanges its token once for two certificates of the
+// server's own authority: one for its runner, one for its gate. All later connections between machines are TLS, and
+// both sides show such a certificate.
 
 /** The domain of the names in certificates of hosts. No DNS server knows these names. */
 const domain = 'hosts.alcove.internal'
@@ -33,7 +33,7 @@ export const authorityHashIn = (token: string): string | undefined =>
 /** Body of `POST /runners/join`. Each key is a public key as PEM (SubjectPublicKeyInfo, EC P-256). */
 export type JoinQuestion = { token: string; version: string; keys: Record<HostProgram, string> }
 
-/** Body of `POST /runners/certificates`, by which a host renews its certificates over its link's TLS. */
+/** Body of `POST /runners/certificates`, with which a host that has joined renews its certificates. */
 export type RenewQuestion = { version: string; keys: Record<HostProgram, string> }
 
 /** Answer to a `JoinQuestion` or a `RenewQuestion`. Every certificate is PEM. */

@@ -333,7 +333,10 @@ export type FromRunner =
    * only for the sandbox's timeline.
    */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
-  /** The messages about saves may get lost: the runner repeats `saved` while its list has the save. */
+  /**
+   * The messages about saves may get lost: the runner repeats `saved` as long as the assignment of the sandbox has
+   * `save`.
+   */
   | ({ type: 'saved' } & SavedDisk)
   | ({ type: 'unsaved' } & UnsavedDisk)
   /** Current resource use of at most 500 sandboxes. The message may get lost, because only people read the numbers. */
@@ -353,7 +356,7 @@ export type ToRunner =
       type: 'welcome'
       runnerId: string
       heartbeatSeconds: number
-      /** Id of control's database. */
+      /** Id of control's database. A runner ignores all messages of a control with another database. */
       databaseId?: string
     }
   | ({ type: 'assign'; assignment: Assignment } & Traced)

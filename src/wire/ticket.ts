@@ -24,9 +24,12 @@ const Ticket = Type.Object(
   {
     sandboxId: Id,
     organizationId: Id,
-    /** Where the sandbox's runner listens on its machine. Absent: the sandbox is on no runner, or the address is long. */
+    /**
+     * Where the sandbox's runner listens on its machine. Absent: the sandbox is on no runner, or the address is too
+     * long.
+     */
     runnerAddress: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-    /** The gate of the sandbox's host. No other gate may let the call in. Absent: a gate of the server's machine. */
+    /** The gate of the sandbox's host. No other gate may accept the call. Absent: a gate of the server's machine. */
     gateId: Type.Optional(Id),
     allowed: Allowed,
     /** When the ticket expires, in milliseconds since 1970 by control's clock. */
