@@ -20,17 +20,17 @@ suite('running one test file', () => {
 
   test('a run counts tests but not suites, and the name of a test contains the names of its suites', async () => {
     const { results, output } = await run(`
-      suite('outer', () => {
-        suite('inner', () => { test('passes', () => { console.log('said aloud') }) })
-        test('fails', () => { throw new Error('because') })
-        test('is skipped', { skip: 'needs root' }, () => {})
+      suite('outer suite', () => {
+        suite('inner suite', () => { test('a passing test', () => { console.log('said aloud') }) })
+        test('a failing test', () => { throw new Error('because') })
+        test('a skipped test', { skip: 'needs root' }, () => {})
       })`)
     assert.deepEqual(
       results.map(({ name, outcome }) => [name, outcome]),
       [
-        ['outer › inner › passes', 'passed'],
-        ['outer › fails', 'failed'],
-        ['outer › is skipped', 'skipped'],
+        ['outer suite › inner suite › a passing test', 'passed'],
+        ['outer suite › a failing test', 'failed'],
+        ['outer suite › a skipped test', 'skipped'],
       ],
     )
     assert.match(results[1]?.detail ?? '', /because/)
@@ -39,7 +39,7 @@ suite('running one test file', () => {
   })
 
   test('a test file that never ends is killed and counts as failed, even if its tests passed', async () => {
-    const { results } = await run(`test('passes', () => {}); setInterval(() => {}, 1000)`, 2)
+    const { results } = await run(`test('a passing test', () => {}); setInterval(() => {}, 1000)`, 2)
     assert.deepEqual(
       results.map(({ outcome }) => outcome),
       ['passed', 'failed'],
@@ -49,14 +49,14 @@ suite('running one test file', () => {
 
   test('a test that never ends is reported by its name, and the tests after it still run', async () => {
     const { results } = await run(
-      `suite('s', () => { test('hangs', () => new Promise(() => setInterval(() => {}, 1000))); test('passes', () => {}) })`,
+      `suite('a suite', () => { test('a test that never ends', () => new Promise(() => setInterval(() => {}, 1000))); test('a passing test', () => {}) })`,
       4,
     )
     assert.deepEqual(
       results.map(({ name, outcome }) => [name, outcome]),
       [
-        ['s › hangs', 'failed'],
-        ['s › passes', 'passed'],
+        ['a suite › a test that never ends', 'failed'],
+        ['a suite › a passing test', 'passed'],
         ['(file)', 'failed'],
       ],
     )
@@ -65,8 +65,8 @@ suite('running one test file', () => {
   test('a test file runs with more memory for new objects, unless it measures the memory of its process', async () => {
     const print = 'console.log(process.execArgv.join(" "))'
     const more = /--max-semi-space-size=/
-    assert.match((await run(`test('says', () => ${print})`)).output, more)
-    const measuring = `test('says', () => { process.memoryUsage(); ${print} })`
+    assert.match((await run(`test('a test that prints', () => ${print})`)).output, more)
+    const measuring = `test('a test that prints', () => { process.memoryUsage(); ${print} })`
     assert.doesNotMatch((await run(measuring)).output, more)
   })
 
@@ -85,16 +85,16 @@ suite('running one test file', () => {
   })
 
   test('with --name, only tests whose name contains the text run; a file without such a test fails', async () => {
-    const code = `suite('s', () => { test('a.b (c)', () => {}); test('axb c', () => { throw new Error('ran') }) })`
+    const code = `suite('a suite', () => { test('a.b (c)', () => {}); test('axb c', () => { throw new Error('ran') }) })`
     const { results } = await run(code, 60, 'a.b (c)')
-    assert.deepEqual(results, [{ name: 's › a.b (c)', outcome: 'passed' }])
+    assert.deepEqual(results, [{ name: 'a suite › a.b (c)', outcome: 'passed' }])
     const none = await run(code, 60, 'a.b (d)')
     assert.deepEqual(none.results, [{ name: '(file)', outcome: 'failed', detail: 'has no test named "a.b (d)"' }])
   })
 
   test('if a hook fails, its file fails even if all tests of the file passed', async () => {
     const { results } = await run(
-      `suite('s', () => { test('passes', () => {}); after(() => { throw new Error('in hook') }) })`,
+      `suite('a suite', () => { test('a passing test', () => {}); after(() => { throw new Error('in hook') }) })`,
     )
     assert.ok(results.some(({ outcome, detail }) => outcome === 'failed' && /in hook/.test(detail ?? '')))
   })
@@ -102,7 +102,7 @@ suite('running one test file', () => {
   test('if a test leaves a process running, that process is killed and the test file ends', async () => {
     const { results, output } = await run(`
       import { spawn } from 'node:child_process'
-      test('passes', () => {
+      test('a passing test', () => {
         const child = spawn('sleep', ['3600'], { stdio: ['ignore', 'inherit', 'inherit'] })
         child.unref()
         console.log('left behind:', child.pid)
@@ -135,35 +135,39 @@ suite('running several test files in one process', () => {
     ])
   }
 
-  const passes = `suite('s', () => test('passes', () => {}))`
+  const passes = `suite('a suite', () => test('a passing test', () => {}))`
 
   test('if several test files run in one process, each has its own results', async () => {
     const outcomes = await run({
       first: `globalThis.wasHere = true; ${passes}`,
-      second: `test('sees the first', () => { if (!globalThis.wasHere) throw new Error() })`,
-      third: `test('fails', () => { throw new Error() }); ${passes}`,
+      second: `test('a test that sees the first file', () => { if (!globalThis.wasHere) throw new Error() })`,
+      third: `test('a failing test', () => { throw new Error() }); ${passes}`,
     })
     assert.deepEqual(outcomes, [
-      ['first', ['s › passes passed']],
-      ['second', ['sees the first passed']],
-      ['third', ['fails failed', 's › passes passed']],
+      ['first', ['a suite › a passing test passed']],
+      ['second', ['a test that sees the first file passed']],
+      ['third', ['a failing test failed', 'a suite › a passing test passed']],
     ])
   })
 
   test('if a test file ends the process that it shares, only that file fails', async () => {
-    const outcomes = await run({ first: passes, second: `test('ends', () => process.exit(3))`, third: passes })
+    const outcomes = await run({
+      first: passes,
+      second: `test('a test that ends the process', () => process.exit(3))`,
+      third: passes,
+    })
     assert.deepEqual(outcomes, [
-      ['first', ['s › passes passed']],
+      ['first', ['a suite › a passing test passed']],
       ['second', ['(file) failed']],
-      ['third', ['s › passes passed']],
+      ['third', ['a suite › a passing test passed']],
     ])
   })
 
   test('if a test file that shares its process never ends, only that file fails', async () => {
     const outcomes = await run({ first: passes, second: `${passes}; setInterval(() => {}, 1000)` }, 3)
     assert.deepEqual(outcomes, [
-      ['first', ['s › passes passed']],
-      ['second', ['s › passes passed', '(file) failed']],
+      ['first', ['a suite › a passing test passed']],
+      ['second', ['a suite › a passing test passed', '(file) failed']],
     ])
   })
 
