@@ -1,5 +1,6 @@
 // The endpoints `/preview/…` of the public API. The proxy that an organization runs for its own region calls them. Each
-// answers one question about a sandbox. Our own gates get all these answers from one endpoint instead (access.ts).
+// endpoint answers one question about a sandbox. Our own gates get all these answers from one endpoint instead
+// (access.ts).
 import Type from 'typebox'
 import { type ControlRoute, type ProxyContext, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'

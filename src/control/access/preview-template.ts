@@ -1,5 +1,6 @@
-// The public URL of a sandbox's port. Each port has its own host name below the gate's, so that browsers isolate
-// sandboxes. A gate that is reached by a bare IP address has no host names below it. The path names the port instead.
+// The public URL of a sandbox's port. Each port has its own host name below the host name of the gate, so that browsers
+// isolate sandboxes. If the gate has only an IP address, no host names are possible below it. Then the path of the URL
+// contains the port.
 import { isIP } from 'node:net'
 
 export const previewTemplate = (proxyUrl: string): string => {
@@ -12,6 +13,6 @@ export const previewTemplate = (proxyUrl: string): string => {
     : `${protocol}//{{PORT}}-{{sandboxId}}.${named}`
 }
 
-/** The URL of a port. `sandbox`: the sandbox's id, or the token of a signed URL. */
+/** Returns the URL of a port. `sandbox`: the sandbox's id, or the token of a signed URL. */
 export const previewUrl = (proxyUrl: string, sandbox: string, port: number): string =>
   previewTemplate(proxyUrl).replace('{{PORT}}', String(port)).replace('{{sandboxId}}', sandbox)

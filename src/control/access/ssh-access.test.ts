@@ -59,7 +59,7 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
       assert.equal((await app.as('ssh-gateway').post(`/sandbox/${id}/ssh-access`)).status, 401)
     }))
 
-  test('a sandbox’s 101st valid SSH token answers 429, also in parallel calls; expired tokens do not count', () =>
+  test('making a sandbox’s 101st valid SSH token answers 429, even in parallel calls', () =>
     withBox(async (app) => {
       const ask = () => app.as('member').post('/sandbox/box/ssh-access')
       const statuses = (await Promise.all(Array.from({ length: 105 }, ask))).map(({ status }) => status)

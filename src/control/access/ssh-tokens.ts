@@ -8,7 +8,10 @@ export type SshAccessRow = {
   id: string
   token_hash: string
   sandbox_id: string
-  /** Hash of the API key that made the token. The token becomes invalid with that key. */
+  /**
+   * Hash of the API key that made the token. The token becomes invalid when the key does. Null: a user made the token
+   * without an API key.
+   */
   maker_hash: string | null
   created_at: Date
   updated_at: Date
@@ -30,8 +33,8 @@ export const insertSshAccess = async (sql: Sql, row: SshAccessRow): Promise<SshA
 }
 
 /**
- * Counts the valid tokens of a sandbox. Locks the sandbox's row until the transaction ends, so that concurrent calls
- * which add tokens to this sandbox wait.
+ * Counts the valid tokens of a sandbox. Locks the sandbox's row until the transaction ends. Other calls that add tokens
+ * to this sandbox wait meanwhile.
  */
 export const countSshAccess = async (transaction: Transaction, sandboxId: string, now: Date): Promise<number> => {
   await transaction`select 1 from sandboxes where id = ${sandboxId} for no key update`
