@@ -103,8 +103,8 @@ const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Pro
 }
 
 /**
- * Inserts the key under the membership lock, after reading the user's permissions again. A permission that the user has
- * lost in the meantime is not given to the key.
+ * Inserts the key while the memberships of the organization are locked, after reading the user's permissions again. A
+ * permission that the user has lost in the meantime is not given to the key.
  */
 const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> => {
   const { organizationId, userId, permissions } = key
