@@ -170,7 +170,7 @@ const runTold = async (
     await telling
     return await run({})
   }
-  // The insert may fail before anything awaits it, which would be an unhandled rejection.
+  // Prevents an unhandled rejection if the insert fails before anything awaits it. The error is thrown below.
   telling.catch(() => {})
   try {
     return await run({ told: telling })
