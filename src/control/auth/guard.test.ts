@@ -8,7 +8,7 @@ import { hashKey, newKey } from './secret.ts'
 const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1c2VyLW93bmVyIn0.c2ln'
 
 suite('the guard of every endpoint', () => {
-  test('an endpoint for users answers 401 without a token, and to unknown keys, JWTs and services', async () => {
+  test('an endpoint for users answers 401 without a token, to unknown keys and JWTs, and to services', async () => {
     await using app = await startControl()
     for (const token of [newKey(), 'x', keys.owner.slice(0, -1), keys.owner.toUpperCase(), keys.proxy, jwt]) {
       const reply = await app.with(token).get('/users/me')

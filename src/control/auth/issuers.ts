@@ -19,8 +19,8 @@ import { type Claims, readClaims } from './claims.ts'
 import { keyFetcher } from './fetch-keys.ts'
 
 /**
- * Only public-key algorithms. With a shared secret, or without a signature, anybody who can check tokens could also
- * make them.
+ * The accepted algorithms, which all use public keys. With a shared secret, or without a signature, anybody who can
+ * check tokens could also make them.
  */
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const
 

@@ -28,8 +28,8 @@ const signedIn = new Map<GridCaller, Headers>()
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
 /**
- * Returns the route with another handler, which makes no checks. It only returns to which organization the caller was
- * admitted.
+ * Returns the route with another handler, which makes no checks. The handler only returns to which organization the
+ * caller was admitted.
  */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
   method,
@@ -176,7 +176,7 @@ suite('the callers that each endpoint admits', () => {
     }
   })
 
-  test('each endpoint of the server is in the access grid, refuses all calls, or is named in `policy.ts`', () => {
+  test('each endpoint is in docs/reference/policy.md, refuses all calls, or is named in `policy.ts`', () => {
     // These calls answer 404 to everybody (src/http/unserved.ts).
     const refusing = new Set(Object.keys(unserved).map((call) => call.replaceAll('{}', ':')))
     const inGrid = new Set(app.app.routes.map(({ method, path }) => `${method} ${unnamed(path)}`))
