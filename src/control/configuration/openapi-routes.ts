@@ -5,7 +5,7 @@ import { openApiOf } from '#src/http/openapi.ts'
 import { version } from '#src/kit/version.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 
-/** Returns the document about the given routes of control. */
+/** Returns the OpenAPI document of the given routes of control. */
 export const controlDocument = (routes: readonly ControlRoute[]) =>
   openApiOf(
     {

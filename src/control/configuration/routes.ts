@@ -50,7 +50,9 @@ const rateLimitOf = ({ rateLimits }: Settings) => {
   return limited.length === 0 ? {} : { rateLimit: Object.fromEntries(limited) }
 }
 
-/** The command and the host key of this server's SSH gateway. Clients put a token in the place of `{{TOKEN}}`. */
+/**
+ * Returns the command and the host key of this server's SSH gateway. Clients put a token in the place of `{{TOKEN}}`.
+ */
 const sshGatewayOf = ({ sshGateway }: Settings) =>
   sshGateway === undefined
     ? {}
