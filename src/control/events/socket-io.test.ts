@@ -90,7 +90,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(refusal.statusCode, 400)
   })
 
-  test('if a sandbox fails, Socket.IO clients get its record, which has the reason, before its new state', async () => {
+  test('if a sandbox fails, Socket.IO clients get its record with the reason before they get its new state', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -156,7 +156,7 @@ suite('GET {prefix}/socket.io/', () => {
     }
   })
 
-  test('a warm sandbox causes no events until a create claims it, which causes the event `sandbox.created`', async () => {
+  test('a warm sandbox causes no events before a create claims it; the claim causes `sandbox.created`', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     using client = await signedIn(runner.base, keys.viewer)
