@@ -156,7 +156,7 @@ suite('joins and the certificate authority of a server', () => {
     assert.ok(Number(headers['retry-after']) > 800)
   })
 
-  test('controls that start at the same time have one authority, whose key is encrypted in the database', async () => {
+  test('control processes that start at the same time make one authority; its key is stored encrypted', async () => {
     await using control = await startControl()
     const opened = await Promise.all(Array.from({ length: 5 }, () => HostAuthority.open(control.parts)))
     assert.equal(new Set(opened.map(({ hash }) => hash)).size, 1)
@@ -167,7 +167,7 @@ suite('joins and the certificate authority of a server', () => {
     await assert.rejects(HostAuthority.open({ ...control.parts, encryption }), /ALCOVE_OLDER_ENCRYPTION_KEYS/)
   })
 
-  test('without a port for hosts, tokens name no authority, and there are no certificates', async () => {
+  test('without a port for hosts, tokens contain no authority hash, and machines get no certificates', async () => {
     await using control = await startControl()
     const { body } = await control.as('admin').post('/runners', { name: 'one' })
     assert.match(body.apiKey, /^alr_[0-9a-f]{64}$/)

@@ -119,7 +119,7 @@ suite('the port for hosts', () => {
     assert.match(error.message, /401/)
   })
 
-  test('a connection ends when the certificate expires with which it was opened', async () => {
+  test('a connection is closed when its certificate expires', async () => {
     const seconds = 2
     const gate = control.authority.certifyHost('gate', 'one', createPublicKey(host.keys.gate), seconds / 86_400)
     const link = control.link('/proxy/link', { cert: gate, key: host.privateKeys.gate })

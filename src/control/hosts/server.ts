@@ -1,4 +1,5 @@
-// The server of the port for hosts. Both sides show a certificate that this server's authority has signed.
+// The TLS server of the port for hosts. Hosts and control identify each other by certificates that this server's
+// authority has signed.
 import type { Server } from 'node:https'
 import type { TLSSocket, TlsOptions } from 'node:tls'
 import type { FastifyInstance } from 'fastify'

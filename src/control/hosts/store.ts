@@ -27,7 +27,10 @@ export type Host = { runnerId: string; regionId: string; keys: HostKeys; tokenHa
 
 type HostRow = { regionId: string; runner: string; gate: string; tokenHash: string | null }
 
-/** Finds the host that a runner joined as. Ignores removed runners. */
+/**
+ * Finds the host of a runner: the hashes of its keys, and of its token while the token may be traded again. Ignores
+ * removed runners.
+ */
 export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undefined> => {
   const [row] = await sql<HostRow[]>`
     select runners.region_id as "regionId", runner_key_hash as runner, gate_key_hash as gate, token_hash as "tokenHash"

@@ -1,4 +1,4 @@
-// Starts a control with a port for hosts. Has functions to call that port as a machine, with a certificate or without.
+// Starts a control with a port for hosts. Tests call the port as machines, with a certificate or without.
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
