@@ -54,8 +54,8 @@ export const readProvider = (row: IdentityProviderRow): IdentityProvider => ({
 })
 
 /**
- * The purpose under which a provider's secret is encrypted. The secret cannot be decrypted as the secret of another
- * provider.
+ * The encryption purpose of a provider's secret. It contains the provider's id, so the secret of one provider cannot be
+ * decrypted as that of another.
  */
 export const secretPurpose = ({ id }: Pick<IdentityProvider, 'id'>) => `identity-provider:${id}`
 

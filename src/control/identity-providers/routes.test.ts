@@ -273,7 +273,7 @@ suite('the default roles of an identity provider', () => {
     const { id } = await create(app, { defaultAssignedRoleIds: [own, developer, own] })
     const kept = async () => (await app.as('owner').get(`${providers}/${id}`)).body.defaultAssignedRoleIds
     assert.deepEqual(new Set(await kept()), new Set([own, developer]))
-    // A deleted role is no longer given to anybody.
+    // New users do not get a role that was deleted.
     await app.as('owner').delete(`/organizations/${organizations.ours}/roles/${own}`)
     assert.deepEqual(await kept(), [developer])
   })

@@ -105,8 +105,8 @@ const checkDomains = async (sql: Sql, provider: IdentityProvider, claimed: reado
 }
 
 /**
- * Runs `work` under the membership lock. A member whose address proves a domain is therefore still a member when the
- * domain is claimed.
+ * Runs `work` while the memberships of the organization are locked. A member whose address proves a domain is therefore
+ * still a member when the domain is claimed.
  */
 const inTurn = async <T>(
   { database }: Pick<Parts, 'database'>,

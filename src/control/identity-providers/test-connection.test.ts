@@ -42,7 +42,7 @@ suite('POST /organizations/{organizationId}/identity-providers/test-connection',
     jwks_uri: `${url}/jwks`,
   })
 
-  test('POST /organizations/{organizationId}/identity-providers/test-connection succeeds if the issuer answers discovery', async () => {
+  test('POST /organizations/{organizationId}/identity-providers/test-connection succeeds if the issuer has a valid discovery document', async () => {
     const asked: (string | undefined)[] = []
     await using server = await serve((request, response) => {
       asked.push(request.url)
