@@ -92,7 +92,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal(left.count, 0)
   })
 
-  test('an organization that follows 50 build logs gets 429 for the next; other organizations do not', async () => {
+  test('an organization that follows 50 build logs gets 429 for the 51st; other organizations get 200', async () => {
     await using app = await startControl()
     const follow = (organizationId: string) =>
       readBuildLog(app.app.sandboxes, 'img', { follow: true, organizationId, isBeingMade: async () => true })

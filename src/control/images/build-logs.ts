@@ -1,4 +1,5 @@
-// Build logs of images: stored in pieces, bounded per image. Callers can follow a log until the build ends.
+// Build logs of images. A log is stored in pieces and has a maximum size. Callers can follow a log until the build
+// ends.
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Budget } from '#src/kit/budget.ts'

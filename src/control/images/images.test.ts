@@ -162,7 +162,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual([state, errorReason], ['error', reason])
     const { target } = (await listed(app)).find((each: { image: string }) => each.image === image)
     assert.equal(target, 'absent')
-    // Base layers do not count towards the least disk size, because they are not on the sandboxes' own disks.
+    // The base layers are not a part of the least disk size, because they are not on the sandboxes' own disks.
     const sizeBytes = 5 * 2 ** 30
     await tell(app, { image: await imageOf(app, 'small'), state: 'present', sizeBytes, leastDiskBytes: 3 * 2 ** 30 })
     assert.equal((await get(app, 'small')).state, 'active')
@@ -214,7 +214,7 @@ suite('DELETE /snapshots/{idOrName}', () => {
     assert.deepEqual(await listed(app), [])
   })
 
-  test('DELETE /snapshots/{idOrName} answers 403 for a general snapshot, and 404 for another organization’s', async () => {
+  test('DELETE /snapshots/{idOrName} answers 403 for a snapshot of the server, 404 for another organization’s snapshot', async () => {
     await using app = await startControl()
     await make(app)
     assert.equal((await app.as('owner').delete('/snapshots/default')).status, 403)

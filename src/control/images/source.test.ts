@@ -45,7 +45,7 @@ suite('the name of an image', () => {
 suite('the source of a snapshot', () => {
   const read = (imageName: string) => readSource({ name: 'n', imageName }, 'ours')
 
-  test('a snapshot may be made from an image archive, but only from below the directory for images', () => {
+  test('a snapshot may be made from an image file only if the file is in the operator’s directory for images', () => {
     assert.deepEqual(read('oci-archive:base/tool.tar'), { kind: 'file', path: 'base/tool.tar' })
     for (const path of ['/etc/passwd', '../x', 'a/../../x', '', 'a:b']) {
       assert.throws(() => read(`docker-archive:${path}`), /relative path/)

@@ -97,7 +97,7 @@ suite('snapshots of sandboxes on several runners', () => {
     }
   })
 
-  test('a snapshot that is in the store outlives its runner', async () => {
+  test('a snapshot that is in the store can be used after its runner was removed', async () => {
     await using app = await startControl(waiting)
     await using _own = await connectRunner(app, { capabilities: { ...shared, cpu: 0.001 } })
     await using first = await connectRunner(app, { capabilities: shared, token: await addRunner(app, 'first') })
