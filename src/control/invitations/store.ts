@@ -45,8 +45,8 @@ export const countForAddress = async (sql: Sql, email: string, now: Date): Promi
 export type InvitationCounts = { pending: number; ofLately: number; ofLatelyToAddress: number }
 
 /**
- * Counts invitations of an organization: all pending ones, all that were made since the date `since`, and those of the
- * latter that were made for one address.
+ * Counts invitations of an organization. `pending`: all that are pending. `ofLately`: all that were made after `since`.
+ * `ofLatelyToAddress`: those of them that were made for one address.
  */
 export const countMade = async (
   sql: Sql,
@@ -115,7 +115,7 @@ export const settleInvitation = async (
   await sql`update invitations set status = ${status}, updated_at = ${now} where id = ${id} and status = 'pending'`
 }
 
-/** Cancels expired invitations to this address, which makes room for a new one. */
+/** Cancels expired invitations to this address, so that a new invitation can be made. */
 export const cancelExpired = async (sql: Sql, organizationId: string, email: string, now: Date): Promise<void> => {
   await sql`
     update invitations set status = 'cancelled', updated_at = ${now}
