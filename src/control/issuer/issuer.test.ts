@@ -211,7 +211,7 @@ suite('signing in at the embedded issuer', () => {
     }
   })
 
-  test('a sign-in answers the same 401 for a wrong password and an unknown address, and escapes the address', async () => {
+  test('a sign-in gets the same 401 for a wrong password and an unknown address; pages escape the address', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const form = await browser.follow(await browser.get(authorizeUrl(challenge)))

@@ -1,4 +1,4 @@
-// Configures our own issuer, which uses oidc-provider. Our dashboard and tools are its only client. The issuer supports
+// Configures our own issuer, which uses oidc-provider. The issuer has only one client, which is our own. It supports
 // codes with PKCE, device codes, and refresh tokens that are replaced at each use.
 import type { EventEmitter } from 'node:events'
 import { interactionPolicy, Provider } from 'oidc-provider'

@@ -24,7 +24,7 @@ export const allowed = {
   sourceAndName: 10,
   /** Wrong tries from one source with a name that is being attacked. */
   sourceAndAttackedName: 3,
-  /** Wrong tries with one name in an hour, from all new browsers, from which on the name is treated as attacked. */
+  /** If one name has this many failures in an hour, from all new browsers together, the name is treated as attacked. */
   attackedAfter: 50,
 }
 
