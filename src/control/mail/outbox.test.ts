@@ -94,7 +94,7 @@ suite('mail by SMTP', () => {
     assert.equal(await post.waiting(), 0)
   })
 
-  test('a mail that fails is retried after a minute, then at growing intervals, at most eight times', async () => {
+  test('a mail that fails is retried after a minute and at growing intervals, and dropped after 8 attempts', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
