@@ -35,8 +35,8 @@ const getMember = async (sql: Sql, organizationId: string, userId: string): Prom
 const heldBy = ({ role, assignedRoles }: Member) => heldThrough(role, assignedRoles)
 
 /**
- * Throws if the change would leave the organization without an owner. Call this under the membership lock, so that no
- * other owner can leave before the change is committed.
+ * Throws if the change would leave the organization without an owner. Call this while memberships are locked, so that
+ * no other owner can leave before the change is committed.
  */
 const checkKeepsOwner = async (sql: Sql, { organizationId, userId, role }: Member): Promise<void> => {
   if (role === 'owner' && !(await hasOtherOwner(sql, organizationId, userId))) {
