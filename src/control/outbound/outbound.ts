@@ -125,7 +125,7 @@ export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound
   send: (request) => send({ ...request, organizationId }),
 })
 
-/** Whether a host name was refused because of its addresses, and not an IP address in the URL. */
+/** Whether a host name was refused because of its addresses. False if the URL has an IP address in place of a name. */
 const isOfName = (error: unknown, url: string) =>
   error instanceof OutboundError &&
   error.reason === 'not_public' &&
