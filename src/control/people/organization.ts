@@ -43,7 +43,7 @@ export type Organization = {
   createdBy: string
   personal: boolean
   defaultRegionId: string | null
-  /** Whether a suspension is stored. Its end may be over, so use `isSuspended` instead. */
+  /** Whether a suspension is stored. It may have ended already, so use `isSuspended` instead. */
   suspended: boolean
   suspendedAt: Date | null
   suspendedUntil: Date | null
