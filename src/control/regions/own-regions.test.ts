@@ -78,7 +78,7 @@ suite('POST /regions', () => {
     }
   })
 
-  test('POST /regions answers 409 for a name in use, even with concurrent calls; other organizations may use it', async () => {
+  test('POST /regions answers 409 for a name in use, even with concurrent calls; other organizations may use the name', async () => {
     await using app = await startControl()
     const replies = await Promise.all(
       Array.from({ length: 10 }, () => app.as('owner').post('/regions', { name: 'cellar' })),
@@ -239,7 +239,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     assert.equal(await ask(apiKey, here), 401)
   })
 
-  test('the keys of a region’s services end when its organization is deleted', async () => {
+  test('the keys of a region’s services become invalid when its organization is deleted', async () => {
     await using app = await startControl()
     const { proxyApiKey } = await make(app)
     const question = { sandboxIdOrName: 'x', credentials: [], countsAsActivity: false }
