@@ -38,7 +38,7 @@ const readValues = ({ name, description, permissions }: RoleText): RoleValues =>
 const sayTaken = (name: string, cause?: unknown) =>
   new Problem('already_exists', `There is a role named ${name} already.`, { cause })
 
-/** Runs `write`, which stores the name of a role. Throws 409 if another role of the organization has the name. */
+/** Runs `write`, which stores the name of a role. Throws 409 if another role has the name. */
 const named = async (sql: Sql, { name }: RoleValues, write: () => Promise<Role>): Promise<Role> => {
   if (await isGlobalName(sql, name)) throw sayTaken(name)
   try {
