@@ -81,7 +81,7 @@ suite('GET /runners, GET /runners/current', () => {
     assert.equal((await app.as('admin').get('/runners/by-sandbox/none')).status, 404)
   })
 
-  test('PATCH /runners/{runnerId}/scheduling stops new sandboxes on a runner, and allows them again', async () => {
+  test('PATCH /runners/{runnerId}/scheduling can forbid new sandboxes on a runner, and allow them again', async () => {
     await using runner = await connectRunner(app)
     const box = (await app.as('member').post('/sandbox', {})).body
     assert.equal((await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })).status, 200)
