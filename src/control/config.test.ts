@@ -34,7 +34,7 @@ suite('the settings of control', () => {
     assert.deepEqual([proxyKeyHash, runnerKeyHash], [undefined, undefined])
   })
 
-  test('control listens for hosts only where ALCOVE_HOSTS_LISTEN names host and port', () => {
+  test('control listens for hosts only at the host and port that ALCOVE_HOSTS_LISTEN names', () => {
     assert.equal(loadConfig(good).settings.hostsListen, undefined)
     const read = (value: string) => loadConfig({ ...good, ALCOVE_HOSTS_LISTEN: value }).settings.hostsListen
     assert.deepEqual(read('[fd00::1]:4603'), { host: 'fd00::1', port: 4603 })

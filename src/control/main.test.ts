@@ -73,7 +73,7 @@ suite('control as a program', () => {
     assert.deepEqual(await exit, [0, null])
   })
 
-  test('if control cannot reach its database, it prints the database’s address without the password, exit 1', async () => {
+  test('if control cannot reach its database, it prints the address without the password and exits with 1', async () => {
     const port = await freePort()
     const child = start({ ...settings(1), ALCOVE_DATABASE_URL: `postgres://me:hidden@127.0.0.1:${port}/alcove` })
     await using _ended = ending(child)
