@@ -154,7 +154,7 @@ suite('images of registries, handled as Docker handles them', { skip: cannotRun 
     }
   })
 
-  test('a hard link to a file of a lower layer works, even if its layer deletes the file’s first name', async () => {
+  test('a hard link to a lower layer’s file works, even if the link’s layer deletes the original name', async () => {
     const image = makeImage({
       layers: [
         layer(file('tool', 'x', { mode: 0o755, uid: 7 }), file('other')),

@@ -258,7 +258,7 @@ type Complaint = readonly [
   sentence: (name: string, host: string, hasAccount: boolean) => string,
 ]
 
-/** The connection ended before the whole body was received. */
+/** What skopeo prints if the connection ended before all data was received, and the sentence for the caller. */
 const broken: Complaint = [
   /unexpected EOF|connection reset|broken pipe/,
   'unreachable',

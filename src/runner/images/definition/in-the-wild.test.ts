@@ -6,7 +6,7 @@ import type { ContainerConfig } from '../manifest.ts'
 import { emptyConfig, planOf } from './plan.ts'
 import { definitions } from './testing/definitions.ts'
 
-/** A configuration such as the base image of a Dockerfile may have. */
+/** The configuration of a typical base image. */
 const base = {
   ...emptyConfig(),
   env: { PATH: '/bin', HOME: '/root', NB_UID: '1000', NB_GID: '100', ROS_DISTRO: 'humble' },
