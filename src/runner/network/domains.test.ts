@@ -269,7 +269,7 @@ if (!isPrivateHost) {
       slots.push(slot)
     })
 
-    test('an invalid list of domains is refused, and the list before it stays in force', async () => {
+    test('an invalid list of domains is refused, and the earlier list stays in force', async () => {
       const slot = await slotWith(named('api.example.com'))
       await ask(slot.name, dns, 'api.example.com')
       const wrong = ['*', '*.com;drop', 'a..b', 'com', '*.*.example.com', 'API.example.com', 'a b.c', '-a.b', '']

@@ -45,7 +45,7 @@ export type Firewall = {
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
    * Makes a slot's connections count towards the limit of this organization. For a new slot, this is in force when the promise
-   * resolves. After an organization has claimed a running sandbox, it comes into force a moment later.
+   * resolves. If an organization claims a running sandbox, the limit changes a moment later.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>

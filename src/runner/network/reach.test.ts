@@ -26,8 +26,8 @@ const nothing: NetworkPolicy = { blockAll: true, allowList: null }
 const only = (...allowList: string[]): NetworkPolicy => ({ blockAll: false, allowList })
 
 /**
- * Tries to open a connection. The timeout is long if the test expects success, so that a busy machine does not cause a failure.
- * It is short if the test expects a failure.
+ * Tries to open a connection. The timeout is long, because the tests expect success and the machine may be busy. `isClosed` has
+ * a short timeout.
  */
 const open = (from: string | undefined, to: string, port = 80) => reaches(from, to, port, 15)
 const isOpen = async (from: Slot, to: string, port = 80) =>
@@ -207,7 +207,7 @@ if (!isPrivateHost) {
       pool = await openPool()
     })
 
-    test('an invalid list of CIDRs is refused, and the policy before it stays in force', async () => {
+    test('an invalid list of CIDRs is refused, and the earlier policy stays in force', async () => {
       const slot = await slotWith(only(`${web.listed}/32`))
       for (const list of [['example.com'], ['1.2.3.4/33'], ['::/0'], ['1.2.3.4; drop'], Array(11).fill('1.2.3.4')]) {
         await assert.rejects(pool.apply(slot, only(...list)), RangeError)
