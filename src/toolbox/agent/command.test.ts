@@ -97,7 +97,7 @@ suite('`exec` of the agent', () => {
     assert.equal(lines[6], lines[7])
   })
 
-  test('a command’s relative cwd starts at the user’s home, and an absolute cwd is used as it is', async () => {
+  test('a command’s relative cwd starts at the user’s home, and an absolute cwd is used unchanged', async () => {
     await using native = await NativeAgent.start()
     const home = await read(await native.agent.exec(command('pwd')))
     const relative = await read(await native.agent.exec({ ...command('pwd'), cwd: '../tmp' }))
@@ -114,7 +114,7 @@ suite('`exec` of the agent', () => {
     ['exec', 'EACCES', command('/etc/passwd')],
     ['exec', 'E2BIG', command('true', 'x'.repeat(200_000))],
   ] as const) {
-    test(`exec that cannot start a command fails with the stage ${stage} and the errno ${errno}`, async () => {
+    test(`a command that cannot start fails with the stage ${stage} and the errno ${errno}`, async () => {
       await using native = await NativeAgent.start()
       await assert.rejects(native.agent.exec(spec), (error: unknown) => {
         assert.ok(error instanceof StartFailed)

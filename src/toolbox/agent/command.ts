@@ -4,7 +4,7 @@ import { BadFrame, FieldReader, FieldWriter, type Frame, inputWindowBytes, kinds
 import { Handoff } from './handoff.ts'
 
 export type CommandSpec = {
-  /** Program and arguments. The program is searched in the PATH of the environment. */
+  /** Program and arguments. The program is looked up in the PATH of the environment. */
   argv: readonly string[]
   /**
    * Variables that override those that the agent sets for the user: HOME, USER, LOGNAME, SHELL, PATH. The agent sets PWD to the
@@ -43,8 +43,8 @@ export class StartFailed extends Error {
 }
 
 /**
- * The output of a command, for one reader. Unread output stays in the sandbox and blocks the command. If the reader leaves
- * its loop early, the command is killed, as by `close`.
+ * The output of a command. Only one reader may iterate over it. Unread output stays in the sandbox and blocks the
+ * command. If the reader leaves its loop early, the command is killed, as by `close`.
  */
 export interface RunningCommand extends AsyncIterable<Output> {
   readonly pid: number
@@ -54,7 +54,10 @@ export interface RunningCommand extends AsyncIterable<Output> {
    * Settles when this process may free the memory of the command's input: all bytes were sent, or the connection was closed.
    */
   readonly inputGone: Promise<void>
-  /** Number of bytes passed to `write` that wait until the command reads more. The caller limits this number. */
+  /**
+   * Number of bytes that were passed to `write` and that the command has not read yet. The caller must limit this
+   * number.
+   */
   readonly unsentBytes: number
   /**
    * Adds bytes to an input that is kept open. If the command has ended, the bytes are dropped. `onGone` is called when
@@ -211,7 +214,10 @@ class Command implements RunningCommand {
     return this.#unsent !== undefined && this.#unsent.length > 0
   }
 
-  /** Sends only as much input as the agent gave credit for, so that nothing piles up in the socket. */
+  /**
+   * Sends only as many bytes of input as the agent has allowed (its credit), so that input does not accumulate in the
+   * socket.
+   */
   #feed(): void {
     while (this.#hasUnsent() && this.#unsent !== undefined && this.#credit > 0) {
       const chunk = this.#unsent.subarray(0, Math.min(inputChunkBytes, this.#credit))

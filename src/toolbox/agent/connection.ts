@@ -209,7 +209,7 @@ export class Connection {
     }
   }
 
-  /** Like `next`, but if the frame is a refusal, throws it. */
+  /** Like `next`, but throws `AgentRefused` if the frame is a refusal. */
   async nextOrRefusal(): Promise<Frame> {
     const frame = await this.next()
     if (frame.kind === kinds.failed) throw readRefusal(frame.payload)

@@ -1,5 +1,5 @@
-// Starts the command that the image or snapshot names. The command is a job and not a session, because an image need not have a
-// shell.
+// Starts the entrypoint of the image or snapshot. The entrypoint is a job and not a session, because an image need not
+// have a shell.
 
 import { isRefused, type Jobs, StartFailed } from './agent.ts'
 import { type EnvironmentSource, environmentOf } from './environment.ts'
@@ -8,8 +8,8 @@ import { plainWord } from './plain.ts'
 
 export const entrypointJob = 'entrypoint'
 /**
- * Maximum length in bytes of a command line that callers see. The agent stores at most this many bytes of metadata with a job,
- * and lists of sessions show at most this many bytes of a command.
+ * Maximum number of bytes that callers see of the command line. The agent stores at most this many bytes of metadata
+ * with a job, and lists of sessions contain at most this many bytes of a command.
  */
 const shownBytes = 4096
 

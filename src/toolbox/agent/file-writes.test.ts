@@ -79,7 +79,7 @@ suite('writing files through the agent', () => {
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('`write` follows a symbolic link, and refuses a fifo, a device and a directory without blocking', async () => {
+  test('`write` follows a symbolic link, and refuses a fifo, a device or a directory immediately', async () => {
     await using box = await startWithFiles()
     await box.files.write(box.at('link'), [Buffer.from('through')])
     assert.ok(lstatSync(box.at('link')).isSymbolicLink())
@@ -251,7 +251,7 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('`unpack` refuses an entry over another kind of file, an unknown owner and a damaged record', async () => {
+  test('`unpack` refuses an entry where another kind of file exists, an unknown owner and a damaged record', async () => {
     await using box = await startWithFiles()
     const one = record({ type: 'file', path: box.at('x') }, 'x')
     await assert.rejects(box.files.unpack([record({ type: 'file', path: box.at('deep') })]), refused('EISDIR'))
@@ -267,8 +267,8 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
     const withContents = Buffer.concat([record({ type: 'link', path: box.at('l'), to: 'x' }, 'contents')])
     for (const bad of [relative, badType, withNul, withContents, one.subarray(0, 20), one.subarray(0, -1)])
       await assert.rejects(box.files.unpack([bad]), protocol)
-    // Random changes never touch the path of the test's directory or the slash after it. Otherwise entries would be made
-    // elsewhere and stay.
+    // Random changes never change the path of the test's directory or the slash after it. Otherwise entries would be
+    // made outside that directory, and would remain after the test.
     const [from, size] = [one.indexOf(box.native.directory), box.native.directory.length + 1]
     assert.ok(from > 0)
     for (let round = 0; round < 50; round++) {

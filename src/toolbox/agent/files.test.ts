@@ -27,7 +27,7 @@ import { provoke } from './testing/provoke.ts'
 import { all, content, me, refused, startWithFiles } from './testing/with-files.ts'
 
 /**
- * Skips a test on a machine without /dev/shm. The test needs a file system in memory, because only that allows files of any
+ * Skips a test on a machine without /dev/shm. The test needs a file system in memory: only there may a file have any
  * 64-bit size.
  */
 const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
@@ -74,7 +74,7 @@ suite('describing and listing files through the agent', () => {
     },
   )
 
-  test('`list` goes down to the requested depth and follows no symbolic link', async () => {
+  test('`list` lists directories to the requested depth, and follows no symbolic link', async () => {
     await using box = await startWithFiles()
     const flat = await all(box.files.list(box.at()))
     assert.deepEqual([...flat.keys()].sort(), ['dangling', 'deep', 'fifo', 'link', 'link-to-directory', 'plain'])

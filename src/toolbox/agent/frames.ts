@@ -74,7 +74,6 @@ export class BadFrame extends Error {
   override name = 'BadFrame'
 }
 
-/** The header of a frame: payload length and kind. */
 export const frameHeader = (kind: number, payloadBytes: number): Buffer => {
   if (payloadBytes > maxPayloadBytes) throw new RangeError(`a frame holds at most ${maxPayloadBytes} bytes`)
   const header = Buffer.allocUnsafe(headerBytes)

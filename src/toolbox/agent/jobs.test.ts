@@ -27,7 +27,7 @@ const text = (events: JobEvent[], stream?: 'stdout' | 'stderr'): string =>
 const lost = (events: JobEvent[]): number =>
   events.reduce((sum, event) => sum + (event.type === 'truncated' ? event.lostBytes : 0), 0)
 
-/** Follows a job until its output matches. */
+/** Follows a job until its output matches `wanted`. Returns the output. */
 const untilOutput = async (jobs: Jobs, id: string, wanted: RegExp, from = 0): Promise<string> => {
   let seen = ''
   for await (const event of jobs.attach(id, from)) {

@@ -1,5 +1,6 @@
-// Jobs: commands and terminals of the agent. The agent stores their output, and they continue without a connection. So a
-// restarted gate can continue to serve them: `list` shows the jobs, and `attach` reads output from any offset.
+// Jobs: commands and terminals of the agent. The agent stores the output of jobs, and jobs continue without a
+// connection. So a restarted gate can continue to serve jobs: `list` returns them, and `attach` reads output from any
+// offset.
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { AgentGone, Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
@@ -10,7 +11,7 @@ export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   id: string
   /** Maximum number of output bytes that are stored: 4 KiB to 256 MiB, on the sandbox's disk. */
   ringBytes: number
-  /** Gives the job a controlling terminal instead of pipes. All its output is then `stdout`. */
+  /** Size of the controlling terminal that the job gets instead of pipes. All its output is then `stdout`. */
   terminal?: { cols: number; rows: number }
   /** Leaves the job's input open for calls of `input`. Default: the input is empty. A terminal's input is always open. */
   keepInput?: boolean
@@ -66,7 +67,7 @@ export interface Jobs {
   /** Starts a job. Throws `StartFailed` like `exec`, or `AgentRefused` (job, EEXIST) if the id is in use. */
   spawn(spec: JobSpec): Promise<{ pid: number }>
   attach(id: string, offset: number, options?: AttachOptions): AsyncGenerator<JobEvent, void, void>
-  /** Passes the job's output from its beginning to `take`; see `Sessions.pour`. */
+  /** Passes the job's output from its beginning to `take`, as `Sessions.pour` does. */
   pour(id: string, take: TakePiece, options: { follow: boolean; signal: AbortSignal }): Promise<void>
   /**
    * Writes to the job's input. Settles when the job's pipe or terminal has accepted every byte. Calls for one job stay in order.
@@ -127,8 +128,8 @@ export const followOutput = <End extends { type: 'exit' }>(
   followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, options)
 
 /**
- * Sends a request and returns its connection. This code is not in the generator `followRequest`, because a generator would
- * keep the request in memory until the output ends.
+ * Sends a request and returns its connection. This is not a part of the generator `followRequest`, because a generator
+ * would keep the request in memory until the output ends.
  */
 const connectBy = async (socketPath: string, kind: number, request: FieldWriter): Promise<Connection> => {
   const [connection] = await Connection.request(socketPath, kind, request.done())

@@ -7,7 +7,7 @@ import { NativeAgent, until } from './testing/native-agent.ts'
 import { provoke } from './testing/provoke.ts'
 import { queue, read, run, spec, untilSeen } from './testing/session-commands.ts'
 
-suite('many sessions in one agent, and wrong requests', () => {
+suite('many sessions in one agent, and random requests', () => {
   test('a session queues 1000 commands, and refuses further commands', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
@@ -66,7 +66,7 @@ suite('many sessions in one agent, and wrong requests', () => {
     assert.deepEqual(await run(sessions, 'deaf', 'echo still'), ['still\n', '', 0])
   })
 
-  test('100 sessions at the same time each have their own variables, and leave no descriptor behind', async () => {
+  test('100 sessions at the same time each have their own variables, and leave no descriptor open', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     const before = native.openDescriptors

@@ -1,4 +1,4 @@
-// An agent that sends its answer in small pieces, as a hostile agent may do.
+// Tests an agent that sends its answer in small pieces, as a hostile agent may do.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'

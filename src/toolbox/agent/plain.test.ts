@@ -69,7 +69,7 @@ suite('commands that need no shell', () => {
     }
   })
 
-  test('a command without a shell that signal N kills has the exit code 128 + N, and no line "Killed"', async () => {
+  test('if signal N kills a command without a shell, its exit code is 128 + N, and no line says "Killed"', async () => {
     await using box = await startToolbox()
     const killed = join(box.directory, 'killed')
     writeFileSync(killed, '#!/bin/sh\nkill -9 $$', { mode: 0o755 })

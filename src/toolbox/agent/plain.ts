@@ -1,5 +1,6 @@
-// Starts a program without a shell if the shell would do nothing else, as `make` does. That takes half the time, and works in
-// images without a shell. A command that contains anything that a shell might interpret still gets a shell.
+// Starts a program without a shell if the shell would do nothing except start the program. `make` does this too. It
+// takes half the time, and works in images without a shell. A command with anything that a shell might interpret still
+// gets a shell.
 
 /** A word of characters that no shell interprets. */
 export const plainWord = /^[\w@%+=:,./-]+$/
@@ -15,10 +16,10 @@ const ofShell: ReadonlySet<string> = new Set(
   times trap type typeset ulimit umask unalias unset until wait while`.split(/\s+/),
 )
 
-/** Variables that make a shell do something before the command, or that define functions which could replace the command. */
+/** Whether a variable can make a shell run code before the command, or define a function that replaces the command. */
 const preparesShell = (name: string) => name === 'ENV' || name === 'SHELLOPTS' || name.startsWith('BASH')
 
-/** The words of a command that needs no shell; `undefined` if it may need one. */
+/** Returns the words of a command that needs no shell; `undefined` if the command may need a shell. */
 export const plainWordsOf = (command: string, env: Readonly<Record<string, string>>): string[] | undefined => {
   const words = command.split(/[ \t]+/).filter((word) => word !== '')
   const [program] = words

@@ -18,7 +18,7 @@ const frame = fc.record(
   { noNullPrototype: true },
 )
 
-/** Joins consecutive output of the same stream; shows other frames by their kind. */
+/** Joins consecutive output of the same stream. Replaces each other frame by its kind. */
 const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
   said.reduce<[string, string][]>((all, [who, bytes]) => {
     const text = Buffer.from(bytes).toString('hex')
@@ -128,7 +128,7 @@ suite('passing on a command’s output with `pour`', () => {
   })
   const pour = (take: TakePiece, signal = new AbortController().signal) =>
     pourOutput(path, kinds.commandAttach, new FieldWriter().u8(0), take, signal)
-  /** A consumer that takes each piece in a later turn of the event loop. */
+  /** Returns a consumer that takes each piece in a later turn of the event loop. */
   const slowly =
     (take: (piece: Piece) => void): TakePiece =>
     (piece, done) => {

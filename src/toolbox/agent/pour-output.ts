@@ -33,8 +33,8 @@ type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
- * Makes two outputs of one stream contiguous: moves the shorter one over the frame header between them. That takes less time
- * than passing on two pieces.
+ * Makes two outputs of one stream contiguous, by moving the shorter one over the frame header between them. Passing on
+ * one piece takes less time than passing on two.
  */
 const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {
   if (to - from < stretch.to - stretch.from) {

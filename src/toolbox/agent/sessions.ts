@@ -1,5 +1,5 @@
-// Sessions: shells that the agent runs, each with a queue of commands and their output. No call depends on an earlier call,
-// so a restarted gate can serve all sessions.
+// Sessions: shells that the agent runs, each with a queue of commands and their output. The gate stores no state of
+// them, so a restarted gate can serve all sessions.
 import { jsonBytes } from '#src/kit/json-size.ts'
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { Connection } from './connection.ts'
@@ -32,7 +32,7 @@ export type CommandEnd = Exit | null
 export type SessionCommand = {
   id: string
   state: 'waiting' | 'running' | 'ended'
-  /** The end of the command; `null` while it waits or runs. A command that never ran also has `null` here. */
+  /** The end of the command. `null` while the command waits or runs, and for a command that never ran. */
   end: CommandEnd
   startOffset: number
   endOffset: number
@@ -81,8 +81,8 @@ export interface Sessions {
     options?: AttachOptions,
   ): AsyncGenerator<CommandEvent, void, void>
   /**
-   * Passes the command's output to `take`, in order and without a copy. Reads the next output only after `take` has consumed
-   * the piece before. Settles after all output was passed, or when `signal` is aborted.
+   * Passes the command's output to `take`, in order and without a copy. Reads more output only after `take` has
+   * consumed the last piece. Settles after all output was passed, or when `signal` is aborted.
    */
   pour(
     sessionId: string,
@@ -90,10 +90,7 @@ export interface Sessions {
     take: TakePiece,
     options: { follow: boolean; signal: AbortSignal },
   ): Promise<void>
-  /**
-   * Writes to the command's input. Settles when the agent has the bytes. Bytes of calls that are made one after the other
-   * stay in order.
-   */
+  /** Writes to the command's input. Settles when the agent has the bytes. The order of calls is kept. */
   input(sessionId: string, commandId: string, data: Uint8Array, options?: { close?: boolean }): Promise<void>
 }
 

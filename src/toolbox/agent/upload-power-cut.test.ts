@@ -23,7 +23,8 @@ const uploadAndCut = async (native: NativeAgent, { name, old, ...options }: Wish
   const half = Math.floor(contents.length / 2)
   const pieces = [contents.slice(0, half), contents.slice(half)].map((piece) => Buffer.from(piece))
   await native.agent.files(userInfo().username).write(path, pieces, options)
-  // Append the sending of the answer (`told`) by hand, because strace may have ended before it recorded that call.
+  // Append the operation `told`, which means that the answer was sent. strace may have ended before it recorded that
+  // operation.
   const operations: Operation[] = [...(await recorder.stop()), { kind: 'told' }]
   assert.ok(
     operations.some((each) => each.kind === 'write' && each.bytes.length > 0),
@@ -41,8 +42,8 @@ const isWhole = (cuts: { text: string | undefined; after: string }[]) => {
   for (const { text, after } of cuts) assert.equal(text, contents, after)
 }
 
-suite('uploads and power cuts', { skip: needsRoot }, () => {
-  test('after a power cut, a new file is complete if the upload was answered, else complete or absent', async () => {
+suite('uploads that a power cut interrupts', { skip: needsRoot }, () => {
+  test('after a power cut, a new file is complete if its upload was answered, otherwise complete or absent', async () => {
     await using native = await NativeAgent.start('release')
     const { remains, answered } = await uploadAndCut(native, { name: 'new' })
     isWhole(answered)
@@ -61,7 +62,7 @@ suite('uploads and power cuts', { skip: needsRoot }, () => {
     isWhole((await uploadAndCut(native, { name: 'old', old })).answered)
   })
 
-  test('after a power cut, a replaced program is the new one if the upload was answered, else old or new', async () => {
+  test('after a power cut, a replaced program is new if its upload was answered, otherwise old or new', async () => {
     await using native = await NativeAgent.start('release')
     const program = join(native.directory, 'program')
     copyFileSync('/bin/sleep', program)

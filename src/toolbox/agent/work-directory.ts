@@ -4,7 +4,7 @@ import type { Agent, Files } from './agent.ts'
 import { type CommandSpec, StartFailed } from './command.ts'
 import type { Path } from './files.ts'
 
-/** A path for the agent: absolute, or relative to the user's home if `directory` is absent. */
+/** Returns a path for the agent: absolute, or relative to the user's home if `directory` is absent. */
 export const pathFrom = (directory: string | undefined, path: string): string =>
   directory === undefined || path.startsWith('/') ? path : `${directory}/${path}`
 

@@ -141,7 +141,7 @@ suite('charts of Python code', needsPython, () => {
     assert.equal(artifacts.charts.length, 2)
   })
 
-  test('Python code that imports matplotlib is the main module, and its errors show its own lines', async () => {
+  test('Python code that imports matplotlib is the main module, and its errors show the lines of that code', async () => {
     const { exitCode, result } = await run(
       '"""matplotlib"""\nfrom __future__ import annotations\nimport sys\nprint(__name__, __doc__, sys.argv)\ndef f():\n  raise ValueError("x")\nf()',
     )
@@ -160,7 +160,7 @@ suite('charts of Python code', needsPython, () => {
     assert.match(result, /SyntaxError/)
   })
 
-  test('Python code that imports matplotlib can call sys.exit, and reports a missing module as its own error', async () => {
+  test('Python code that imports matplotlib can call sys.exit, and a missing module is an ordinary error', async () => {
     assert.equal((await run('import matplotlib, sys\nsys.exit(5)')).exitCode, 5)
     const { result } = await run('import matplotlib.nothing')
     assert.match(result, /line 1, in <module>\n(?:.*\n)*ModuleNotFoundError/)

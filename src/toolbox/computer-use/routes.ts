@@ -53,7 +53,7 @@ const Nothing = Type.Null()
 const Text = Type.String()
 const Flag = Type.Boolean()
 
-/** Time limit of calls that start or end the desktop: they wait for several programs. */
+/** Time limit in seconds of calls that start or end the desktop. They wait for several programs. */
 const longSeconds = 90
 /** Maximum total time of the pauses between the characters of a text, in seconds. */
 const typingSeconds = 60
@@ -349,8 +349,8 @@ const screenRoutes = [
 ]
 
 /**
- * Makes a call about one recording. Refuses all ids but those of recordings, because the id becomes part of a path in the
- * sandbox.
+ * Makes a call about one recording. Refuses any text that is not the id of a recording, because the id becomes part of
+ * a path in the sandbox.
  */
 const recordingCall = (call: string, id: string) => {
   if (!/^[0-9a-f]{32}$/.test(id)) throw new Problem('not_found', 'There is no such recording.')

@@ -180,7 +180,7 @@ suite('POST /process/execute: timeout', () => {
     assert.equal((await box.post(execute, { command: 'sleep 300', timeout: 1 }, sdk)).status, 408)
   })
 
-  test('POST /process/execute has no timeout for a timeout of 0, null or more than a timer can hold', async () => {
+  test('POST /process/execute has no timeout if the requested timeout is 0, null or above the maximum of a timer', async () => {
     await using box = await startToolbox()
     for (const timeout of [0, 1e12, null]) {
       assert.equal((await box.post(execute, { command: 'sleep 0.1; echo ok', timeout })).body.result, 'ok\n')
@@ -331,7 +331,7 @@ suite('POST /process/execute: user and environment', () => {
     assert.match(body.message, /"nobody-of-that-name" does not exist/)
   })
 
-  test('a command’s environment is the sandbox’s, and variables of the call override it', async () => {
+  test('a command gets the environment of the sandbox; variables of the call override it', async () => {
     await using box = await startToolbox({ env: { PATH: '/usr/bin:/bin', A: 'sandbox', B: 'sandbox' } })
     const { body } = await box.post(execute, { command: 'echo "$A $B $C"', envs: { B: 'call', C: 'a "b" $c\nd' } })
     assert.equal(body.result, 'sandbox call a "b" $c\nd\n')

@@ -1,4 +1,5 @@
-// Replaces a text in files. Files are streamed, and each file is replaced as a whole or not at all. The text is literal.
+// Replaces a text in files. Files are streamed, and each file is replaced as a whole or not at all. The text is not a
+// pattern.
 
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import type { Files } from '../agent/agent.ts'

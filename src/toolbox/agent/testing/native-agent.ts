@@ -67,7 +67,7 @@ export class NativeAgent {
     return readdirSync(`/proc/${this.pid}/fd`).length
   }
 
-  /** The targets of the agent's open descriptors. Leaves out a descriptor that is closed during the read. */
+  /** Targets of the agent's open descriptors. A descriptor that is closed during the read is omitted. */
   get openPaths(): string[] {
     return readdirSync(`/proc/${this.pid}/fd`).flatMap((fd) => {
       try {
