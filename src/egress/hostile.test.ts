@@ -175,7 +175,7 @@ suite('the proxy with hostile programs and servers', () => {
     })
 
   for (const protocol of ['http/1.1', 'h2'] as const)
-    test(`if a program leaves, its server connection ends and waiting requests open none (${protocol})`, async () => {
+    test(`if a program disconnects, its server connection ends and queued requests open no other (${protocol})`, async () => {
       destination.port = portOf(scripted)
       script = ''
       const came = once(scripted, 'secureConnection')
