@@ -91,8 +91,8 @@ export class AccessDesk implements AsyncDisposable {
     if (open && open.until > performance.now()) return open.asking
     if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     this.#questions += 1
-    // The second of a cached answer begins when the question is sent. So access that is withdrawn while the question is
-    // pending ends within a second.
+    // An answer is cached for one second from the moment at which the question is sent. So access that is withdrawn
+    // while the question is pending ends within a second.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
       .then((access) => this.#keep(key, access, until))

@@ -378,7 +378,7 @@ suite('how the toolbox receives a call from the gate', () => {
   })
 
   for (const isKnown of [false, true]) {
-    test(`the gate does not buffer an answer ${isKnown ? 'with' : 'without'} a length for a slow reader`, async () => {
+    test(`for a slow reader, the gate does not buffer an answer ${isKnown ? 'with' : 'without'} a length`, async () => {
       await using sides = await startSides()
       const total = 256 * 1024 * 1024
       let written = 0

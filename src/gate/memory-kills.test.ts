@@ -17,7 +17,7 @@ const startRunner = () => {
 }
 
 suite('the gate’s requests to the runner for memory kills', () => {
-  test('callers that come during a request for memory kills share the next request, not this answer', async () => {
+  test('callers that come during a request for memory kills share the next request, not the pending one', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     const first = kills.find('box')

@@ -20,7 +20,7 @@ export type PeerBounds = {
   connectMs?: number
   /** Milliseconds between two questions whether the other gate is alive. */
   beatMs?: number
-  /** Timeout of such a question in milliseconds. */
+  /** Timeout of a question whether the other gate is alive, in milliseconds. */
   silentMs?: number
   /** Maximum number of open calls to one gate. */
   mostCalls?: number

@@ -153,7 +153,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal((await preview(two.near)).status, 409)
   })
 
-  test('if a caller reads nothing, the other gate’s toolbox waits; if it disconnects, the call ends there', async () => {
+  test('if a caller reads nothing, the other gate’s toolbox waits; if the caller disconnects, the call ends', async () => {
     await using two = await startTwo()
     let sent = 0
     const ended = Promise.withResolvers<void>()

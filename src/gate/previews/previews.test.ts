@@ -7,7 +7,7 @@ import { startSides } from '../testing/simulated.ts'
 import { browser, key, openedBy, previewHost, refused, visit } from '../testing/visiting.ts'
 
 suite('addresses of previews', () => {
-  test('a preview call waits until the runner has the sandbox’s generation in control’s answer', async () => {
+  test('a preview call waits until the runner has the generation that is in control’s answer', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ leastGeneration: 7 })
     assert.equal((await visit(sides, { path: '/' })).status, 200)
@@ -175,7 +175,7 @@ suite('access to previews', () => {
     })
   }
 
-  test('the gate answers a preflight that control refuses, and the sandbox’s server all other preflights', async () => {
+  test('the gate answers a preflight that control refuses; the sandbox’s server answers all others', async () => {
     await using sides = await startSides()
     const preflight = {
       method: 'OPTIONS',
@@ -299,7 +299,7 @@ suite('how a sandbox’s server receives a preview call', () => {
     assert.equal(await seen('Bearer eyJ.c.d', { openedBy: 'bearer' }), undefined)
   })
 
-  test('a sandbox’s server sees its id instead of a signed address’s token; its redirects keep the token', async () => {
+  test('a sandbox’s server sees the sandbox id, not a signed address’s token; redirects keep the token', async () => {
     await using sides = await startSides()
     const token = 'abcdefghijklmn01'
     openedBy(sides, 'signed-preview')
