@@ -178,7 +178,7 @@ suite('renewal of a host’s certificates', () => {
     ])
   })
 
-  test('two failed renewals print nothing; the third prints when the certificates expire', async () => {
+  test('two failed renewals print nothing; the third prints the time at which the certificates expire', async () => {
     const end = new Date(Date.now() + 48 * hour)
     const quiet = start(['a', 'b', 86_400], [end])
     await quiet.done

@@ -1,5 +1,5 @@
 // The certificates of the gate on the server's own machine, with `up --hosts`. Control on this machine issues them,
-// because it knows this machine's runner by a key.
+// because it recognizes this machine's runner by a key.
 import type { DataDirectory } from '../data-directory.ts'
 import { HostFiles } from './host-files.ts'
 import { Renewal } from './renewal.ts'
