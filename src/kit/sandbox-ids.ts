@@ -19,7 +19,7 @@ export const runningIds = { first: firstRange, ranges: Math.floor((2 ** 31 - fir
  * for users or containers uses. The ids -1 and -2 are in no range. A sandbox that has run since before an upgrade may
  * have no such ids.
  *
- * The kernel uses 330 bytes of memory for each uid with a process, and counts them in no cgroup. A sandbox has at most
+ * The kernel uses 330 bytes of memory for each uid with a process, and counts this memory in no cgroup. A sandbox has at most
  * 204,800 uids, which use at most 64 MiB.
  */
 const moreIds = 2 ** 17 + 2 ** 13
