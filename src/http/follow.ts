@@ -11,8 +11,8 @@ const calls = new WeakMap<FastifyRequest, FollowedCall>()
 const followedHere = new WeakSet<FastifyRequest>()
 
 /**
- * Runs `work` in the trace of the call. Node forgets the current trace when the body of a call is read. So the code
- * after the body must be run by this function.
+ * Runs `work` in the trace of the call. Node forgets the current trace when the body of a call is read. So code that
+ * runs after the body was read must be run by this function.
  */
 export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
   const call = calls.get(request)

@@ -25,7 +25,10 @@ type Outcome = {
 export type FollowedCall = {
   /** Runs work. Spans that begin in this work become children of the call's span. */
   during: <T>(work: () => T) => T
-  /** Adds the outcome that an inner server knows. Its route and problem have priority over those that `end` gets. */
+  /**
+   * Adds the outcome that an inner server reports. The route and the problem given here have priority over those given
+   * to `end`.
+   */
   say: (known: Outcome) => void
   end: (outcome: Outcome) => void
 }
