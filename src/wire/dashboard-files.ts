@@ -1,4 +1,5 @@
-// The files of the dashboard: facts that `up`, which builds the dashboard, and control, which serves it, both need.
+// Facts about the files of the dashboard. `up`, which builds the dashboard, and control, which serves it, both need
+// them.
 import { extname } from 'node:path'
 
 /** The content type for each file extension that a build may contain. Files with other extensions are not served. */

@@ -291,7 +291,7 @@ export type RunnerCapabilities = {
   fork?: 'disk'
   /** The driver that new volumes get on this runner. Absent: the runner cannot mount volumes. */
   volumes?: VolumeDriver
-  /** True if the archive store is in a setting of the operator, so that other runners can use the same store. */
+  /** True if the operator has set ALCOVE_ARCHIVE_STORE, so that other runners can use the same store. */
   sharesStore?: true
 }
 
