@@ -25,14 +25,14 @@ export const meanings: Record<string, string> = {
     'Minutes without a heartbeat after which a host is lost. Its sandboxes that have a copy in the archive store can then start on other hosts. Default: 10. 0: a host is lost only after `alcove runner lost`.',
   ALCOVE_METER_HOURS: 'Number of hours for which the usage samples of sandboxes are kept (1-999). Default: 48.',
   ALCOVE_EXECUTE_TIMEOUT_SECONDS:
-    'Timeout in seconds for process/execute calls that set no timeout. Calls with the header X-Daytona-SDK-Version have no such timeout. Default: 10. 0: no timeout.',
+    'Timeout in seconds of the toolbox call process/execute, if the call sets none. Does not apply to calls with the header X-Daytona-SDK-Version. Default: 10. 0: no timeout.',
   ALCOVE_DISK_MIB_PER_SECOND:
     'Limit of disk reads, and of disk writes, of each sandbox in MiB per second. Default: 200. 0: no limit. `alcove doctor` reports whether the host can enforce it.',
   ALCOVE_SUDO:
     'true: the default user of a sandbox can run commands as root with sudo. false: a sandbox has no sudo after its next start. Default: true.',
   ALCOVE_METER_SECONDS: 'Seconds between two usage samples of a sandbox (0-3600). Default: 60. 0 disables metering.',
   ALCOVE_SSH_LISTEN:
-    'Address and port on which the SSH gateway listens, such as 0.0.0.0:2222. Default: the host of `--host`, and the port of `--port` plus 2. off: there is no SSH access.',
+    'Address and port on which the SSH gateway listens, such as 0.0.0.0:2222. Default: the host given with `--host`, and the port given with `--port` plus 2. off: there is no SSH access.',
   ALCOVE_HOSTS_LISTEN:
     'host:port on which control listens for runners and gates of other machines, such as 198.51.100.1:4603. Default: none, no other machine can join.',
   ALCOVE_SSH_URL:
@@ -40,7 +40,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_SSH_GATEWAY_KEY:
     'Key with which the SSH gateway authenticates to control. Default: none, there is no SSH access.',
   ALCOVE_SSH_PUBLIC_HOST_KEY:
-    'Public host key of the SSH gateway. Control returns it to clients, which check the gateway with it. Default: none.',
+    'Public host key of the SSH gateway. Control returns it to clients, so that they can verify the gateway. Default: none.',
   ALCOVE_COLLECTOR_KEY:
     'Key with which a telemetry collector may read from control where each organization sends its telemetry. 32 characters or more. Default: none.',
   ALCOVE_DEFAULT_REGION_MAY_CHANGE:
@@ -71,7 +71,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_VOLUMES_DIR:
     'Directory for new volumes, on a separate file system that the operator mounts at this path on every host. Default: none, each volume is on the disk of one runner.',
   ALCOVE_IMAGES_DIR:
-    'Directory of image files that callers can name as an image: OCI layouts, OCI archives, and files that `docker save` writes. Default: <data>/images.',
+    'Directory of image files that callers can use by their file name: OCI layouts, OCI archives, and files that `docker save` writes. Default: <data>/images.',
   ALCOVE_REGISTRIES:
     'Registries from which images can be pulled, as host or host:port separated by commas, such as docker.io,ghcr.io. Default: all registries.',
   ALCOVE_REGISTRY_MIRRORS:
@@ -99,7 +99,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_SVIX_URL: 'Base URL of the Svix API, if ALCOVE_WEBHOOK_PROVIDER is svix. Default: https://api.svix.com.',
   ALCOVE_SVIX_TOKEN: 'Token for the Svix API. Required if ALCOVE_WEBHOOK_PROVIDER is svix.',
   ALCOVE_MOST_WARM:
-    'Maximum number of warm (started ahead) sandboxes for each snapshot. The number up to this maximum follows the demand. Default: 8. 0: none.',
+    'Maximum number of warm (started ahead) sandboxes for each snapshot. Control adapts the number to the demand, up to this maximum. Default: 8. 0: none.',
   ALCOVE_RUNNER_SOCKET:
     'Path of the Unix socket on which the runner listens for the gate. Default: <data>/run/runner.sock.',
   ALCOVE_ARCHIVE_STORE:

@@ -24,7 +24,7 @@ export const telemetryMeanings: Record<string, string> = {
   OTEL_RESOURCE_ATTRIBUTES:
     'Attributes that every program adds to its telemetry, as name=value separated by commas. Default: none.',
   OTEL_TRACES_SAMPLER:
-    'Which traces are sent: always_on, always_off or traceidratio. With parentbased_ in front of the name, the trace of the caller decides. Default: parentbased_always_on.',
+    'Which traces are sent: always_on, always_off or traceidratio. With parentbased_ in front of the name, the decision of the caller has priority. Default: parentbased_always_on.',
   OTEL_TRACES_SAMPLER_ARG:
     'Fraction of the traces that are sent (0-1), if OTEL_TRACES_SAMPLER is traceidratio. Default: 1.',
   OTEL_PROPAGATORS:
