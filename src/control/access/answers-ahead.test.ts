@@ -19,7 +19,7 @@ const link = async (app: TestControl, key: string) => {
   await once(socket, 'open')
   return {
     told,
-    /** Resolves when every message that control sent before this call has arrived. */
+    /** Resolves when all messages that control has sent so far have arrived. */
     settled: async () => {
       socket.ping()
       await once(socket, 'pong')

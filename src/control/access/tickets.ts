@@ -1,6 +1,6 @@
 // Signs tickets (src/wire/ticket.ts). All control processes share the keys, which are encrypted in the database and
-// replaced every month. Gates get the previous public key for one more day, because another process may sign with it
-// until that process reads the keys again.
+// replaced every month. Gates get the previous public key for one more day. Another process may use the previous key
+// until it reads the keys again.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import type { Transaction } from '#src/control/storage/database.ts'

@@ -1,6 +1,5 @@
 // Changes the variables of a sandbox for a gate. The variables are stored only in the sandbox's row. They therefore
-// survive a stop, a move to another runner and a crash of any program, and no program inside the sandbox can forge
-// them.
+// survive a stop, a move to another runner and a crash of any program. No program inside the sandbox can forge them.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { changeVariables } from '#src/control/sandboxes/record/variables.ts'
