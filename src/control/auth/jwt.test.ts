@@ -296,7 +296,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(more.status, 403)
   })
 
-  test('an operator counts as an owner in every organization', async () => {
+  test('an operator has the rights of an owner in every organization', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('admin', theirs), '/regions'), 200)
     assert.equal(await ask(app.asUser('admin'), `/organizations/${ours}`), 200)

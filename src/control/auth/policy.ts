@@ -65,7 +65,10 @@ export const callers = {
   ...columnsOf(globalRoles.map(({ name, permissions }) => [name, { kind: 'here', ...standing(permissions) }])),
   owner: { kind: 'here', ...standing(allPermissions, 'owner') },
   ...columnsOf(allPermissions.map((permission) => [permission, { kind: 'here', ...standing([permission], 'owner') }])),
-  /** An operator who is signed in counts as an owner in every organization; an operator's key belongs to one organization. */
+  /**
+   * A signed-in operator has the rights of an owner in every organization. The key of an operator belongs to one
+   * organization.
+   */
   operator: { kind: 'here', ...standing(allPermissions, 'owner', 'admin') },
   'operator by key': { kind: 'elsewhere', ...standing(allPermissions, 'owner', 'admin') },
   proxy: { kind: 'proxy' },
