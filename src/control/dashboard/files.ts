@@ -1,5 +1,5 @@
-// Holds the built dashboard in memory. The build is read when the first browser requests a file. A file is found by its
-// name in the list of the build's files, so the path of a request is never used in the file system.
+// Holds the built dashboard in memory. The build is read when the first browser requests a file. Files are looked up in
+// the list of the build's files. The path of a request is never used in the file system.
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join, relative } from 'node:path'

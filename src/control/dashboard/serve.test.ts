@@ -206,7 +206,7 @@ suite('the dashboard', () => {
       assert.doesNotMatch(await send('/dashboard/', host), /^location/im)
   })
 
-  test('pages count towards the rate limit for anonymous calls; the files that they load do not', async () => {
+  test('the rate limit for anonymous calls includes pages, but not the files that the pages load', async () => {
     const rateLimits = { anonymous: { limit: 2, ttlSeconds: 60 } }
     await using limited = await startControl({ settings: { dashboardDirectory: directory, rateLimits } })
     const get = async (url: string) => (await limited.app.server.inject({ url })).statusCode
