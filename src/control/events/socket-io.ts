@@ -22,8 +22,8 @@ const mostBufferedBytes = 1024 * 1024
 const longestMessage = 16 * 1024
 
 /**
- * Runs `find`, which returns the id of a credential's organization. Undefined for an invalid credential, which counts
- * towards a rate limit.
+ * Runs `find`, which returns the id of a credential's organization, or undefined for an invalid credential. Limits the
+ * number of invalid credentials per address.
  */
 type TryCredential = (find: () => Promise<string | undefined>) => Promise<string | undefined>
 
