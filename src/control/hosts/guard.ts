@@ -1,4 +1,4 @@
-// Checks each call on the port for hosts. The certificate says who calls; a bearer token is ignored.
+// Checks each call on the port for hosts. The certificate identifies the caller; a bearer token is ignored.
 import type { TLSSocket } from 'node:tls'
 import type { Guard } from '#src/control/auth/guard.ts'
 import type { ControlRoute } from '#src/control/auth/route.ts'

@@ -203,7 +203,7 @@ suite('the port for hosts', () => {
     )
   })
 
-  test('hosts can connect despite many connections without a handshake: the oldest such ones are closed', async () => {
+  test('hosts can connect despite many connections without a handshake: the oldest of these are closed', async () => {
     const most = 1024
     const link = control.link('/proxy/link', host.shows('gate'))
     await once(link, 'open')
