@@ -137,8 +137,8 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
 }
 
 /**
- * SQL condition: the image is complete on a runner. The runner has the image, its config is known (not needed for a
- * copied disk), and no snapshot or sandbox waits for the image.
+ * SQL condition: the image is complete on a runner. The runner has the image, and no snapshot or sandbox waits for it.
+ * The config of the image is known (not needed for a copied disk).
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
@@ -160,8 +160,8 @@ const mostUnsettled = 100
  * source.
  */
 export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettled): Promise<ImageAssignment[]> => {
-  // Organizations take turns in the list of images to make: the first image of each organization, then the second of
-  // each.
+  // Images to make are listed round-robin over the organizations: the first image of each organization, then the second
+  // of each.
   const rows = await sql<AssignedImageRow[]>`
     with concerned as (
       select name, max_gib, created_at, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as organization_id,

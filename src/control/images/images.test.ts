@@ -312,7 +312,7 @@ suite('GET /runners/images', () => {
     assert.equal((await listed(app))[0].source.kind, 'registry')
   })
 
-  test('GET /runners/images lists a limited number of images to make, taking turns between organizations', async () => {
+  test('GET /runners/images lists a limited number of images to make, round-robin over the organizations', async () => {
     await using app = await startControl()
     for (const name of ['a', 'b', 'c']) await make(app, name)
     app.clock.advance({ seconds: 1 })
