@@ -1,5 +1,5 @@
-// Deletes old invitations. An invitation that can no longer be accepted is kept for a while, so that an invited user who
-// comes too late learns why.
+// Deletes old invitations. Expired and closed invitations are kept for a while. An invited user who comes too late can
+// therefore learn the reason.
 import type { Parts } from '../parts.ts'
 import { deleteSettledBefore } from './store.ts'
 
