@@ -42,8 +42,8 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
 const findOwner = async ({ database }: AccountParts, email: string) => {
   const user = await findUserByEmail(database.sql, email)
   if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
-  // Only an identity provider of an organization has verified this address. The person who signs in through that
-  // provider may not be the owner of the address, and would share the account with the owner.
+  // Only an identity provider of an organization has verified this address. Somebody else than the owner of the address
+  // may sign in through that provider, and would share the account with the owner.
   if (user.emailVerified && !user.ownsAddress) {
     throw new Problem(
       'conflict',

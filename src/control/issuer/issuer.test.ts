@@ -403,7 +403,7 @@ suite('signing in at the embedded issuer', () => {
     const fresh = openBrowser(base, '127.0.0.20')
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, 'mistyped'), [401])
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, password), [303])
-    // The attempts of this address are used up, so only a known browser may still try here.
+    // Strangers have used up the attempts of this IP address, so only a known browser can sign in from it.
     const neighbour = openBrowser(base, '127.0.0.11')
     neighbour.cookies.set('alcove_browser', known.cookies.get('alcove_browser')!)
     assert.deepEqual(await tryAs(neighbour, await begin(neighbour), email, 1, password), [303])

@@ -32,8 +32,8 @@ const begun = 15 * minute
 const scope = 'openid profile email offline_access'
 
 /**
- * Returns the rules for when a sign-in needs an interaction. They are those of OpenID Connect and one more: a one-time
- * link needs an interaction even if the browser is signed in.
+ * Returns the rules for when a sign-in needs an interaction. OpenID Connect defines all rules but one: a one-time link
+ * needs an interaction even if the browser is signed in.
  */
 const signInPolicy = () => {
   const policy = interactionPolicy.base()
@@ -173,8 +173,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
     }
     await next()
   })
-  // Without this handler, Koa prints the stack of every error, even if a caller has only closed the connection before
-  // the end of a body.
+  // Without this handler, Koa prints the stack of every error. An interrupted request is enough for that.
   ;(provider as EventEmitter).on('error', (error) =>
     log.debug({ err: error }, 'a call of the embedded issuer broke off'),
   )

@@ -34,7 +34,7 @@ suite('the stored records of the embedded issuer', () => {
     const begin = (id: string, address: string, seconds: number) =>
       beginFrom(address, () => records.upsert(id, {}, seconds))
     await begin('victim', '192.0.2.1', 10)
-    // A whole IPv6 /48 counts as one network, because a subscriber often has a whole /48.
+    // For this limit, a whole IPv6 /48 is one network, because a subscriber often has a whole /48.
     for (let n = 1; n <= 12; n += 1) await begin(`attacker ${n}`, `2001:db8:1:${n}::1`, 10 + n)
     await begin('newcomer', '2001:db8:2::1', 5)
     const there = await Promise.all(

@@ -78,7 +78,7 @@ suite('`createSignInAttempts`', () => {
     assert.equal(await failTimes(allowed.browser, () => from), allowed.browser)
   })
 
-  test('a correct password does not count as a try', async () => {
+  test('a correct password is not counted as a try', async () => {
     const { attempts, failTimes } = startAttempts()
     const from = { address: '192.0.2.1', name: 'ada@example.com', browser: undefined }
     for (let n = 0; n < 100; n += 1) await (await attempts(from))()

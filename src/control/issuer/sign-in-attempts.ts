@@ -41,8 +41,8 @@ export class TooManyAttempts extends Error {
 type From = { address: string; name: string; browser: string | undefined }
 
 /**
- * Counts an attempt as failed before the password is checked. Returns a function that takes the count back; call it if
- * the password was right.
+ * Counts an attempt as failed before the password is checked. Returns a function that removes this failure from the
+ * counts. Call that function if the password was right.
  */
 export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 

@@ -90,7 +90,7 @@ suite('one-time links', () => {
     assert.equal(pages.filter(({ status }) => status === 401).length, 19)
   })
 
-  test('a link is invalid after 24 hours, if its user is deleted, and if the user gets a new link', async () => {
+  test('a link becomes invalid after 24 hours, by a delete of its user, and by a new link for the user', async () => {
     const refused = async (link: string) => (await open(openBrowser(base), link)).status === 401
     const first = await make()
     const second = await make()
