@@ -71,7 +71,7 @@ const ended = (answer: unknown) => {
   return `exit code ${exitCode}\n${shorten(result)}`
 }
 
-/** Turns a file's bytes into text. Throws a ToolError for a binary file. */
+/** Decodes the bytes of a file as text. Throws a ToolError for a binary file. */
 const textOf = (bytes: Buffer, path: string): string => {
   if (bytes.includes(0))
     throw new ToolError(`${path} is a binary file. Read it by run_command, for example with xxd or file.`)
