@@ -36,7 +36,10 @@ export type Metrics = {
 /** Returns the verb for a state in the metrics: the first verb in the table `moves` that passes through the state. */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
-/** Returns how the caller's new sandbox was made. Undefined if the change does not give a caller a new sandbox. */
+/**
+ * Returns the way in which the caller's new sandbox was made. Undefined if the change does not give a caller a new
+ * sandbox.
+ */
 const sourceOf = ({ from, to, row }: Change): string | undefined => {
   if (row === undefined || row.warm_pool_id !== null) return undefined
   if (isClaim(from, to)) return 'warm'
