@@ -56,8 +56,8 @@ const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
 const standardAtOnce = 64
 /**
- * Time step in milliseconds. A call to a refused host name fails only after a multiple of this time, so the delay does
- * not reveal whether the name exists.
+ * Time step in milliseconds. A call to a refused host name fails only after a multiple of this time. The delay
+ * therefore does not reveal whether the name exists.
  */
 const standardEvenMilliseconds = 2000
 const shareOfOne = 1 / 4
