@@ -69,8 +69,8 @@ export const checkLimits = ({ cpu, memoryGiB, diskGiB }: Size, { most }: Pick<Qu
 }
 
 /**
- * Throws if the disk is larger than allowed for a sandbox that still exists after a stop. A sandbox that is deleted
- * when it stops may have a larger disk.
+ * Throws if the disk is larger than allowed. The limit is for sandboxes that exist after a stop, so it does not apply
+ * to a sandbox that is deleted when it stops.
  */
 export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKeptGiB }: Quota): void => {
   if (autoDeleteInterval === 0 || mostKeptGiB === null || diskGiB <= mostKeptGiB) return

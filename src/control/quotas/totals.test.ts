@@ -244,7 +244,7 @@ suite('the quota of an organization in a region', () => {
 })
 
 suite('`checkTotals`', () => {
-  test('if two transactions increase the quota usage, the second waits for the first and counts its change', async () => {
+  test('if two transactions increase the quota usage, the second waits for the first and includes its change', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { database } = app
