@@ -139,7 +139,7 @@ suite('rate limits', () => {
     }
   })
 
-  test('sign-in pages and event sockets count towards the rate limit of calls without a credential', async () => {
+  test('the rate limit of calls without a credential includes sign-in pages and event sockets', async () => {
     for (const path of ['/oidc/.well-known/openid-configuration', '/oidc/auth', '/socket.io/?EIO=4']) {
       const settings = { rateLimits: { anonymous: minute(1) }, identity: testSettings.identity }
       await using app = await startControl({ settings })
@@ -197,7 +197,7 @@ suite('rate limits', () => {
     })
   })
 
-  test('a call counts towards a rate limit only until its time window ends', async () => {
+  test('a rate limit ignores a call whose time window has ended', async () => {
     mock.timers.enable({ apis: ['Date', 'setTimeout'] })
     try {
       const limits = createLimits({ anonymous: { limit: 1, ttlSeconds: 60 } }, countersAlone())

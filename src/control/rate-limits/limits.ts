@@ -20,8 +20,8 @@ export type Limits = {
    */
   anonymous: (request: FastifyRequest) => Promise<void>
   /**
-   * Runs `find`, which finds the owner of a credential, for a call that does not pass the guard, for example an event
-   * socket. If `find` returns undefined, a failure of the caller's address is counted.
+   * Runs `find`, which finds the owner of a credential. For calls that do not pass the guard, for example event
+   * sockets. If `find` returns undefined, a failure of the caller's address is counted.
    */
   tryCredential: <Holder>(
     request: FastifyRequest,
