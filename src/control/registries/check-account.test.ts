@@ -14,7 +14,7 @@ const hub: Answer = {
   challenge: 'Bearer realm="https://auth.docker.io/token",service="registry.docker.io"',
 }
 
-/** Checks an account at a simulated registry. The registry gives these answers in turn. */
+/** Checks an account at a simulated registry, which sends these answers one after the other. */
 const ask = async (answers: readonly (Answer | Error)[], host = account.host) => {
   const sent: OutboundRequest[] = []
   const outbound = {
