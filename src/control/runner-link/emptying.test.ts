@@ -130,7 +130,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     assert.deepEqual(new Set(targetsOf(local, id)), new Set(['started']))
   })
 
-  test('a sandbox that cannot be archived is started again on its host, listed, and not tried again', async () => {
+  test('a sandbox that cannot be archived is started again on its host, and listed among those that stay', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app, { autoDeleteInterval: 0 })

@@ -1,5 +1,5 @@
-// Handles the link of a runner. Control stores what the runner tells about itself, applies its reports, and sends it
-// assignments. Every message of a runner is validated.
+// Handles the link of a runner. Control stores the data that the runner sends about itself, applies its reports, and
+// sends it assignments. Every message of a runner is validated.
 
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'

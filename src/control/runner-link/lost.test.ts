@@ -64,7 +64,7 @@ const beginRestore = async (app: TestControl, far: SimulatedRunner, id: string) 
 }
 
 suite('a silent host', () => {
-  test('the sandboxes of a silent host keep their state; their timelines say once that the host is silent', async () => {
+  test('the sandboxes of a silent host keep their state; their timelines record the silence once', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -206,7 +206,7 @@ suite('a lost host', () => {
     const id = await makeOnFar(app)
     await far.cut()
     await pass(app, 4, { local })
-    // Simulates that control was killed after it had written that the runner is lost, and before it wrote any sandbox.
+    // Simulates a kill of control. Control has written that the runner is lost, but has not changed any sandbox yet.
     await app.database.sql`update runners set lost_at = ${app.clock.now()} where id = 'far'`
     await pass(app, 1, { local })
     assert.equal((await look(app, id)).state, 'error')

@@ -176,7 +176,7 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal((await app.as('owner').post(`/sandbox/${restoring}/start`)).status, 503)
     for (const id of [running, archived]) assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
     await untilState(app, running, 'destroyed')
-    // Only the runner "local" is left. It deletes the archive when it connects.
+    // No runner is connected now. The runner "local" deletes the archive later, when it connects.
     app.clock.advance({ minutes: 2 })
     await app.sweep()
     assert.equal((await app.as('owner').get(`/sandbox/${archived}`)).status, 404)
@@ -202,7 +202,7 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('if a runner is removed with force, deleting a sandbox that it had deletes the sandbox’s archive too', async () => {
+  test('after a forced removal of a runner, deleting one of its sandboxes deletes the sandbox’s archive too', async () => {
     await using app = await startControl(waiting)
     await using local = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { name: 'second' })
