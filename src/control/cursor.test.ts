@@ -25,7 +25,7 @@ suite('cursors of listings', () => {
     )
   })
 
-  test('`readCursor` refuses a value that the sort column cannot hold', () => {
+  test('`readCursor` refuses a value that does not fit into the sort column', () => {
     const number = { sort: 'cpu', order: 'asc', valueIs: 'number' } as const
     const time = { sort: 'createdAt', order: 'asc', valueIs: 'time' } as const
     for (const value of [2 ** 31, -(2 ** 31), 1e300, 1.5, '1', null]) {
