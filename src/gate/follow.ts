@@ -1,6 +1,6 @@
 // Traces calls through the gate. The toolbox reports the routes of its own calls. For previews and other paths, no more
-// than the beginning of the path is recorded: the rest belongs to the sandbox, and a preview's address may contain a
-// token.
+// than the beginning of the path is recorded. The rest of the path belongs to the sandbox, and a preview's address may
+// contain a token.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { followCall } from '#src/http/followed-call.ts'
 import { decoded } from './query.ts'

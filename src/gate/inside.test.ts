@@ -135,7 +135,7 @@ suite('a connection to a port inside a sandbox', () => {
     await ended
   })
 
-  test('a connection into a sandbox fails with 502 if nothing listens, and with 409 if it is not started', async () => {
+  test('connecting into a sandbox fails with 502 if nothing listens, and with 409 if the sandbox is stopped', async () => {
     await using sides = await startSides()
     const free = createServer().listen(0, '127.0.0.1')
     await once(free, 'listening')

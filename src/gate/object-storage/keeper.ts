@@ -14,8 +14,8 @@ const checkUpload = (uploadId: string) => {
 }
 
 /**
- * Matches the beginning of a hash. Files are named by their hash, so no file's name begins with a text that does not
- * match.
+ * Matches 0 to 64 lower-case hex characters. Files are named by their hash, so no file's name begins with any other
+ * text.
  */
 const beginningOfHash = /^[0-9a-f]{0,64}$/
 

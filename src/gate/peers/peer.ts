@@ -1,5 +1,6 @@
 // Calls the gate of another machine. Connections are kept for later calls. While calls are open, this gate regularly
-// asks the other gate whether it is alive, because a machine that loses its power closes no connection.
+// asks the other gate whether it is alive. Otherwise a loss of power would not be noticed, because the machine then
+// closes no connection.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { Duplex } from 'node:stream'

@@ -15,8 +15,8 @@ const mostTokens = 4
 const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)
 
 /**
- * Whether the gate or the API set the cookie. Cookies ignore ports, so a preview by path also gets those of an API on the same
- * host.
+ * Whether the gate or the API set the cookie. Cookies ignore ports, so a preview by path also gets the cookies of an
+ * API on the same host.
  */
 const isOurs = (name: string) => /^(?:__host-)?(?:daytona-sandbox-auth-|alcove[-_])/i.test(decodedFully(name))
 

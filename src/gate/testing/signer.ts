@@ -34,6 +34,6 @@ export const newSigner = (id = 'key-1'): Signer => {
   }
 }
 
-/** Checks tickets as a gate does that has the keys of these signers. */
+/** Checks tickets as a gate with the keys of these signers does. */
 export const ticketsOf = (...signers: readonly Signer[]): TicketChecks =>
   new TicketChecks({ listKeys: async () => signers.map(({ key }) => key), log: silentLog() })

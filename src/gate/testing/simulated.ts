@@ -42,7 +42,7 @@ export type Sides = AsyncDisposable & {
   toolbox: {
     call: RequestListener
     upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
-    /** The refusal of an upgrade, if set. */
+    /** The refusal of an upgrade. Absent: the upgrade is accepted. */
     refusal?: Problem
   }
   /** Handlers of the server inside the sandbox, which serves every port. */
@@ -53,7 +53,7 @@ export type Sides = AsyncDisposable & {
   status: SandboxHere['status']
   /** The ports that agents were asked to connect to. */
   dialled: string[]
-  /** The refusal of the agents' connects, if set. */
+  /** The refusal with which agents answer a connect. Undefined: agents connect. */
   dialRefusal: AgentRefused['stage'] | undefined
   /** Handles raw connections to the server inside, instead of HTTP, if set. */
   insideSocket: ((socket: Socket) => void) | undefined
