@@ -39,8 +39,8 @@ export class ProgramLines {
   }
 
   /**
-   * Adds a piece of output. Lines that are not structured become one log line if they come in one piece, because they
-   * probably belong together, as a stack trace does.
+   * Adds a piece of output. Lines that are not structured become one log line if they come in one piece. They probably
+   * belong together, as the lines of a stack trace do.
    */
   write(chunk: Buffer): void {
     const lines = (this.#rest + this.#decoder.write(chunk)).split('\n')

@@ -1,5 +1,5 @@
-// Bundles the pages of the dashboard and compresses the bundled files. `up` runs this once for each version of the
-// pages, in a separate process, because it needs much memory and runs the code of many packages.
+// Bundles the pages of the dashboard and compresses the bundled files. `up` runs this program once for each version of
+// the pages. It is a process of its own, because it needs much memory and runs the code of many packages.
 //
 //   node process.ts SOURCE OUT
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
