@@ -35,8 +35,8 @@ const allSteps = async (steps: readonly (() => Promise<unknown>)[]): Promise<str
 
 /**
  * Removes everything of a server from the host, and returns a line for each thing that could not be removed. Keys and
- * database are removed first. If a step fails, the others still run. The mark file of the directory is removed last, so
- * that a later purge recognizes the directory. `say` is called before each step, because a step may take long.
+ * database are removed first. If a step fails, the later steps still run. The mark file of the directory is removed
+ * last, so that a later purge recognizes the directory. `say` is called before each step, because a step may take long.
  */
 export const purge = async (data: DataDirectory, say: (step: string) => void = () => {}): Promise<string[]> => {
   say('Ending programs that still run …')
