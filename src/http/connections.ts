@@ -184,8 +184,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to evict for a newcomer. Connections without a credential go first, unless they are fewer
-   * than a sixteenth of all. This part is reserved for them, even if connections with a credential are idle.
+   * Returns the connection to evict for a newcomer. Connections without a credential are evicted first, if they are
+   * more than a sixteenth of all connections. This part is reserved for them, even if connections with a credential are
+   * idle.
    */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)

@@ -26,7 +26,7 @@ export const findBadHead = ({ rawHeaders, headers, httpVersion }: IncomingMessag
     if (seen.has(name)) return `The header ${rawHeaders[at]} must not be sent twice.`
     seen.add(name)
   }
-  // Node refuses a call without Host, but not an upgrade without it.
+  // Node refuses a call without Host, but accepts an upgrade without Host.
   if (headers.host === undefined) return httpVersion === '1.0' ? undefined : 'The header Host is missing.'
   if (!host.test(headers.host)) return 'The header Host must name one host, and a port where there is one.'
   const coding = headers['transfer-encoding']

@@ -1,6 +1,6 @@
-// Ends request bodies that arrive too slowly. A connection with an admitted call stays open for as long as the call
-// lasts, so a caller could otherwise keep it open for ever. The minimum speed is far below that of a slow network, and
-// does not depend on the size of the body.
+// Ends request bodies that arrive too slowly. Otherwise a caller could keep its connection open for ever, because a
+// connection with an admitted call is not closed before the call ends. The minimum speed is far below that of a slow
+// network, and does not depend on the size of the body.
 import type { IncomingMessage } from 'node:http'
 
 export type SlowBodiesBounds = {
