@@ -17,8 +17,8 @@ export type KnownSecret = {
 export type SecretsOfRunner = {
   secrets: readonly (KnownSecret & { id: string; version: number })[]
   /**
-   * `generation` is that of the sandbox. The runner ignores a list of secrets whose generation is older than that of the list
-   * that it already has.
+   * `generation`: generation of the sandbox. The runner ignores a list of secrets that is for an older generation than
+   * the runner's current list.
    */
   sandboxes: readonly { sandboxId: string; generation: number; secretIds: readonly string[] }[]
 }
