@@ -28,8 +28,8 @@ const start = async () => {
 const { telemetry, runner } = await start().catch(giveUp)
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.once(signal, async () => {
-    // Exits after 2.5 s in any case. The sandboxes keep running without the runner, so nothing is lost if it could not
-    // close everything.
+    // Exits after 2.5 s even if the runner could not close everything. Nothing is lost, because the sandboxes keep
+    // running without the runner.
     setTimeout(() => process.exit(0), 2500).unref()
     await runner.close()
     await telemetry.close()
