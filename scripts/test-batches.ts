@@ -21,8 +21,8 @@ const mayShare = (file: string): boolean => {
 }
 
 /**
- * Maximum number of files in one process. With more, one lane would still be busy with a long batch when the others
- * have finished.
+ * Maximum number of files in one process. With more, one lane would still be busy with a long batch when the other
+ * lanes have finished.
  */
 const mostFiles = 8
 
