@@ -85,7 +85,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(through.map(say), [])
   })
 
-  test('each file that only tests use is in a folder whose name says that it is for tests', () => {
+  test('each file that only tests use is in a folder for tests, such as `testing`', () => {
     const imported = new Set(imports.map(({ target }) => target))
     assert.deepEqual(
       programs.filter((file) => isBelow(file, 'src') && !imported.has(file)),
