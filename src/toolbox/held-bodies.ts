@@ -27,7 +27,7 @@ export class HeldBody<Body> implements Disposable {
   readonly #size: number
   #body: { is: Body } | undefined
 
-  /** Counts the size of the body for its sandbox. Throws a 429 if the limits are exceeded. */
+  /** Adds the size of the body to the total of its sandbox. Throws a 429 if the limits are exceeded. */
   constructor(sandboxId: string, body: Body) {
     this.#sandboxId = sandboxId
     this.#size = sizeOf(body)

@@ -29,8 +29,8 @@ export type Called = {
 
 type ToolboxParts = {
   /**
-   * Returns the sandbox that the call was admitted to, or undefined if the sandbox is not on this host. Throws if the call was
-   * not admitted.
+   * Returns the sandbox of a call that the gate has allowed, or undefined if the sandbox is not on this host. Throws if
+   * the gate has not allowed the call.
    */
   calledBy: (request: IncomingMessage, sandboxId: string) => Promise<Called | undefined> | Called | undefined
   /** Default timeout of `process/execute`, in seconds. 0: no timeout. */

@@ -74,7 +74,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.ok(ended!.endedAt! >= ended!.createdAt)
   })
 
-  test('a job with `keepBeginning` keeps the first and the last output of each stream, and loses the middle', async () => {
+  test('a job with `keepBeginning` stores the first and the last output of each stream, and loses the middle', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const script = (lines: number) => `i=0; while [ $i -lt ${lines} ]; do echo o$i; echo e$i >&2; i=$((i + 1)); done`
@@ -126,7 +126,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.equal(events[0]?.type, 'output')
   })
 
-  test('a job with more output than its ring reports the number of lost bytes, and keeps the newest output', async () => {
+  test('a job with more output than `ringBytes` keeps the newest output, and reports how much is lost', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('big', 'seq 1 100000', { ringBytes: 10_000 }))
@@ -139,7 +139,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.equal(text(events), all.slice(-10_000))
   })
 
-  test('a slow follower does not slow a job; its received bytes and reported lost bytes add up to all output', async () => {
+  test('a slow client does not slow a job; its received bytes and reported lost bytes add up to all output', async () => {
     await using native = await NativeAgent.start('release')
     const { jobs } = native.agent
     const total = 32 * 1024 * 1024
@@ -160,7 +160,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.ok(native.residentKiB < 6144, `the agent grew to ${native.residentKiB} KiB`)
   })
 
-  test('two followers of one job both get all 16 MiB of its output', async () => {
+  test('two clients that follow one job both get all 16 MiB of its output', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('twice', 'seq 1 9000000 | head -c 16777216', { ringBytes: 1 << 25 }))
@@ -321,7 +321,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     await until(async () => text(await collect(jobs.attach('parent', 0))) === 'now\nlater\n', 'the child’s word')
   })
 
-  test('`remove` kills a job’s whole group, session and descendants, and ends its followers', async () => {
+  test('`remove` kills a job’s process group, session and descendants, and ends connections that follow it', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const before = native.openDescriptors
@@ -340,7 +340,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     await jobs.spawn(job('family', 'true'))
   })
 
-  test('100 busy jobs and 100 followers that do not read need less than 20 MB of memory in the agent', async () => {
+  test('100 busy jobs and 100 clients that do not read need less than 20 MB of memory in the agent', async () => {
     await using native = await NativeAgent.start('release')
     const { jobs } = native.agent
     const ids = Array.from({ length: 100 }, (_, i) => `busy-${i}`)

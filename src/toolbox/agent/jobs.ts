@@ -20,7 +20,7 @@ export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
    * `spawn`.
    */
   keepFailed?: boolean
-  /** Whether one sixteenth of the ring stores the first bytes of the output. */
+  /** Whether one sixteenth of `ringBytes` is reserved for the first bytes of the output. */
   keepBeginning?: boolean
   /** Bytes that the caller stores with the job, and that `list` returns. At most 4 KiB. */
   metadata?: Uint8Array
@@ -44,8 +44,8 @@ export type Job = {
 }
 
 /**
- * An event while output is read. `offset` is where this piece starts in the output. The next piece starts at `offset +
- * data.length`, or at `offset + lostBytes` if this event reports lost output.
+ * A piece of output, or the report that output was lost. `offset` is the position of its first byte in the whole
+ * output. The next event starts at `offset + data.length` or `offset + lostBytes`.
  */
 export type OutputEvent =
   | { type: 'output'; stream: 'stdout' | 'stderr'; offset: number; data: Buffer }

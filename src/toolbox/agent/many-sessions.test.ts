@@ -18,7 +18,7 @@ suite('many sessions in one agent, and random requests', () => {
     await sessions.remove('s')
   })
 
-  test('`remove` of a session ends all its processes and followers, and frees its id and its descriptors', async () => {
+  test('`remove` of a session ends all its processes and connections, and frees its id and its descriptors', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     const before = native.openDescriptors
@@ -82,7 +82,7 @@ suite('many sessions in one agent, and random requests', () => {
     await native.downTo(before)
   })
 
-  test('100 busy session commands and 100 followers that do not read need little memory in the agent', async () => {
+  test('100 busy session commands and 100 clients that do not read need little memory in the agent', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     const ids = Array.from({ length: 100 }, (_, i) => `busy-${i}`)
@@ -102,7 +102,7 @@ suite('many sessions in one agent, and random requests', () => {
     await Promise.all(ids.map((id) => sessions.remove(id)))
   })
 
-  test('a session forgets its oldest commands above 4096, and keeps no descriptor for ended commands', async () => {
+  test('a session with more than 4096 commands forgets the oldest; ended commands use no descriptor', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     await sessions.open(spec('s'))

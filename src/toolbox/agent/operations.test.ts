@@ -84,7 +84,7 @@ suite('`dial` to a server in a sandbox', () => {
     await native.downTo(before)
   })
 
-  test('a client that closes its stream of `dial` while the server floods it leaves no connection behind', async () => {
+  test('a client that closes its stream of `dial` while the server sends fast leaves no connection open', async () => {
     await using native = await NativeAgent.start()
     const closed = Promise.withResolvers<void>()
     await using server = await listen((socket) => {

@@ -49,7 +49,7 @@ const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
 }
 
 suite('parts in a stream of frames', () => {
-  test('`PartFinder` returns all bytes of the stream, wherever it is cut into chunks', () => {
+  test('`PartFinder` returns all bytes of the stream, however it is split into chunks', () => {
     fc.assert(
       fc.property(fc.array(frame, { maxLength: 20 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, cuts) => {
         const stream = Buffer.concat(frames.map(({ kind, payload }) => encodeFrame(kind, payload)))
@@ -103,7 +103,7 @@ suite('parts in a stream of frames', () => {
     assert.throws(() => [...new PartFinder().parts(encodeFrame(kinds.stdout))], BadFrame)
   })
 
-  test('`PartFinder` refuses a frame above its limit before the payload arrives; output has a higher limit', () => {
+  test('`PartFinder` refuses too long frames before their payload arrives; frames of output may be longer', () => {
     for (const [kind, most] of [[kinds.stdout, maxPayloadBytes] as const, [kinds.exit, 4096] as const]) {
       const header = Buffer.alloc(5)
       header.writeUInt32LE(most + 1)

@@ -120,7 +120,7 @@ for (const shell of ['bash', 'sh'] as const) {
       )
     })
 
-    test('input reaches only its own session command, even if it was sent before the command started', async () => {
+    test('input reaches only the session command that it was sent to, even before that command has started', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -193,7 +193,7 @@ suite('sessions of the agent', () => {
     assert.equal((await run(sessions, 's', `printf '${octal}'`))[0], every)
   })
 
-  test('a session command that writes fast is slowed down, so that its follower gets most of its output', async () => {
+  test('a session command that writes fast is slowed down, so that its client gets most of its output', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     await sessions.open(spec('s', { ringBytes: 16 * 1024 * 1024 }))
@@ -209,10 +209,10 @@ suite('sessions of the agent', () => {
     assert.ok(lost < total / 2, `${lost} bytes were lost`)
   })
 
-  test('large output of a session command is complete and in order for a follower and for a later reader', async () => {
+  test('large output of a session command is complete and in order, whether a client reads it at once or later', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
-    // The ring holds all output, so that none is lost even on a slow machine.
+    // The ring buffer is large enough for all output, so no output is lost even on a slow machine.
     await sessions.open(spec('s', { ringBytes: 64 * 1024 * 1024 }))
     const numbers = (from: number, to: number) =>
       Array.from({ length: to - from + 1 }, (_, i) => `${from + i}\n`).join('')
@@ -236,7 +236,7 @@ suite('sessions of the agent', () => {
     }
   })
 
-  test('a session command does not wait for a client that reads nothing, and the lost output is counted', async () => {
+  test('a session command does not wait for a client that reads nothing, and reports how much is lost', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s', { ringBytes: 65_536 }))

@@ -1,5 +1,5 @@
-// Checks that an uploaded file is on the disk before the answer to the upload is sent. Needs root, because strace records the
-// agent's syncs; skipped otherwise, with a message.
+// Checks that an uploaded file is on the disk before the answer to the upload is sent. The tests need root, because
+// strace records the agent's syncs. They are skipped without root.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -114,7 +114,7 @@ suite('charts of Python code', needsPython, () => {
     })
   })
 
-  test('a figure with several axes is a composite_chart with a chart for each', async () => {
+  test('a figure with several plots is a composite_chart with one chart per plot', async () => {
     const { elements, ...chart } = await chartOf(
       'f = plt.figure(); a = plt.axes(f); a.title = "A"; a.plot([1], [2]); plt.axes(f).pie([1], ["p"])\nfrom matplotlib.axes import Text\nf._suptitle = Text("both")',
     )

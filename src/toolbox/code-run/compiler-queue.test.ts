@@ -22,7 +22,7 @@ const start = (atOnce: number) => {
 }
 
 suite('the queue of TypeScript compilations', () => {
-  test('the organization with the fewest running compilations compiles next, however many others wait', async () => {
+  test('the organization with the fewest running compilations is next, even if others queue many more', async () => {
     const { take, endOne, order } = start(2)
     await Promise.all([take('a'), take('a')])
     const waiting = [take('a'), take('a'), take('b'), take('c')]

@@ -22,7 +22,7 @@ const reads = "process.execArgv.splice(0,2);require.main=module;(0,eval)(require
 const node = ['node', '-e', reads, '--']
 const named = '\n//# sourceURL=[stdin]'
 
-/** Code without these words is a script. Code with them may still be a script. */
+/** JavaScript without one of these words is a script, not a module. Code with one of them may be a script or a module. */
 const mayBeModule = /\b(?:import|export|await)\b/
 
 /**
@@ -51,7 +51,7 @@ const runEither = expression('main.cjs')
 const runAsFile = expression('file.cjs')
 const takeTypescript = expression('local-typescript.cjs')
 
-/** Words of code that may notice whether the code is in a file. Only such code gets a file name. */
+/** Code with one of these words may depend on the name of its file. Only such code gets a file name. */
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
 /**

@@ -45,7 +45,7 @@ const mostValues = 100_000
 const mostEscapes = 200_000
 const standardSeconds = 30
 
-/** The kinds of refusals in `inside/`, and the problems that callers get. */
+/** The problem that callers get, for each kind of refusal by the programs in `inside/`. */
 const refusals: Record<string, ProblemCode> = {
   bad: 'bad_request',
   failed: 'unprocessable',

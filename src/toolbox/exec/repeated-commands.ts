@@ -31,7 +31,7 @@ type RememberedCommand = {
  */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
 
-/** Length of the command's output that an error carries. */
+/** Length of the command's output in an error. */
 const outputIn = (error: unknown) => (error instanceof Problem ? (error.fields['output']?.length ?? 0) : 0)
 
 const hashOf = (body: unknown) => createHash('sha256').update(JSON.stringify(body)).digest('hex')
@@ -76,7 +76,7 @@ export class Answers {
     made.timer = setTimeout(() => this.#forget(key, made), keptMs).unref()
   }
 
-  /** Evicts the oldest finished answers until there is room. */
+  /** Evicts the oldest finished answers until `bytes` more fit within the limit. */
   #makeRoom(bytes: number): void {
     let kept = bytes + [...this.#known.values()].reduce((sum, known) => sum + known.bytes, 0)
     for (const [key, known] of this.#known) {
@@ -99,7 +99,7 @@ export class Answers {
 
 const bySandbox = new Map<string, Answers>()
 
-/** Returns the answers of a sandbox, and forgets sandboxes that have none. */
+/** Returns the answers of a sandbox. Deletes the entries of all sandboxes without answers. */
 export const answersOf = (sandboxId: string): Answers => {
   const found = bySandbox.get(sandboxId)
   if (found !== undefined) return found

@@ -92,7 +92,7 @@ const meaning = (error: unknown): readonly [code: ProblemCode, sentence?: string
 }
 
 type About = {
-  /** The path that the caller named. */
+  /** The path in the caller's request. */
   path?: string | undefined
   /**
    * The problem that `EINVAL` means in this call. It differs between calls, because the kernel uses EINVAL for many

@@ -1,4 +1,4 @@
-// Describes a file for answers.
+// Describes a file in the form that the API returns.
 import type { Entry, Files } from '../agent/agent.ts'
 import type { FileInfo } from './schemas.ts'
 

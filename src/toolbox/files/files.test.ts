@@ -49,7 +49,7 @@ suite('GET /files', () => {
     assert.deepEqual([reply.body[2].isDir, reply.body[2].mode], [false, 'Lrwxrwxrwx'])
   })
 
-  test('GET /files lists down to the parameter depth, and follows no link', async () => {
+  test('GET /files lists directories down to the requested depth, and follows no link', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('a', 'b', 'c'), { recursive: true })
     symlinkSync('/etc', room.at('a', 'etc'))
@@ -65,7 +65,7 @@ suite('GET /files', () => {
     }
   })
 
-  test('GET /files starts at the home for a missing or relative path; `~` has no special meaning', async () => {
+  test('GET /files resolves a missing or relative path from the home; `~` has no special meaning', async () => {
     await using room = await FilesRoom.start()
     const inHome = mkdtempSync(join(homedir(), 'alcove-files-'))
     try {

@@ -80,7 +80,7 @@ suite('multipart bodies of uploads', () => {
     assert.ok(given < 32 * 1024)
   })
 
-  test('`boundaryOf` returns the boundary in a content type, and refuses an unusable one', () => {
+  test('`boundaryOf` returns the boundary in a content type, and refuses an invalid boundary', () => {
     assert.equal(boundaryOf('multipart/form-data; boundary=abc'), 'abc')
     assert.equal(boundaryOf('Multipart/Form-Data; charset=x; Boundary="a b"'), 'a b')
     assert.equal(boundaryOf('application/json'), undefined)

@@ -180,7 +180,7 @@ suite('POST /files/bulk-upload', () => {
       ),
     )
 
-  test('an upload answers 400 for a directory, 403 without permission, 404 for no path, 422 on a full disk', {
+  test('an upload answers 400 to a directory, 403 without permission, 404 below /proc, 422 on a full disk', {
     skip: needsRoot,
   }, async () => {
     await using room = await FilesRoom.start({ user: 'nobody' })

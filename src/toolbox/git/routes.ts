@@ -44,7 +44,7 @@ type Place = { sandbox: ToolboxSandbox; reply: FastifyReply }
 /** `in` returns an object that runs git in `directory`. Default: the user's home. */
 type Room = { in: (directory?: string) => Git }
 
-/** Runs `work` with git. Ends git at the timeout, or when the caller leaves. */
+/** Runs `work` with git. Ends git at the timeout, or when the caller disconnects. */
 const within = async <T>({ sandbox, reply }: Place, seconds: number, work: (git: Room) => Promise<T>): Promise<T> => {
   using deadline = deadlineOf(reply, { seconds })
   return await work({ in: (directory) => gitIn(sandbox, deadline, directory) })

@@ -74,7 +74,7 @@ const tell = (socket: WebSocket, message: object) => sendWhole(socket, JSON.stri
 /** The displays of a run's last expression, by media type. The worker sends them after a run without an error. */
 type Display = { formats?: Record<string, string> }
 
-/** Sends output to the client. After the client has left, output is dropped. */
+/** Sends output to the client. After the client has disconnected, output is dropped. */
 const taker =
   (socket: WebSocket, display: Display): Take =>
   async (output) => {

@@ -21,7 +21,7 @@ suite('the output of an interpreter’s worker', () => {
     assert.deepEqual(lastMessage(Buffer.concat([all, lines('', '{}')])), { id: null, type: 'done' })
   })
 
-  test('`MessageReader` skips a line that is too long or has a gap, and reads the line after it', () => {
+  test('`MessageReader` skips a line that is too long or incomplete, and reads the line after it', () => {
     const torn = new MessageReader()
     assert.deepEqual(torn.push(Buffer.from('{"id": 7, ')), [])
     torn.skip()

@@ -106,7 +106,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     client.hangUp()
   })
 
-  test('every client of a terminal sees all output and may type, and the terminal stays when a client leaves', async () => {
+  test('every client of a terminal sees all output and may type; the terminal stays when one client disconnects', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const clients = await Promise.all([1, 2, 3, 4].map(() => connect(box, 'a')))

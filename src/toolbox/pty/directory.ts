@@ -1,4 +1,5 @@
-// Finds the absolute path of the directory in which a terminal or an interpreter starts. Answers show this path.
+// Finds the absolute path of the directory in which a terminal or an interpreter starts. Answers of the API contain
+// this path.
 
 import { deadlineOf } from '#src/toolbox/running/deadline.ts'
 import { runToEnd } from '#src/toolbox/running/run.ts'

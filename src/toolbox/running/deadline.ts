@@ -1,4 +1,4 @@
-// The deadline of a call: its command must end when its timeout has passed, or when its caller has left.
+// The deadline of a call. The call's command must end when the timeout has passed, or when the caller has disconnected.
 import type { FastifyReply } from 'fastify'
 import { Problem } from '#src/problems.ts'
 
@@ -16,8 +16,8 @@ const sentenceOf = ({ seconds, isDefault }: Limit): string => {
 }
 
 /**
- * Creates the deadline of a call. Without a `reply` only the timeout counts. The reason of the signal is the Problem to answer
- * with.
+ * Creates the deadline of a call. Without a `reply`, only the timeout can end the call. The reason of the signal is the
+ * Problem that the caller gets.
  */
 export const deadlineOf = (reply: Pick<FastifyReply, 'raw'> | undefined, limit: Limit): Deadline => {
   const controller = new AbortController()

@@ -1,7 +1,7 @@
 // Some programs run only as process 1. In a sandbox the agent is process 1, so these programs end immediately, with a message
 // that looks like an error of Alcove. The toolbox adds a sentence that explains it.
 
-/** Messages of s6-overlay, runit, systemd, and the inits of busybox and System V. */
+/** Error messages of s6-overlay, runit, systemd, and the inits of busybox and System V, if they are not process 1. */
 const complaint =
   /\b(?:only|must|has to|needs to)\b[^\n]{0,40}\b(?:pid|process(?: (?:id|no\.?|number))?)\s*1\b|not been booted with systemd/i
 

@@ -153,7 +153,7 @@ const hasEnded = async ({ agent }: ToolboxSandbox, sessionId: string): Promise<b
   }
 }
 
-/** Runs a command and waits for its end. The command continues if the caller leaves. */
+/** Runs a command and waits for its end. The command continues if the caller disconnects. */
 export const runCommand = async (
   sandbox: ToolboxSandbox,
   sessionId: string,

@@ -5,7 +5,7 @@ import type { RunningCommand } from '../agent/agent.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import type { End, Running } from './running.ts'
 
-/** Maximum time that a command may continue after its caller has left, in ms. */
+/** Maximum time that a command may continue after its caller has disconnected, in ms. */
 const graceMs = 5000
 
 type Spec = { argv: string[]; env: Record<string, string>; user: string }

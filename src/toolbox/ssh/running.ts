@@ -13,6 +13,6 @@ export interface Running {
   endInput(): void
   signal(signal: number): void
   resize(size: { cols: number; rows: number }): void
-  /** Called when the caller has left. Sends SIGHUP to the command. */
+  /** Called when the caller has disconnected. Sends SIGHUP to the command. */
   hangUp(): void
 }

@@ -107,7 +107,7 @@ suite('GET /ssh/command', () => {
     assert.deepEqual(told.at(-1), { type: 'exit', code: 3 })
   })
 
-  test('a command of GET /ssh/command gets SIGHUP when its caller leaves, with pipes or in a terminal', async () => {
+  test('a command of GET /ssh/command gets SIGHUP when its caller disconnects, with pipes or in a terminal', async () => {
     await using box = await startToolbox()
     for (const more of [{}, { terminal: { cols: 80, rows: 24, term: 'xterm' } }]) {
       const witness = `${box.directory}/hung-up-${Object.keys(more).length}`

@@ -1,4 +1,5 @@
-// The current use of a sandbox, as its runner reports it. No call goes to the agent, so the sandbox may be paused.
+// Endpoint for how much processor, memory and disk a sandbox uses now. The runner measures it without the agent, so the
+// sandbox may be paused.
 import Type from 'typebox'
 import { notStarted } from '#src/problems.ts'
 import { route } from '../sandbox.ts'

@@ -15,7 +15,10 @@ export class GitServer {
   admitted = 0
   /** The credentials that were sent, right or wrong. */
   readonly authorizations: string[] = []
-  /** Called before an admitted request is served. The request is served after the returned promise has resolved. */
+  /**
+   * Called before a request with the right credentials is served. The request is served after the returned promise has
+   * resolved.
+   */
   beforeServing: () => Promise<void> | void = () => {}
   readonly #server
   readonly #directory: string
