@@ -14,8 +14,8 @@
 enum meeting_use { SANDBOX_READS, SANDBOX_WRITES };
 
 /*
- * Makes a named pipe and opens both ends without blocking. So the shell's open does not wait, and a reader sees no end of file
- * before our writing end is closed. Returns false with errno.
+ * Makes a named pipe and opens both ends without blocking. So the shell's open does not wait, and a reader sees no end
+ * of file before the agent closes its writing end. Returns false with errno.
  */
 bool meeting_open(char path[MEETING_PATH], enum meeting_use, int *reading, int *writing);
 /* Removes the name of a pipe. Open descriptors stay valid. */

@@ -27,7 +27,7 @@ enum sudo_flags {
 
 /* Kinds of messages after the request. Each message has two bytes: its kind, and a value. */
 enum sudo_message {
-  /* Messages to the agent. The value of SUDO_SIGNAL is a signal. */
+  /* Messages to the agent. The value of SUDO_SIGNAL is a signal number. */
   SUDO_SIGNAL = 1,
   SUDO_CONTINUE = 2, /* value 1: in the foreground */
   /* Messages from the agent. */
