@@ -36,30 +36,30 @@ enum {
 };
 
 static const int forbidden[] = {
-    // Mounts, and changes of the root directory.
+    // Forbidden: mounts, and changes of the root directory.
     SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, call_open_tree, call_open_tree_attr, call_move_mount, call_fsopen,
     call_fsconfig, call_fsmount, call_fspick, call_mount_setattr,
-    // Namespaces. The flags of `clone` are judged in `judge_clone`.
+    // Forbidden: new namespaces. `judge_clone` checks the flags of `clone`.
     SYS_unshare, SYS_setns,
-    // Access to memory and descriptors of other processes.
+    // Forbidden: access to the memory and descriptors of other processes.
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, call_pidfd_getfd, call_process_madvise,
     call_process_mrelease,
-    // Loading code into the kernel.
+    // Forbidden: loading code into the kernel.
     SYS_bpf, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load,
 #ifdef SYS_kexec_file_load
     SYS_kexec_file_load,
 #endif
-    // Observing the machine.
+    // Forbidden: observing the machine.
     SYS_perf_event_open, SYS_fanotify_init, SYS_fanotify_mark, SYS_syslog, SYS_acct, SYS_lookup_dcookie,
-    // Key rings of the kernel.
+    // Forbidden: key rings of the kernel.
     SYS_add_key, SYS_request_key, SYS_keyctl,
-    // Delaying the kernel's access to memory, and system calls that bypass the filter.
+    // Forbidden: delaying the kernel's access to memory, and system calls that bypass the filter.
     SYS_userfaultfd, call_io_uring_setup, call_io_uring_enter, call_io_uring_register,
-    // Opening files without passing the directories above them, which may forbid access.
+    // Forbidden: opening files without passing the directories above them, which may deny access.
     SYS_open_by_handle_at, SYS_name_to_handle_at,
-    // Making memory that not even the kernel can read.
+    // Forbidden: making memory that not even the kernel can read.
     call_memfd_secret,
-    // Changes of the machine's settings.
+    // Forbidden: changes of the machine's settings.
     SYS_reboot, SYS_swapon, SYS_swapoff, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
     SYS_sethostname, SYS_setdomainname, SYS_vhangup, SYS_quotactl, call_quotactl_fd, SYS_nfsservctl,
     SYS_mbind, SYS_set_mempolicy, SYS_migrate_pages, SYS_move_pages, call_set_mempolicy_home_node,
