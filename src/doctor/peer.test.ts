@@ -60,11 +60,11 @@ suite('`checkPeer`, the check whether this machine can use the port for hosts of
     assert.ok(found)
   })
 
-  test('the step `name` fails if the host name cannot be resolved', async () => {
+  test('`checkPeer` fails at the step `name` if the host name cannot be resolved', async () => {
     assert.match(await failureOf(new URL('https://no-such-host.invalid:4603')), /^name: the name no-such-host\.invalid/)
   })
 
-  test('the step `port` fails if nothing listens on the port', async (context) => {
+  test('`checkPeer` fails at the step `port` if nothing listens on the port', async (context) => {
     const server = createTcp()
     const url = await listen(context, server)
     server.close()
@@ -72,7 +72,7 @@ suite('`checkPeer`, the check whether this machine can use the port for hosts of
     assert.match(await failureOf(url, hash), /^port: nothing listens at 127\.0\.0\.1:/)
   })
 
-  test('the step `TLS` fails if the port serves plain HTTP, or closes each connection', async (context) => {
+  test('`checkPeer` fails at the step `TLS` if the port serves plain HTTP or closes each connection', async (context) => {
     const plain = await listen(
       context,
       createPlain((_, response) => response.end()),
@@ -85,17 +85,17 @@ suite('`checkPeer`, the check whether this machine can use the port for hosts of
     assert.match(await failureOf(ends, hash), /^TLS: .* ends the connection before TLS begins/)
   })
 
-  test('the step `TLS` fails if the server’s certificate has another name', async (context) => {
+  test('`checkPeer` fails at the step `TLS` if the server’s certificate has another name', async (context) => {
     const url = await startHosts(context, { name: 'www.example.com' })
     assert.match(await failureOf(url, hash), /^TLS: .*another server \(DNS:www\.example\.com\)/)
   })
 
-  test('the step `authority` fails if the token has the hash of another authority', async (context) => {
+  test('`checkPeer` fails at the step `authority` if the token has the hash of another authority', async (context) => {
     const url = await startHosts(context)
     assert.match(await failureOf(url, 'A'.repeat(43)), /^authority: .* is not the server that printed this token/)
   })
 
-  test('the step `authority` fails if the authority did not sign the server’s certificate', async (context) => {
+  test('`checkPeer` fails at the step `authority` if that authority did not sign the server’s certificate', async (context) => {
     const other = new TestAuthority()
     const { cert, key } = other.newCertificate(controlHostName)
     const chain = { cert: `${cert}${authority.certificate}`, key }
@@ -103,7 +103,7 @@ suite('`checkPeer`, the check whether this machine can use the port for hosts of
     assert.match(await failureOf(url, hash), /^authority: /)
   })
 
-  test('the step `clock` fails if the clocks differ by more than tickets allow, and reports the difference', async (context) => {
+  test('`checkPeer` fails at the step `clock` if the clocks differ by more than tickets allow', async (context) => {
     assert.match(
       await failureOf(await startHosts(context, { aheadMs: 60_000 }), hash),
       /^clock: the clock of this machine is (59|60|61) s behind that of the server$/,
@@ -111,7 +111,7 @@ suite('`checkPeer`, the check whether this machine can use the port for hosts of
     assert.match(await failureOf(await startHosts(context, { aheadMs: -60_000 }), hash), /ahead of that of the server$/)
   })
 
-  test('the step `version` fails if the releases of server and machine are too far apart', async (context) => {
+  test('`checkPeer` fails at the step `version` if server and machine are more than one release apart', async (context) => {
     assert.match(
       await failureOf(await startHosts(context, { ofServer: '77.1.0' }), hash),
       /^version: this machine has version \S+, the server 77\.1\.0: they may be at most one release apart$/,
