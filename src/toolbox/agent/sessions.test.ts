@@ -209,7 +209,7 @@ suite('sessions of the agent', () => {
     assert.ok(lost < total / 2, `${lost} bytes were lost`)
   })
 
-  test('large output of a session command is complete and in order, whether a client reads it at once or later', async () => {
+  test('large output of a session command is complete and in order, if a client reads it at once or later', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     // The ring buffer is large enough for all output, so no output is lost even on a slow machine.

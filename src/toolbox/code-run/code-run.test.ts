@@ -155,7 +155,7 @@ suite('POST /process/code-run: javascript', () => {
     assert.equal(body.result, "/ [ 'a b', '--c' ] object\n")
   })
 
-  test('JavaScript code is the main module, and its errors quote its own line', async () => {
+  test('JavaScript code is the main module, and its errors quote a line of that code', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'javascript' })).body
     assert.equal((await run('if (require.main === module) console.log("main")')).result, 'main\n')

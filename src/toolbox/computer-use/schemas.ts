@@ -89,7 +89,7 @@ const Pid = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })
 export const TreeQuery = Type.Object({
   scope: Type.Optional(Type.Enum([...scopes])),
   pid: Type.Optional(Pid),
-  /** How many levels below its root the tree may have. 0: only the root. -1: as many as the server returns at most. */
+  /** Maximum number of levels of the tree below its root. 0: only the root. -1: the maximum that the server returns. */
   maxDepth: Type.Optional(Type.Integer({ minimum: -1, maximum: 1000 })),
 })
 const NodeText = Type.String({ maxLength: 1000 })

@@ -28,7 +28,7 @@ suite('paths that are not ordinary files', () => {
   const wrong = [400, 'INVALID_FILE_PATH']
   const fine = [200, undefined]
 
-  test('file calls that need contents refuse fifos, sockets and devices without waiting', async () => {
+  test('file calls that read or write contents refuse fifos, sockets and devices without waiting', async () => {
     await using room = await FilesRoom.start()
     execFileSync('mkfifo', [room.at('fifo')])
     const server = createServer().listen(room.at('socket'))

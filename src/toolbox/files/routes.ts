@@ -53,7 +53,7 @@ const within = <T>(
     { path },
   )
 
-/** Says in a header that a list is cut, because the body has no field for it. */
+/** Sets a header that says that a list is cut, because the body has no field for it. */
 const sayCut = (reply: FastifyReply, isCut: boolean) => {
   if (isCut) reply.header('x-alcove-truncated', 'true')
 }

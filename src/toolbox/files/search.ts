@@ -12,7 +12,7 @@ import { runTool } from './run-tool.ts'
 export const searchLength = 10_000
 const nameBytes = 16 * 1024
 
-/** `**` and a slash in a pattern: any number of directories, or none. */
+/** Matches `**` with a slash after it, which means any number of directories, or none. */
 const anyDirectories = /(?<=^|\/)(?:\*\*\/)+/
 /** Maximum number of `**` per pattern. Each doubles the number of patterns for `find`: with and without a directory. */
 const anyDirectoriesMax = 6

@@ -248,7 +248,7 @@ suite('POST /files/bulk-upload', () => {
     assert.deepEqual(refusal(await room.form('/bulk-upload', {}, long)), [400, 'BAD_REQUEST'])
   })
 
-  test('a bulk upload that breaks off in its second file keeps the first, and leaves the second as it was', async () => {
+  test('a bulk upload that breaks off in its second file stores the first, and leaves the second unchanged', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('second'), 'old')
     const part = (name: string, value: string) =>

@@ -1,5 +1,5 @@
-// Tests messages of git that cannot be provoked on every machine, as git prints them under LC_ALL=C. The tests of the
-// endpoints cover git's other messages.
+// Tests messages of git that not every machine can cause. The texts are what git prints under LC_ALL=C. The tests of
+// the endpoints cover git's other messages.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { problemOf } from './failures.ts'

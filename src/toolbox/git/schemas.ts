@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import { optional, orNull } from '#src/http/shapes.ts'
 
-/** Returns a value, or `undefined` if it is absent. Clients send an absent value as nothing, `null` or an empty text. */
+/** Returns a value, or `undefined` if it is absent. A client may omit an absent value, or send `null` or an empty text. */
 export const given = <T>(value: T | null | undefined): T | undefined =>
   value === null || value === '' ? undefined : value
 

@@ -327,7 +327,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.match(run.text(), /end\n$/)
   })
 
-  test('interpreter code that raises a huge exception, or one without a text, still gets an error', async () => {
+  test('a huge exception in interpreter code, or one without a text, is still reported as an error', async () => {
     await using box = await startToolbox()
     const { messages } = await start(box, 'raise ValueError("x" * 10_000_000)').outcome
     assert.match(messages[0]!['value']!, /^x{16384}… \(10000000 characters\)$/)

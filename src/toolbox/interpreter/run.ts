@@ -198,7 +198,7 @@ export const runCode = async (
   // The newline at the beginning ends a request that a killed gate may have left unfinished.
   const request = `\n${JSON.stringify({ id: runId, code, envs, deadline: at })}\n`
   jobs.input(context.job.id, Buffer.from(request)).catch((error) => {
-    // If the worker has ended, following its output reports that.
+    // Ignore these errors: they mean that the worker has ended, and `follow` reports that.
     if (!['ENOENT', 'ESRCH', 'EPIPE'].some((errno) => isRefused(error, errno))) broken.abort(error)
   })
   const passOn = async (messages: WorkerMessage[]) => {

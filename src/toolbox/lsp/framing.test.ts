@@ -9,7 +9,7 @@ const read = (...pieces: (string | Buffer)[]) => {
 const framed = (body: string) => `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 
 suite('messages of a language server', () => {
-  test('`MessageReader` cuts a language server’s messages out of the stream, wherever its pieces end', () => {
+  test('`MessageReader` finds a language server’s messages in the stream, however the stream is split', () => {
     const stream = Buffer.concat([encodeMessage({ id: 1, result: 'ä\r\n\r\n' }), encodeMessage({ id: 2 })])
     const expected = [
       { jsonrpc: '2.0', id: 1, result: 'ä\r\n\r\n' },

@@ -27,7 +27,10 @@ export const bounds: Bounds = {
   unsentBytes: 8 * 1024 * 1024,
 }
 
-/** Memory for all language servers: messages of a server that are incomplete, and requests that a server has not read yet. */
+/**
+ * Limit in bytes for all language servers together: incomplete messages of servers, and requests that servers have not
+ * read yet.
+ */
 const held = new Budget({ all: 256 * 1024 * 1024, ofFree: 1 })
 
 const complaintLength = 300

@@ -106,7 +106,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     client.hangUp()
   })
 
-  test('every client of a terminal sees all output and may type; the terminal stays when one client disconnects', async () => {
+  test('every client of a terminal sees all output and may type; the terminal stays if a client disconnects', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const clients = await Promise.all([1, 2, 3, 4].map(() => connect(box, 'a')))
@@ -119,7 +119,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     late.hangUp()
   })
 
-  test('a terminal has at most 32 clients; one more is refused with a reason until one leaves', async () => {
+  test('a terminal has at most 32 clients; another one is refused with a reason until one disconnects', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     await box.post(pty, { id: 'b' })

@@ -93,7 +93,7 @@ suite('POST /process/pty', () => {
     assert.equal((await box.delete(`${pty}/${encodeURIComponent(id)}`)).status, 200)
   })
 
-  test('POST /process/pty answers 409 for an id in use, also to parallel calls; the shell is unaffected', async () => {
+  test('POST /process/pty answers 409 for an id in use, also to parallel calls; the existing shell is unaffected', async () => {
     await using box = await startBox()
     const replies = await Promise.all([1, 2, 3, 4].map(() => box.post(pty, { id: 'a' })))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [201, 409, 409, 409])
@@ -180,7 +180,7 @@ suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sess
     }
   })
 
-  test('DELETE /process/pty/{sessionId} kills all processes of the shell, and clients get 137 with SIGKILL', async () => {
+  test('DELETE /process/pty/{sessionId} kills all processes of the shell, and clients get exit code 137 and SIGKILL', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]
@@ -204,7 +204,7 @@ suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sess
     assert.equal((await box.post(pty, { id: 'a' })).status, 201)
   })
 
-  test('POST /process/pty/{sessionId}/resize returns the new size, and programs get SIGWINCH and see it', async () => {
+  test('POST /process/pty/{sessionId}/resize returns the new size, and programs get SIGWINCH and see the new size', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')

@@ -12,6 +12,6 @@ export const notProcessOne =
   '\n[not process 1: in a sandbox that is the agent. Programs that insist on it, such as s6-overlay and systemd, do not run here.' +
   ' Start the service itself, or by supervisord, tini or dumb-init.]\n'
 
-/** Whether a program failed because it was not process 1, by the end of its output and its exit code. */
+/** Whether a program failed because it was not process 1. `lastWords` is the end of its output. */
 export const wantedToBeFirst = (lastWords: string, exitCode: number): boolean =>
   exitCode !== 0 && complaint.test(lastWords.slice(-complaintBytes))

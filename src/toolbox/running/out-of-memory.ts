@@ -25,8 +25,9 @@ const killsOf = async ({ memoryKills }: Sandbox): Promise<MemoryKillsHere> =>
 const fastMs = 20
 
 /**
- * Call this before a command starts. The returned function, called after the command, tells whether the sandbox ran out of memory
- * during it. The time of some kills is known only to two seconds, so a kill just before the command may count too.
+ * Call this before a command starts. After the command, the returned function tells whether the sandbox ran out of
+ * memory between the two calls. The time of some kills is known only to two seconds, so a kill just before the command
+ * may be reported too.
  */
 export const watchMemory = (sandbox: Sandbox) => {
   const from = Date.now()

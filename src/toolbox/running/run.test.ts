@@ -32,7 +32,7 @@ const failsWith = async (exec: Agent['exec'], expected: string | { code: string;
 }
 
 suite('a command that runs to its end', () => {
-  test('a command fails with `not_started` if the sandbox is stopped or deleted during it', async () => {
+  test('a command fails with `not_started` if the sandbox is stopped or deleted while the command runs', async () => {
     const { command, heard } = commandThat(async function* () {
       yield { stream: 'stdout', data: Buffer.from('a') }
       throw new AgentGone('gone')

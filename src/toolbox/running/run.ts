@@ -1,5 +1,5 @@
-// Runs one command to its end and leaves no process behind. The deadline, or a caller that hangs up, kills the command's whole
-// process group.
+// Runs one command to its end and leaves no process behind. At the deadline, or when the caller disconnects, the
+// command's whole process group is killed.
 import { constants } from 'node:os'
 import { span } from '#src/kit/telemetry/telemetry.ts'
 import { notStarted, Problem } from '#src/problems.ts'

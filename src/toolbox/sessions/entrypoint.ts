@@ -1,5 +1,5 @@
-// The entrypoint: the command that the image or snapshot names, run once at each start of the sandbox. Callers see the entrypoint
-// as a command of a session. In the agent it is a job, because an image need not have a shell.
+// The entrypoint: the command of the image or snapshot that runs once at each start of the sandbox. Callers see the
+// entrypoint as a command of a session. In the agent it is a job, because an image need not have a shell.
 import { Problem } from '#src/problems.ts'
 import { complaintBytes, notProcessOne, wantedToBeFirst } from '#src/toolbox/running/not-process-one.ts'
 import { hasRunShort, lookBack, type OutOfMemory } from '#src/toolbox/running/out-of-memory.ts'
@@ -47,7 +47,7 @@ async function* output({ jobs }: Agent, signal: AbortSignal, from = 0) {
   }
 }
 
-/** Whether the sandbox ran out of memory during the entrypoint; undefined while it runs. */
+/** Whether the sandbox ran out of memory while the entrypoint ran; undefined if the entrypoint has not ended. */
 export const findEntrypointShortage = async (
   sandbox: ToolboxSandbox,
 ): Promise<{ shortage: OutOfMemory; exitCode: number } | undefined> => {

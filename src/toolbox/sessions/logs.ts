@@ -1,5 +1,5 @@
-// Logs of a command: as texts of limited length, or as frames of a socket. Frames are sent at the reader's pace, so they do
-// not pile up in the gate's memory.
+// Logs of a command: as texts of limited length, or as frames of a socket. Frames are sent only as fast as the client
+// reads, so they do not accumulate in the gate's memory.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendThrough, sendWhole } from '#src/http/socket.ts'
 import { brokenCharacter } from '#src/kit/json-size.ts'

@@ -175,7 +175,7 @@ export const runCommand = async (
   return { cmdId: exec.id, ...withShortage(logs, await findOutOfMemory(exitCode), { exitCode, isMarked }), exitCode }
 }
 
-/** Whether the sandbox ran out of memory during an ended command; undefined if it still runs. */
+/** Whether the sandbox ran out of memory while a command ran; undefined if the command has not ended. */
 const findShortage = async (
   sandbox: ToolboxSandbox,
   { sessionId, commandId }: CommandParams,

@@ -213,7 +213,7 @@ suite('sessions', () => {
       assert.equal((await exec(id, "printf 'a\\377b\\0c'")).body.stdout, 'a\uFFFDb\0c')
     })
 
-    test('output of a session command above its limit is cut to beginning and end, with a note of the gap', async () => {
+    test('output of a session command above its limit is cut to beginning and end, with a line about the gap', async () => {
       const id = await open()
       const { body } = await exec(id, "echo BEGIN; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the-end")
       assert.deepEqual([body.exitCode, body.truncated], [0, true])
