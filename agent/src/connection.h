@@ -56,8 +56,8 @@ bool connection_is_drained(const struct connection *);
  */
 size_t connection_widen(struct connection *);
 /*
- * Returns where to write the payload of the next chunk (CHUNK bytes, or the size that `connection_widen` returned). Then call
- * `connection_send_chunk` with its size.
+ * Returns where to write the payload of the next chunk (CHUNK bytes, or the size that `connection_widen` returned).
+ * Then call `connection_send_chunk` with the size of the payload.
  */
 uint8_t *connection_chunk(struct connection *);
 void connection_send_chunk(struct connection *, uint8_t kind, uint32_t size);

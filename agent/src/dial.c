@@ -116,8 +116,8 @@ static void watch(struct tunnel *tunnel) {
     if (!tunnel->from[i].ended && !is_waiting(&tunnel->from[i])) events |= EPOLLIN;
     if (is_waiting(&tunnel->from[!i])) events |= EPOLLOUT;
     /*
-     * Continue to watch an end that sends no more, because it may still disconnect while it receives. Epoll reports errors
-     * and hang-ups even if no other event is wanted.
+     * An end that sends no more may still disconnect while it receives, so continue to watch it. Epoll reports errors
+     * and hang-ups with any set of events.
      */
     if (!events && tunnel->from[i].ended) events = EPOLLERR;
     source_watch(&tunnel->end[i], events);

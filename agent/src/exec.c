@@ -211,7 +211,7 @@ static bool take_input(struct command *command, const uint8_t *bytes, uint32_t s
   return true;
 }
 
-/* ---- events of the command: it runs, it has ended ---- */
+/* ---- events: the command runs, or has ended ---- */
 
 static void on_report(struct source *source, uint32_t events) {
   (void)events;

@@ -31,7 +31,10 @@ size_t peer_read(void *into, size_t size);
 /* Sets a function that runs before the process ends in any way except by SIGKILL. NULL: no function. */
 void peer_at_end(void (*clear)(void));
 
-/* Waits until no other file server has locked this number. The lock lasts until the process ends. Returns false with errno. */
+/*
+ * Locks a number. Waits until no other file server has locked it. The lock lasts until the process ends. Returns false
+ * with errno.
+ */
 bool peer_lock(uint64_t number);
 
 /* Ends the process with FAILED unless the request was complete and valid. */

@@ -68,7 +68,7 @@ static char *follow_link(const char *path) {
   return followed;
 }
 
-/* Sets `file` to the file to write. If the path leads over links, this is their target, which may not exist yet. */
+/* Sets `file` to the file to write: the path itself, or the target of the links in the path. The file may not exist yet. */
 static void find_place(char *path, bool makes_parents) {
   for (int links = 0; path; links++) {
     if (links > LINKS_MAX) peer_fail(STAGE_FILE, ELOOP);
@@ -191,8 +191,8 @@ static void receive(void) {
 }
 
 /*
- * Makes the new name survive a power cut, as the contents do. For this the directories that are new are synced too, if they
- * can be opened for reading.
+ * Makes the new name survive a power cut, as the contents do. Therefore new directories are synced too, if they can be
+ * opened for reading.
  */
 static void sync_directory(void) {
   int fd = openat(file.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -210,7 +210,7 @@ static bool name_it(int directory, const char *name) {
   return linkat(AT_FDCWD, descriptor, directory, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Notifies watchers that wait for complete files (IN_CLOSE_WRITE), by the file's final name. */
+/* Notifies watchers that wait for complete files (IN_CLOSE_WRITE), under the file's final name. */
 static void tell_watchers(void) {
   int fd = openat(file.directory, file.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd >= 0) close(fd);

@@ -1,6 +1,6 @@
 /*
- * The table of jobs and their life: started, running, ended, removed. Output is read as soon as it arrives, with or without
- * followers, and is still stored after the first process has ended.
+ * The table of jobs and their life: started, running, ended, removed. Output is read as soon as it arrives, even if no
+ * connection follows it, and is still stored after the first process has ended.
  */
 #include "job.h"
 

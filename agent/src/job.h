@@ -61,7 +61,7 @@ void inputs_fail(struct job *, int error_number);
 /* Continues the requests to remove the job (remove.c). Called when the job's first process has been reaped. */
 void removers_continue(struct job *);
 
-/* Frees a job that is off the list, once it has no followers. */
+/* Frees a job that was removed from the list, once no connection follows it. */
 void job_release(struct job *);
 
 #endif

@@ -70,8 +70,10 @@ void session_release(struct session *session) {
 
 /* ---- writing to the shell, and reading its answers ---- */
 
-/* The number is 251 in bash, because hardly any script uses that descriptor. A plain sh supports only descriptors of
- * one digit. */
+/*
+ * The number is 251 in bash, because hardly any script uses that descriptor. A plain sh supports only descriptors of one
+ * digit.
+ */
 int session_answer_fd(const struct session *session) { return session->flags & SESSION_BASH ? 251 : 9; }
 
 static void write_line(struct session *session) {

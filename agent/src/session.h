@@ -73,9 +73,9 @@ bool sessions_are_full(void);
 void session_enlist(struct session *);
 /* Makes the session the owner of a started shell and of these descriptors, and starts watching them. */
 void session_started(struct session *, pid_t, int lines, int answers, int report);
-/* Takes the session off the list, so that its id is free again. */
+/* Removes the session from the list, so that its id is free again. */
 void session_unlist(struct session *);
-/* Frees an ended session that is off the list, once none of its commands has a follower. */
+/* Frees an ended session that was removed from the list, once no connection follows its commands. */
 void session_release(struct session *);
 /* The shell's descriptor on which it reports the end of a command. */
 int session_answer_fd(const struct session *);

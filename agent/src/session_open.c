@@ -35,8 +35,8 @@ static struct session *new_session(const char *id, uint8_t flags, uint32_t ring_
 }
 
 /*
- * Opens the pipes of a shell. `ours`: the agent writes commands to the first and reads from the second how they ended.
- * `theirs`: descriptors 0, 1 and 2 of the shell.
+ * Opens the pipes of a shell. The agent writes commands to `ours[0]`, and reads from `ours[1]` how they ended. `theirs`
+ * become descriptors 0, 1 and 2 of the shell.
  */
 static bool open_pipes(int ours[2], int theirs[3]) {
   int lines[2], answers[2];

@@ -9,7 +9,7 @@ void setup_agent(void);
  * score of an ordinary process, and a new session.
  */
 void setup_child(void);
-/* Closes every descriptor from this one up. */
+/* Closes the descriptor `first` and all higher descriptors. */
 void close_from(int first);
 
 #endif

@@ -144,7 +144,7 @@ static void wait_for(int fd, int milliseconds) {
 
 /* ---- ending the command ---- */
 
-/* Ends a command whose client has gone. */
+/* Ends a command whose client has disconnected. */
 _Noreturn static void end_command(struct service *service) {
   static const int asked[] = {SIGHUP, SIGTERM, SIGCONT};
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) signal_command(service, asked[i]);
