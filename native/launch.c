@@ -122,8 +122,8 @@ static void listen_at(char **arg) {
   }
 }
 
-// child-of PID: makes this process die when PID, the runner that started it, dies. This stays so after it has become the OCI
-// runtime. Otherwise an abandoned start could continue while the next runner cleans up.
+// child-of PID: makes this process die when PID, the runner that started it, dies. That still applies after this
+// process has become the OCI runtime. Otherwise an abandoned start could continue while the next runner cleans up.
 static void die_with(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail("parent");
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
