@@ -133,8 +133,8 @@ const requestTo = ({ opened, agent }: Side, message: IncomingMessage, isUpgrade 
 }
 
 /**
- * Framing headers for a request without a body. The methods in this list need none. For other methods, Node would send the
- * request with a chunked body unless it has a length.
+ * Returns the headers that describe an absent body. The methods GET, HEAD and similar need none. For other methods,
+ * Node would send an empty chunked body if the request had no length.
  */
 const noBody = (method: string) =>
   ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'].includes(method) ? [] : ['Content-Length', '0']
