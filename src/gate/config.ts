@@ -9,7 +9,7 @@ export type GateConfig = {
   proxyKey: string
   /** Directory with the gate's certificate. Undefined: the gate has no certificate. */
   certificatesDirectory?: string | undefined
-  /** The public address of the gate, by which clients call it. */
+  /** The public address at which clients call the gate. */
   publicUrl: URL
   /**
    * Socket of this host's runner. Absent: this host has no runner, and the gate connects only to runners whose address control

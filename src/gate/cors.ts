@@ -1,5 +1,5 @@
-// Browsers send a preflight before every call of the public SDK, because of its headers. Every origin may call: the
-// credential is in a header and not in a cookie, so a page can use only credentials that it was given.
+// Browsers send a preflight before every call of the public SDK, because of its headers. Pages of every
+// origin may call: the credential is in a header and not in a cookie, so a page can use only credentials that it has.
 import type { IncomingMessage } from 'node:http'
 
 const exposed = 'Content-Disposition, Content-Length, Content-Range, X-Alcove-Truncated, X-Request-Id'

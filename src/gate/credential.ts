@@ -1,5 +1,5 @@
-// Reads the credentials of a request, in the order of docs/reference/choices.md, Previews. Control tries them in this
-// order.
+// Reads the credentials of a request, in the order that docs/reference/choices.md gives for previews. Control tries
+// them in this order.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Credential } from '#src/wire/access.ts'
 
@@ -14,7 +14,7 @@ const bearerOf = (headers: IncomingHttpHeaders): Credential[] => {
   return [{ kind: 'bearer', token, ...(organizationId === undefined ? {} : { organizationId }) }]
 }
 
-/** The credentials in the headers and the query of a call, for toolboxes and previews alike. */
+/** Returns the credentials in the headers and the query of a call to a toolbox or a preview. */
 export const credentialsOf = (headers: IncomingHttpHeaders, queryToken: string | undefined): Credential[] => {
   const headerToken = textOf(headers['x-daytona-preview-token'])
   return [

@@ -15,7 +15,6 @@ export type Door = { enter: (entering: Entering, need: NeedInside) => Promise<Sa
  */
 type NeedInside = { method: string; path: string } | { port: number }
 
-/** `gateId`: the id of this gate. */
 export const createDoor = (
   sandboxes: Pick<Sandboxes, 'find'>,
   tickets: Pick<TicketChecks, 'check'>,

@@ -9,8 +9,8 @@ import type { Destination } from './destination.ts'
 import { forward } from './forward.ts'
 
 /**
- * A simulated connection to a server that answers and closes when it gets the last byte of a body. At that time the write of the
- * byte is still pending.
+ * Returns a simulated connection to a server that answers and closes when it gets the last byte of a body. At that time
+ * the write of the byte is still pending.
  */
 const closesAtOnce = (lastBytes: string) => {
   let isOver = false

@@ -1,5 +1,6 @@
-// Forwards one HTTP call (no upgrade) and its answer as streams. The slower side sets the pace. If the caller or the
-// destination disconnects, the other connection is ended. The destination may be a hostile server inside a sandbox.
+// Forwards one HTTP call (no upgrade) and its answer as streams. Bytes are read only as fast as the slower side accepts
+// them. If the caller or the destination disconnects, the other connection is ended. The destination may be a hostile
+// server inside a sandbox.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hasBody } from '#src/http/answer.ts'
 import { beneath, Inflow, writeThrough } from '#src/kit/inflow.ts'

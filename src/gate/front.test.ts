@@ -206,7 +206,7 @@ suite('access to the toolbox through the gate', () => {
 })
 
 suite('how often the gate asks control', () => {
-  test('20 calls at the same time with one key cause one request to control, another key one more', async () => {
+  test('20 calls at the same time with one key cause one request to control; a second key causes another', async () => {
     await using sides = await startSides()
     const call = (key: string) => fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
     await Promise.all(Array.from({ length: 20 }, () => call('one')))

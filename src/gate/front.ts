@@ -1,5 +1,6 @@
-// The gate's HTTP server. It reads only the heads of calls: bodies belong to the toolbox, or pass into sandboxes
-// unchanged. Control checks every call before a byte of the call reaches the toolbox or a sandbox.
+// The gate's HTTP server. It reads only the heads of calls. The toolbox reads the bodies of its calls, and all other
+// bodies pass into sandboxes unchanged. Control checks every call before a byte of the call reaches the toolbox or a
+// sandbox.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { answersWithin, hasBody } from '#src/http/answer.ts'

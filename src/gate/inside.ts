@@ -15,7 +15,7 @@ import { withFewInterim } from './interim.ts'
  * many, because it also has other connections.
  */
 const mostConnections = 512
-/** Timeout of a connect in milliseconds. It is long, because a paused or busy sandbox accepts late. */
+/** Timeout of a connect in milliseconds. It is long, because a paused or busy sandbox accepts a connection late. */
 const dialMs = 20_000
 /** Maximum size of an answer's head. */
 const answerHeadBytes = 64 * 1024

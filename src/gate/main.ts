@@ -23,8 +23,8 @@ import { TicketChecks } from './tickets.ts'
 import { calledBy } from './toolbox-calls.ts'
 
 /**
- * Milliseconds in which running calls can end before they are cut off. Short enough that the gate stops within 3 s, including
- * the steps after this time.
+ * Milliseconds in which running calls can end before they are cut off. This is short enough that the gate stops within
+ * 3 s, including the steps after this time.
  */
 const graceMs = 2000
 

@@ -27,7 +27,10 @@ const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
   ],
 ]
 
-/** The wording for this socket; undefined for other sockets and invalid upgrades, which are refused in plain HTTP. */
+/**
+ * Returns the wording for this socket. Undefined for other sockets and invalid upgrades, which are refused in plain
+ * HTTP.
+ */
 const wordingOf = ({ url = '/', headers }: IncomingMessage): Wording | undefined => {
   const isWebSocket = headers['sec-websocket-key'] !== undefined && headers['sec-websocket-version'] === '13'
   return isWebSocket ? wordings.find(([path]) => path.test(url))?.[1] : undefined

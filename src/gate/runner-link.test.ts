@@ -14,7 +14,7 @@ const here = (id: string) => ({
   sandbox: { id, assignment: assignmentWith({ sandboxId: id }), status: 'started', socketPath: `/nowhere/${id}` },
 })
 
-/** A runner that sends these frames to each gate, and then nothing more. */
+/** Starts a runner that sends these frames to each gate, and then nothing more. */
 const startRunner = async (frames: readonly Buffer[]) => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-runner-link-'))
   const path = join(directory, 'runner.sock')

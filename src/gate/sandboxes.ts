@@ -33,7 +33,7 @@ export class Sandboxes implements Disposable {
     this.#log = log
   }
 
-  /** The link to a runner. `address`: from control, in the form `unix:/path`. */
+  /** Returns the link to a runner. `address`: from control, in the form `unix:/path`. */
   linkTo(address: string): RunnerLink {
     const known = this.#links.get(address)
     if (known !== undefined) return known

@@ -8,7 +8,7 @@ import { TicketChecks } from './tickets.ts'
 
 const need = { sandboxId: 'box-id', method: 'GET', path: '/work-dir' }
 
-/** The tickets of a gate, and a control that lists `keys`. */
+/** Makes the ticket checks of a gate, and a simulated control that lists `keys`. */
 const startSides = (...keys: TicketKey[]) => {
   const control = { keys, asked: 0, answers: true }
   const tickets = new TicketChecks({

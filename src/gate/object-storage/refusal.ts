@@ -1,4 +1,4 @@
-// Refusals with the error codes of S3. S3 clients decide by these codes, for example whether to retry.
+// Refusals with the error codes of S3. S3 clients use these codes, for example to decide whether to retry.
 import { Problem } from '#src/problems.ts'
 
 const statuses = {

@@ -16,7 +16,7 @@ import { newSigner } from '../testing/signer.ts'
 import { bodyOf, type Sides, startSides } from '../testing/simulated.ts'
 
 let keys = 0
-/** A key of its own for each call, because the gate keeps control's answer about a key for a second. */
+/** Returns another key for each call, because the gate keeps control's answer about a key for a second. */
 const newBearer = () => {
   keys += 1
   return { authorization: `Bearer key-${keys}`, origin: 'https://page.example' }
@@ -24,7 +24,7 @@ const newBearer = () => {
 
 type Certified = { name?: string; authority?: TestAuthority; days?: number }
 
-/** Two gates of one server on two hosts. The sandbox is on the host `far`; callers use the gate `near`. */
+/** Starts two gates of one server on two hosts. The sandbox is on the host `far`; callers use the gate `near`. */
 const startTwo = async (
   { far: farCertified = {}, near: nearCertified = {} }: { far?: Certified; near?: Certified } = {},
   bounds: GateBounds = {},

@@ -60,7 +60,9 @@ export class Peers implements Disposable {
       })
   }
 
-  /** The gate of the sandbox's host, as the destination of a toolbox call. Throws if that gate cannot be called. */
+  /**
+   * Returns the gate of the sandbox's host, as the destination of a toolbox call. Throws if that gate cannot be called.
+   */
   destinationOf(request: IncomingMessage, access: Access, rest: string): Destination {
     const peer = this.#peerOf(access)
     const place = placeHeaders()

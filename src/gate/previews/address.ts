@@ -33,7 +33,7 @@ const readPort = (digits: string): number => {
   return port
 }
 
-/** A host name without port, brackets and final dot. */
+/** Returns a host name without its port, brackets and final dot. */
 const nameOf = (host: string) =>
   host
     .replace(/:\d*$/, '')
@@ -128,12 +128,13 @@ export const readPreviewAddress = (
 }
 
 /**
- * The address for the browser, without the gate's fields. It is never an address that a browser reads as another host.
+ * Returns the URL that the browser should show, without the gate's fields. A browser never reads this URL as one of
+ * another host.
  */
 export const visibleUrl = ({ prefix, path, query }: PreviewAddress): string =>
   `${prefix}${path.replace(/^[/\\]*/, '/')}${query}`
 
-/** The URL of the page at the address with the sandbox's id. Content is served only at that address. */
+/** Returns the URL of the page at the address with the sandbox's id. Content is served only at that address. */
 export const urlAtId = ({ host, prefix, port, path, query, queryToken }: PreviewAddress, sandboxId: string): string => {
   const token = queryToken === undefined ? '' : `${authKey}=${encodeURIComponent(queryToken)}`
   const whole = token === '' ? query : `${query === '' ? '?' : `${query}&`}${token}`

@@ -44,7 +44,10 @@ type Names = {
   hide: (text: string) => string
 }
 
-/** The names for the server inside. A token in the address is a credential, so the server sees the sandbox's id instead. */
+/**
+ * Returns the names for the server inside. A token in the address is a credential, so the server sees the sandbox's id
+ * instead.
+ */
 const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: Access): Names => {
   const { host, prefix, sandbox, port } = address
   const isToken = openedBy === 'signed-preview'
@@ -112,7 +115,7 @@ const inward = (visit: Visit, isUpgrade: boolean): string[] => {
   ]
 }
 
-/** The request target for the server inside. */
+/** Returns the request target for the server inside. */
 const targetOf = (visit: Visit): string => {
   const { address, access } = visit
   const { hide } = namesOf(address, access)
@@ -168,7 +171,7 @@ export type Visit = {
   ownCookies?: readonly string[]
 }
 
-/** The destination of a visit. Throws if a call has a credential in a place from which it cannot be removed. */
+/** Returns the destination of a visit. Throws if a call has a credential in a place from which it cannot be removed. */
 export const insideOf = (inside: Pick<Inside, 'request'>, visit: Visit): Destination => {
   const { address, access, ownCookies = [] } = visit
   const { port } = address

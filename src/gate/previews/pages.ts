@@ -39,7 +39,10 @@ type Content = {
   mayBeFramed?: boolean
 }
 
-/** The content security policy: the page can only send its own form and repeat the request, and no page can overlay it. */
+/**
+ * Returns the content security policy: the page can only send its own form and repeat the request, and no page can
+ * overlay it.
+ */
 const policyOf = ({ looksAgain = false, mayBeFramed = false }: Content) =>
   [
     "default-src 'none'",
@@ -93,8 +96,8 @@ ${looksAgain ? `<script>${lookAgain}</script>` : ''}
 }
 
 /**
- * The warning page. `mayBeFramed`: pages of other sites may show it in a frame. Allow this only if the button's cookie then
- * applies to frames of that site alone.
+ * Returns the warning page. `mayBeFramed`: pages of other sites may show it in a frame. Allow this only if the button's
+ * cookie then applies to frames of that site alone.
  */
 export const warningPage = (address: PreviewAddress, mayBeFramed: boolean): Page => {
   const url = visibleUrl(address)

@@ -10,7 +10,7 @@ import { key, previewHost } from '../testing/visiting.ts'
 const hour = 3_600_000
 const presenceMs = 20_000
 
-/** Sockets between visitor and server that have an idle timeout in Node. */
+/** Returns the sockets between visitor and server that have an idle timeout in Node. */
 const timedSockets = (controlPort: number) =>
   (process as unknown as { _getActiveHandles: () => unknown[] })
     ._getActiveHandles()

@@ -52,7 +52,7 @@ suite('a preview cookie', () => {
     assert.deepEqual(tokens, ['c', 'junk', 'junk', 'junk'])
   })
 
-  test('a preview cookie that opened a call is the only credential when control is asked again', async () => {
+  test('if a preview cookie opened a call, control is asked again with this cookie only', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const isAskedAgain = Promise.withResolvers<void>()
     openedBy(sides, 'preview-cookie')

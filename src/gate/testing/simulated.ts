@@ -70,7 +70,10 @@ const listen = async (server: Server, at: number) => {
   await once(server, 'listening')
 }
 
-/** `config`: settings of the gate. `signer`: signs the tickets, for several gates of one server. */
+/**
+ * Starts a gate with all that surrounds it. `config`: settings of the gate. `signer`: signs the tickets, for several
+ * gates of one server.
+ */
 export const startSides = async (
   bounds: GateBounds = {},
   { signer = newSigner(), ...config }: Partial<GateConfig> & { signer?: Signer } = {},
@@ -162,7 +165,7 @@ export const startSides = async (
   })
   await listen(control, 0)
   await listen(door as Server, 0)
-  /** A sandbox as a runner reports it, owned by the organization of the ticket. */
+  /** Returns a sandbox as a runner reports it, owned by the organization of the ticket. */
   const here = (id: string, organizationId: string): SandboxHere => ({
     id,
     assignment: assignmentWith({ sandboxId: id, organizationId }),
