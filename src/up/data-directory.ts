@@ -64,8 +64,8 @@ export const dataDirectoryAt = (directory: string) => {
 }
 
 /**
- * Names of what Alcove makes in a data directory, without the mark file. `images` is not in the list, because it
- * belongs to the operator.
+ * Names of the files and directories that Alcove makes in a data directory, without the mark file. `images` is not in
+ * the list, because it belongs to the operator.
  */
 export const ownNames = ['secrets', 'host', 'postgres', 'runner', 'archive', 'log', 'run'] as const
 

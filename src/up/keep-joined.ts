@@ -25,8 +25,8 @@ const graceMs = 4000
  */
 export const keepJoined = async ({ data, controlUrl, runner, programs, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()
-  // The state file stays when this process ends. It tells other commands that this data directory belongs to a joined
-  // runner.
+  // Returns the content of the state file. The file stays when this process ends, so that other commands know that this
+  // data directory belongs to a joined runner.
   const current = () => ({
     ...identityOf(process.pid),
     ...{

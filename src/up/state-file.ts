@@ -1,6 +1,6 @@
 // `<data>/run/up.json`: which process serves this data directory, and the state of each of its programs. Only `up`
 // writes the file, and other commands read it. Each write replaces the file by a rename, so that no reader sees half of
-// it. The file is valid only while that process lives.
+// it. The file is valid only while this `up` runs.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import type { Progress } from '#src/wire/runner-link.ts'

@@ -93,7 +93,7 @@ const kill = (pid: string) => {
   }
 }
 
-// In mountinfo, spaces and some other characters of a path are written as octal numbers. This turns them back.
+// Decodes a path of mountinfo, where spaces and some other characters are written as octal numbers.
 const unescaped = (text: string) =>
   text.replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)))
 
