@@ -50,7 +50,10 @@ const ecdsaWithSha256 = sequence(objectId('1.2.840.10045.4.3.2'))
 const nameOf = (commonName: string) =>
   sequence(node(0x31, sequence(objectId('2.5.4.3'), node(0x0c, Buffer.from(commonName)))))
 
-/** GeneralizedTime without fractions. RFC 5280 requires UTCTime before 2050, with two digits for the year. */
+/**
+ * Returns a time as GeneralizedTime without fractions or, before 2050, as UTCTime with two digits for the year (RFC
+ * 5280).
+ */
 const timeOf = (date: Date) => {
   const digits = `${date.toISOString().replaceAll(/\.\d+|[-:T]/g, '')}`
   return date.getUTCFullYear() < 2050 ? node(0x17, Buffer.from(digits.slice(2))) : node(0x18, Buffer.from(digits))
@@ -103,8 +106,8 @@ const write = (
 const asPem = (privateKey: KeyObject) => privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
 
 /**
- * The extension that says what a key may be used for: one bit per use, from the left (RFC 5280 §4.2.1.3). `unused`:
- * number of bits at the end that mean nothing.
+ * Returns the extension that says what a key may be used for: one bit per use, from the left (RFC 5280 §4.2.1.3).
+ * `unused`: number of bits at the end that mean nothing.
  */
 const usage = (bits: number, unused: number) => extension('2.5.29.15', true, node(0x03, Buffer.from([unused, bits])))
 const digitalSignature = usage(0x80, 7)

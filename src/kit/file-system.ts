@@ -14,7 +14,7 @@ export const isWritable = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Number of free bytes in a file system, without those that are reserved for root. */
+/** Returns the number of free bytes in a file system, without those that are reserved for root. */
 export const freeBytes = async (path: string): Promise<number> => {
   const { bavail, bsize } = await statfs(path)
   return bavail * bsize

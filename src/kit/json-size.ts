@@ -2,7 +2,7 @@
 // and a byte that is not valid UTF-8 takes three.
 import { isUtf8 } from 'node:buffer'
 
-/** The size of `value` as JSON, in bytes. */
+/** Returns the size of `value` as JSON, in bytes. */
 export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
 
 /** Returns the length of `bytes`. If they end inside a character, this incomplete character is not counted. */

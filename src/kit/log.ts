@@ -57,7 +57,7 @@ export const createLog = (
     },
   )
 
-/** A log that writes nothing, for tests. */
+/** Returns a log that writes nothing, for tests. */
 export const silentLog = (): Logger => pino({ level: 'silent' })
 
 /**

@@ -21,7 +21,7 @@ export const ownCode = (): Shown[] => {
   return [...parts, { from: packages }, ...linked, ...(isSeen ? [] : [{ from: node }])]
 }
 
-/** The command that runs a file of this checkout with Node. */
+/** Returns the command that runs a file of this checkout with Node. */
 export const nodeCommand = (file: string, ...options: string[]): string[] => [
   realpathSync(process.execPath),
   ...options,

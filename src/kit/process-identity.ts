@@ -18,7 +18,7 @@ const findStat = (pid: number): { state: string; startTime: string } | undefined
   }
 }
 
-/** The identity of a running process. */
+/** Returns the identity of a running process. */
 export const identityOf = (pid: number): ProcessIdentity => ({ pid, startTime: findStat(pid)?.startTime ?? 'gone' })
 
 /** Whether the process runs. A zombie does not count as running, because it uses no resources any more. */

@@ -118,7 +118,7 @@ export const placeNow = (): TracePlace => open.tracing?.place() ?? {}
 /** Returns the current position in the trace as headers. */
 export const placeHeaders = (): Record<string, string> => placeNow() as Record<string, string>
 
-/** The fields that every log line gets while there is a current trace. */
+/** Returns the fields that every log line gets while there is a current trace. */
 export const traceIds = (): Record<string, string> => open.tracing?.ids() ?? {}
 
 export const takeLine = (line: string): void => open.takeLine?.(line)
