@@ -19,8 +19,8 @@ export const longestText = 8 * 1024 * 1024
 export const LongText = Type.String({ maxLength: longestText })
 
 /**
- * A map from names to texts. `names`: maximum length of a name. `values`: maximum length of a text. `most`: maximum
- * number of entries.
+ * Returns the schema of a map from names to texts. `names`: maximum length of a name. `values`: maximum length of a
+ * text. `most`: maximum number of entries.
  */
 export const textMap = ({ names, values, most }: { names: number; values: number; most: number }) =>
   Type.Record(Type.String(), Type.String({ maxLength: values }), {
@@ -30,5 +30,8 @@ export const textMap = ({ names, values, most }: { names: number; values: number
 
 export const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
-/** A field that may be absent or null. Clients in some languages send `null` for fields that they do not set. */
+/**
+ * Returns the schema of a field that may be absent or null. Clients in some languages send `null` for fields that they
+ * do not set.
+ */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(orNull(schema))

@@ -52,7 +52,7 @@ suite('calls of the public API that a server does not serve', () => {
     assert.equal((await server.inject({ method: 'POST', url: '/things' })).statusCode, 200)
   })
 
-  test('a URL that is neither served nor listed as unserved answers that no such call exists', async () => {
+  test('an unknown URL, which is not in the list of unserved calls, answers that no such call exists', async () => {
     const server = await start()
     const answer = await server.inject({ method: 'GET', url: '/things/a/colour/red' })
     assert.deepEqual(
