@@ -113,7 +113,7 @@ export type VariableQuestion = VariableChange & {
  */
 export type VariableAnswer = { generation: number }
 
-/** The hash of a question, for use as a cache key. No credential can be read from the hash. */
+/** Returns the hash of a question, for use as a cache key. No credential can be read from the hash. */
 export const keyOfQuestion = (question: AccessQuestion): string => hash('sha256', JSON.stringify(question), 'base64')
 
 /** How long a gate may cache an answer that allows a call: milliseconds from the moment at which control decided. */

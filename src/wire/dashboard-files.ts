@@ -26,7 +26,7 @@ export const encodings = [
 ] as const
 
 /**
- * The file beside the directory of a build that says, in one sentence, why there is no build. `up` writes it when the build
+ * Returns the path of the file that says why there is no build, in one sentence. `up` writes the file when the build
  * has failed, and control shows the sentence.
  */
 export const reasonBeside = (directory: string): string => `${directory}.failed`

@@ -13,7 +13,7 @@ export const hostPrograms = ['runner', 'gate'] as const
 
 export type HostProgram = (typeof hostPrograms)[number]
 
-/** The name in the certificate of a program of a host. `runnerId`: the id of the host's runner. */
+/** Returns the name in the certificate of a program of a host. `runnerId`: the id of the host's runner. */
 export const hostNameOf = (program: HostProgram, runnerId: string): string => `${runnerId}.${program}.${domain}`
 
 /** Returns the program and the runner id in a name that `hostNameOf` made. Undefined for any other name. */
