@@ -81,9 +81,9 @@ type ProcessEnd = {
 }
 
 /**
- * Node options for a process that runs these test files. Tests make many objects that live only briefly. With Node's small memory
- * for new objects, the garbage collector takes a tenth of their processor time. Files that measure the memory of their
- * process keep Node's default, because they would measure that memory too.
+ * Returns the Node options for a process that runs these test files. Tests make many objects that live only briefly.
+ * With Node's small memory for new objects, the garbage collector takes a tenth of their processor time. Files that
+ * measure the memory of their process keep Node's default, because they would measure that memory too.
  */
 const optionsFor = (files: readonly string[]): string[] => {
   const measures = files.some((file) => /memoryUsage|VmRSS/.test(readFileSync(file, 'utf8')))
