@@ -164,8 +164,8 @@ export class Problem extends Error {
 }
 
 /**
- * The error for a sandbox that the caller cannot find. It names the sandbox only by the caller's own text `idOrName`.
- * The answer is the same whether the sandbox does not exist or belongs to another organization.
+ * Returns the error for a sandbox that the caller cannot find. It names the sandbox only by the caller's own text
+ * `idOrName`. The answer is the same whether the sandbox does not exist or belongs to another organization.
  */
 export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): Problem =>
   new Problem(
@@ -177,6 +177,9 @@ export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): 
 export const noSnapshot = (idOrName: string, code: 'not_found' | 'bad_request' = 'not_found'): Problem =>
   new Problem(code, `Snapshot ${idOrName.slice(0, 255)} not found. There is no such snapshot.`)
 
-/** The error for a call that needs a running sandbox. `why`: a sentence for the caller that says why it does not run. */
+/**
+ * Returns the error for a call that needs a running sandbox. `why`: a sentence for the caller that says why it does not
+ * run.
+ */
 export const notStarted = (why?: string, options: { cause?: unknown } = {}): Problem =>
   new Problem('not_started', why, options)

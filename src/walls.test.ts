@@ -186,7 +186,8 @@ suite('allowed imports and writers', () => {
     assert.deepEqual([...known].sort(), Object.keys(writers).sort())
     assert.deepEqual(
       writing.filter(({ table }) => table === '${').map(({ file }) => file),
-      ['src/control/storage/history.ts'], // ['src/control/storage/history.ts'], // gets the table's name from its room
+      // This file gets the name of the table from its callers.
+      ['src/control/storage/history.ts'],
     )
     const foreign = writing.filter(({ file, table }) => table !== '${' && writers[table] !== roomOf(file))
     assert.deepEqual(
