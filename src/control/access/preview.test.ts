@@ -97,7 +97,7 @@ suite('the URLs of previews', () => {
       assert.equal((await app.as('member').post(path(80, token))).status, 404)
     }))
 
-  test('only a hash of a signed preview URL’s token is stored, and it is deleted with its sandbox', () =>
+  test('only a hash of a signed preview URL’s token is stored, and is deleted together with the sandbox', () =>
     withBox(async (app) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/signed-preview-url')).body
       const rows = await app.database.sql`select * from signed_previews`
