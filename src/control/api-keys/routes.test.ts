@@ -273,7 +273,7 @@ suite('DELETE /api-keys/{name}', () => {
     assert.equal((await app.as('owner').delete('/api-keys/doomed')).status, 404)
   })
 
-  test('DELETE /api-keys/{name} answers 204 to a key that deletes itself, without any permission', async () => {
+  test('DELETE /api-keys/{name} answers 204 to a key that deletes itself, even if the key has no permission', async () => {
     await using app = await startControl()
     assert.equal((await app.as('viewer').delete('/api-keys/viewer')).status, 204)
     assert.equal((await app.as('viewer').get('/users/me')).status, 401)

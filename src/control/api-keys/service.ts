@@ -94,7 +94,7 @@ export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Ca
   return { name, value, createdAt: createdAt.toISOString(), permissions, expiresAt: expiresAt?.toISOString() ?? null }
 }
 
-/** The latest expiry that a new key of this caller may have; null: no limit. */
+/** Returns the latest expiry that a new key of this caller may have; null: no limit. */
 const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Promise<Date | null> => {
   if (keyHash === undefined) return null
   const maker = await holdMaker(transaction, keyHash)
