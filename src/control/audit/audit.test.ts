@@ -111,7 +111,7 @@ suite('the audit row of a write', () => {
         // This GET makes a credential: the URL opens a port.
         'GET /ports/{port}/signed-preview-url',
         'POST /ports/{port}/signed-preview-url/{token}/expire',
-        // This GET also makes a credential, for uploads to the object store.
+        // This GET makes a credential for uploads to the object store.
         'GET /object-storage/push-access',
       ],
     )
@@ -448,7 +448,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
 })
 
 suite('GET /audit', () => {
-  test('GET /audit returns to an operator the rows of all organizations, or of the one requested', async () => {
+  test('GET /audit returns the rows of all organizations, or of the requested organization, to an operator', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'stranger'] as const) {
       await app.as(who).post('/api-keys', { name: `of-${who}`, permissions: [] })

@@ -12,7 +12,7 @@ type PageWrite = {
   user: { id: string; email: string }
   /** The action in the audit row: the action of the API endpoint that makes the same change as the page. */
   action: string
-  /** Parameters for the audit row: ids that the caller has verified. */
+  /** Parameters for the audit row. They are ids that the calling function has verified. */
   params: Record<string, string>
 }
 

@@ -15,7 +15,7 @@ suite('GET /audit/scenarios', () => {
     assert.deepEqual([...calls, ...pages].sort(), [...auditedCalls].sort())
   })
 
-  test('GET /audit/scenarios returns to any user the actions of each target type, each once', async () => {
+  test('GET /audit/scenarios returns the actions of each target type, without duplicates, to every user', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('viewer').get('/audit/scenarios')
     assert.equal(status, 200)
