@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isOtherLoopback } from './other-loopback.ts'
 
-test('`isOtherLoopback` is true only for another loopback name than the public URL’s, at the same port', () => {
+test('`isOtherLoopback` is true only for a loopback name at the public URL’s port that is not its name', () => {
   const local = 'http://127.0.0.1:4600'
   for (const host of ['localhost:4600', '[::1]:4600', 'LOCALHOST:4600'])
     assert.equal(isOtherLoopback(host, local), true)
@@ -18,7 +18,8 @@ test('`isOtherLoopback` is true only for another loopback name than the public U
     undefined,
   ])
     assert.equal(isOtherLoopback(host, local), false, String(host))
-  // A reverse proxy with TLS may have called control under a loopback name, so a public URL with https never matches.
+  // A public URL with https never matches. A reverse proxy with TLS may have called control under a loopback name,
+  // whatever name the browser has used.
   assert.equal(isOtherLoopback('127.0.0.1:4600', 'https://localhost:4600'), false)
   assert.equal(isOtherLoopback('127.0.0.1:4600', 'https://alcove.example'), false)
   assert.equal(isOtherLoopback('127.0.0.1', 'http://localhost'), true)

@@ -61,7 +61,7 @@ suite('the dashboard', () => {
     rmSync(scratch, { recursive: true, force: true })
   })
 
-  test('GET / redirects browsers to the dashboard and keeps their query; programs get 404', async () => {
+  test('GET / redirects browsers to the dashboard and keeps the query of the URL; other clients get 404', async () => {
     const browser = await ask('/?error=link_pending&x=//evil.example', { accept: html })
     assert.deepEqual(
       [browser.status, browser.headers.location],
