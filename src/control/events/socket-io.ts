@@ -116,7 +116,7 @@ const serveSocket = (
     const text = bytesOf(data).toString()
     if (text === packet.pong) hasAnswered = true
     else if (text === packet.ping) {
-      // A client that does not read gets no more pongs, because they would fill our memory.
+      // A client that does not read gets no pongs, because they would fill our memory.
       if (socket.bufferedAmount === 0) socket.send(packet.pong)
     } else if (text.startsWith(packet.disconnect)) socket.close(1000)
     else if (text.startsWith(packet.connect) && !isSigningIn) {

@@ -1,6 +1,7 @@
 // Queues work: in order within an organization, concurrently between organizations. The total number of tasks, running
-// and queued, is limited. An organization may use a ninth of the capacity that is free: a tenth of the total if it is
-// alone, less otherwise. An organization without tasks is accepted whenever any capacity is free.
+// and queued, is limited. Each organization may use at most a ninth of the capacity that is free. So a single
+// organization gets a tenth of the total, and several get less each. An organization without tasks is accepted whenever
+// any capacity is free.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
