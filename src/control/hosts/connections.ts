@@ -7,7 +7,7 @@ import { type HostProgram, readHostName } from '#src/wire/hosts.ts'
 import { type HostAuthority, keyHashOf } from './authority.ts'
 import { endToken, findHost, type Host, hostChannel } from './store.ts'
 
-/** What the certificate of a connection names. `endsAt`: the expiry of the certificate, in milliseconds since 1970. */
+/** The contents of a connection's certificate. `endsAt`: its expiry, in milliseconds since 1970. */
 export type Identity = { program: HostProgram; runnerId: string; keyHash: string; endsAt: number }
 
 /** A program of a host that has shown a valid certificate. */

@@ -12,7 +12,7 @@ suite('POST /runners/join', () => {
   })
   after(() => control?.[Symbol.asyncDispose]())
 
-  test('POST /runners/join returns a certificate for the runner and one for the gate, for a runner’s token', async () => {
+  test('POST /runners/join returns certificates for the runner and the gate of a host, in return for a token', async () => {
     const token = await control.add('one')
     assert.equal(authorityHashIn(token), control.authority.hash)
     const machine = newMachine()
@@ -50,7 +50,7 @@ suite('POST /runners/certificates, POST /runners/{runnerId}/token', () => {
   })
   after(() => control?.[Symbol.asyncDispose]())
 
-  test('POST /runners/certificates renews the certificates of the same keys, and refuses other keys', async () => {
+  test('POST /runners/certificates renews certificates for the keys that a host has, and refuses other keys', async () => {
     const { keys, shows } = await control.join('one')
     const renew = (body: object) =>
       control.ask('POST', '/runners/certificates', { body: { version, keys, ...body }, shown: shows('runner') })

@@ -73,14 +73,14 @@ suite('the port for hosts', () => {
     }
   })
 
-  test('the port serves only the endpoints for hosts, and no other port serves `POST /runners/join`', async () => {
+  test('the port for hosts serves only their endpoints; no other port serves `POST /runners/join`', async () => {
     for (const path of ['/runners', '/sandbox', '/users/me', '/health', '/config', '/', '/dashboard', '/oidc/jwks'])
       assert.equal(await statusOf(host.shows('runner'), path), 404, path)
     const question = { token: await control.add('other'), version: '0.0.0', keys: newMachine().keys }
     assert.equal((await control.as('nobody').post('/runners/join', question)).status, 404)
   })
 
-  test('TLS 1.2 and plain HTTP are refused', async () => {
+  test('the port for hosts refuses TLS 1.2 and plain HTTP', async () => {
     const old = connectTls({ host: '127.0.0.1', port: control.port, maxVersion: 'TLSv1.2', rejectUnauthorized: false })
     const [error] = await once(old, 'error')
     assert.match(error.code, /PROTOCOL_VERSION/)
@@ -119,7 +119,7 @@ suite('the port for hosts', () => {
     assert.match(error.message, /401/)
   })
 
-  test('a connection is closed when its certificate expires', async () => {
+  test('the connection of a host is closed when the host’s certificate expires', async () => {
     const seconds = 2
     const gate = control.authority.certifyHost('gate', 'one', createPublicKey(host.keys.gate), seconds / 86_400)
     const link = control.link('/proxy/link', { cert: gate, key: host.privateKeys.gate })
@@ -192,7 +192,7 @@ suite('the port for hosts', () => {
     assert.equal(await urlOf(plain, 'https://plain.example.com'), 'https://plain.example.com')
   })
 
-  test('connections are counted per host, because many hosts may share an address', async (t) => {
+  test('connections to the port for hosts are counted per host: many hosts may share an address', async (t) => {
     const { mock } = t.mock.method(Connections.prototype, 'admit')
     const other = await control.join('neighbour')
     for (const shown of [host.shows('runner'), other.shows('runner')]) assert.equal(await statusOf(shown), 200)

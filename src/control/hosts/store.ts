@@ -61,7 +61,8 @@ export const writeHost = async (
 }
 
 /**
- * Stores the public URL that a host reports if it is the first since the host traded a token. Returns the stored URL.
+ * Stores the public URL that a host reports, unless the host has reported one since it traded a token. Returns the
+ * stored URL.
  */
 export const keepPublicUrl = async (sql: Sql, runnerId: string, told = ''): Promise<string> => {
   const [row] = await sql<{ url: string }[]>`

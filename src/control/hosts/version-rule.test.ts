@@ -15,12 +15,12 @@ suite('the versions of hosts that work with a version of control', () => {
           }
   })
 
-  test('patch versions and suffixes of versions are ignored', () => {
+  test('patch versions and suffixes are ignored when versions of host and control are compared', () => {
     for (const version of ['1.2', '1.2.0', '1.2.999', '1.2.0-test', '1.2.0+build.7', '1.3.0-rc.1'])
       assert.equal(refusalOfVersion(version, '1.2.3'), undefined, version)
   })
 
-  test('a text that is not a version is refused', () => {
+  test('a host is refused if it sends a text that is not a version', () => {
     for (const version of ['', '1', 'v1.2.0', '1.x', ' 1.2.0', '-1.2.0', '1.9999999999', '1..2', '１.2.0'])
       assert.notEqual(refusalOfVersion(version, '1.2.3'), undefined, version)
   })
