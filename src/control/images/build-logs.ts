@@ -62,7 +62,7 @@ const pieces = async function* (
   const { sql } = database
   const end = performance.now() + longestFollowMs
   for (let last = 0; ; ) {
-    // Whether the image is being built is read before the log, so that the last lines of the log are not missed.
+    // The state of the build is read before the log, so that the last lines of the log are not missed.
     const goesOn = performance.now() < end && (await isBeingMade())
     for (;;) {
       const rows = await sql<{ id: number; text: string }[]>`
