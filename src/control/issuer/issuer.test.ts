@@ -78,7 +78,7 @@ suite('signing in at the embedded issuer', () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('GET /config names the embedded issuer by its configured address, whatever host the request names', async () => {
+  test('GET /config returns the configured URL of the embedded issuer, whatever host the request names', async () => {
     const { body } = await app.as('nobody').get('/config')
     assert.deepEqual(body.oidc, { issuer, clientId: 'alcove', audience: 'alcove' })
     const reply = await fetch(`${base}/oidc/.well-known/openid-configuration`, {
@@ -423,7 +423,7 @@ suite('signing in at the embedded issuer', () => {
     const seen: { index: number; status: number; words: string }[] = []
     const addresses = ['owner@example.com', 'admin@example.com', 'nobody@example.com'] as const
     for (const [index, email] of addresses.entries()) {
-      // Makes enough failures for the name to be treated as attacked, from more addresses than that needs.
+      // Seven IP addresses fail so often with one name that the name is treated as attacked.
       for (let n = 0; n < 7; n += 1) {
         const stranger = openBrowser(at, `127.0.${index + 1}.${n + 1}`)
         const form = await begin(stranger)

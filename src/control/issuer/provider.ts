@@ -32,8 +32,8 @@ const begun = 15 * minute
 const scope = 'openid profile email offline_access'
 
 /**
- * Returns the rules for when a sign-in needs an interaction. OpenID Connect defines all rules but one: a one-time link
- * needs an interaction even if the browser is signed in.
+ * Returns the rules for when a sign-in needs an interaction: the rules of OpenID Connect, and one of our own. A
+ * one-time link needs an interaction even if the browser is signed in.
  */
 const signInPolicy = () => {
   const policy = interactionPolicy.base()
