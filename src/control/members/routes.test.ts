@@ -223,7 +223,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
     assert.ok(theirs.some((member: MemberView) => member.userId === userId('member')))
   })
 
-  test('DELETE /organizations/{organizationId}/users/{userId} answers 403 to users who remove themselves, members, and keys without every permission', async () => {
+  test('DELETE /organizations/{organizationId}/users/{userId} answers 403 to members, to keys without every permission, and for the caller’s own id', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').delete(`${users}/${userId('owner')}`)).status, 403)
     assert.equal((await app.as('member').delete(`${users}/${userId('viewer')}`)).status, 403)
@@ -233,7 +233,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
     assert.equal((await app.as('owner').get(users)).body.length, 3)
   })
 
-  test('DELETE /organizations/{organizationId}/users/{userId} answers 404 for another organization’s member, who stays', async () => {
+  test('DELETE /organizations/{organizationId}/users/{userId} answers 404 for another organization’s member, and removes nobody', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').delete(`${users}/${userId('stranger')}`)).status, 404)
     assert.equal((await app.as('stranger').get('/users/me')).status, 200)
