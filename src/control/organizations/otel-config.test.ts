@@ -121,7 +121,7 @@ suite('DELETE /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('GET /organizations/otel-config/by-sandbox-auth-token/{authToken}', () => {
-  test('GET /organizations/otel-config/by-sandbox-auth-token/{authToken} returns the sandbox’s organization’s setting', async () => {
+  test('GET /organizations/otel-config/by-sandbox-auth-token/{authToken} returns the setting of the sandbox’s organization', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     await app.as('owner').put(path, config)
