@@ -196,7 +196,7 @@ suite('the targets of outbound calls', () => {
     assert.equal(await reasonOf(closed), 'unreachable')
   })
 
-  test('outbound calls to public ports of other services are refused, and plain http if TLS is required', async () => {
+  test('outbound calls to ports of services other than HTTP are refused; so is http if TLS is required', async () => {
     const { send } = createOutbound({ allowed: loopback, resolve: named('1.1.1.1') })
     const smtp = send({ method: 'GET', url: 'https://public.test:25/' })
     assert.equal(await reasonOf(smtp), 'refused')
