@@ -20,7 +20,7 @@ export type Limits = {
    */
   anonymous: (request: FastifyRequest) => Promise<void>
   /**
-   * Runs `find`, which finds the owner of a credential. For calls that do not pass the guard, for example event
+   * Runs `find`, which finds the owner of a credential. Used for calls that do not pass the guard, for example event
    * sockets. If `find` returns undefined, a failure of the caller's address is counted.
    */
   tryCredential: <Holder>(
