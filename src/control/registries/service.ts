@@ -88,7 +88,7 @@ const readHost = (given: string, { settings }: Pick<Parts, 'settings'>): string 
 }
 
 const readUsername = (given: string): string => {
-  // In HTTP Basic authentication, a colon ends the username (RFC 7617 §2).
+  // A username must not contain a colon, which would end it in HTTP Basic authentication (RFC 7617 §2).
   if (/[\p{Cc}\p{Cs}:]/u.test(given))
     throw new Problem('bad_request', 'username must contain no colon and no control characters')
   return given
