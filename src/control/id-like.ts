@@ -51,8 +51,8 @@ const byShape = (text: string) =>
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**
- * Whether a new name looks like an id. This check is stricter than `isIdLike`, which look-ups by name use. So sandboxes
- * that were named before this check existed can be found.
+ * Whether a new name looks like an id. Look-ups by name use `isIdLike`, which is less strict. So sandboxes that were
+ * named before this check existed can be found.
  */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 
