@@ -5,7 +5,10 @@ import type { TreeNode, TreeRows } from './schemas.ts'
 /** Maximum number of levels of a tree. A correct program in the sandbox returns fewer levels. */
 const deepest = 100
 
-/** Throws a 422 if a node comes before its parent, because such a list could contain a cycle, or if the tree is too deep. */
+/**
+ * Makes a tree. Throws a 422 if the tree is too deep, or if a node comes before its parent. Such a list could contain a
+ * cycle.
+ */
 export const treeOf = ({ rows, truncated }: TreeRows): { root?: TreeNode; truncated: boolean } => {
   const nodes: TreeNode[] = []
   const depths: number[] = []

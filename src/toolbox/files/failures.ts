@@ -42,7 +42,7 @@ const openings: Partial<Record<ProblemCode, readonly [words: string, sentence: s
   file_access_denied: ['permission denied', problems.file_access_denied[2]],
 }
 
-/** Maximum length of a path in a sentence, in characters. */
+/** Maximum length of a path in the sentence of an error, in characters. */
 const mostLetters = 1024
 
 const shown = (path: string) => (path.length > mostLetters ? `${path.slice(0, mostLetters)}…` : path)

@@ -8,7 +8,6 @@ const noBytes = Buffer.alloc(0)
 const carriageReturn = 13
 
 export type Part = {
-  /** Name of the form field. */
   name: string
   /** The part's contents. Read them before you request the next part: unread contents are skipped. */
   contents: AsyncIterable<Buffer>

@@ -17,7 +17,10 @@ export const placeOf = ({ scope, path }: Place): { directory?: string; option: s
   return { option: '--local', directory: repository }
 }
 
-/** Reads a setting; `null` if it is not set. If it has several values, git uses the last one, so that one is returned. */
+/**
+ * Reads a setting; `null` if it is not set. If a setting has several values, git uses the last one, so this function
+ * returns the last one.
+ */
 export const getConfig = async (git: Git, option: string, key: string): Promise<{ value: string | null }> => {
   const answer = await git.ask(['config', option, '-z', '--get', key])
   if (answer.exitCode === 1) return { value: null }
