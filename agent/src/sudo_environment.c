@@ -38,7 +38,7 @@ static bool has_name(const char *variable, const char *name, size_t size) {
   return strncmp(variable, name, size) == 0 && variable[size] == '=';
 }
 
-/* Sets a variable. If it is set twice, the last value counts. */
+/* Sets a variable. If it was set before, the new value replaces the old one. */
 static void set(struct environment *environment, char *variable) {
   if (!variable || environment->failed) {
     environment->failed = true;
