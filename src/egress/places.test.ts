@@ -37,7 +37,7 @@ suite('connections to the proxy for secrets', () => {
     assert.equal(takeAll(places, 'late-0', 'late').length, 32)
   })
 
-  test('a refused connection does not count for its sandbox, which later gets all of its 512 connections', () => {
+  test('a refused connection does not use up the limit of its sandbox, which later gets 512 connections', () => {
     const places = new Places()
     const [first] = sandboxesOf('many', 8).map((sandbox) => takeAll(places, sandbox, 'many'))
     assert.deepEqual(takeAll(places, 'many-8', 'many'), [])
