@@ -120,7 +120,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(socket, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('a body has the server’s default time limit, unless its route streams it and has a limit of its own', async () => {
+  test('the server’s default time limit applies to every body, unless a route streams the body', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const streamed = await server.body('a', 1000, 'stream')
     const silent = await server.body('a', 1000, 'own-reader')
