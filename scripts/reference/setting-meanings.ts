@@ -10,7 +10,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_RATE_LIMIT_SANDBOX_CREATE: `Limit of calls that create or fork a sandbox, for each organization. ${rate}`,
   ALCOVE_RATE_LIMIT_SANDBOX_LIFECYCLE: `Limit of calls that start, stop, pause, resize, archive, recover or delete a sandbox, for each organization. ${rate}`,
   ALCOVE_TRUSTED_PROXIES:
-    'Number of reverse proxies in front of control (0-9). Control then reads the client address from the header X-Forwarded-For. Default: 0, the header is ignored.',
+    'Number of reverse proxies in front of control (0-9). If it is 1 or more, control reads the client address from the header X-Forwarded-For. Default: 0, the header is ignored.',
   ALCOVE_PUBLIC_URL:
     'Public base URL of the API, if a reverse proxy is in front of it, such as https://alcove.example.com. Set it together with ALCOVE_PROXY_URL.',
   ALCOVE_PROXY_URL:
@@ -77,7 +77,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_REGISTRY_MIRRORS:
     'Mirrors of registries, as registry=mirror separated by commas, such as docker.io=mirror.corp:5000/hub. An image that the mirror lacks is pulled from the registry. Default: none.',
   ALCOVE_PRIVATE_REGISTRIES:
-    'Registries that may be on this machine or at a private address, as host or host:port separated by commas. The runner reaches them through the network of the host. Default: none.',
+    'Registries that are allowed on this machine or at a private address, as host or host:port separated by commas. The runner reaches them through the network of the host. Default: none.',
   ALCOVE_OPEN_NETWORKS:
     "Networks that sandboxes can reach although they are private or attached to the host: IPv4 addresses or networks separated by commas, such as 10.1.0.0/16. Sandboxes can never reach the host's own addresses. Default: none.",
   ALCOVE_PLAIN_REGISTRIES:
