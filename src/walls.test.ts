@@ -115,8 +115,8 @@ suite('allowed imports and writers', () => {
       'src/runner/copying/copier.ts: AgentRefused of agent/agent.ts',
       'src/runner/copying/copier.ts: unpackRecord of agent/agent.ts',
       'src/runner/copying/sandbox-source.ts: AgentRefused of agent/agent.ts',
-      // machine/machine.ts and building/workplace.ts give the runner only a part of this client, without sessions,
-      // terminals and tunnels.
+      // The runner may create this client of agents. machine/machine.ts and building/workplace.ts pass only a part of
+      // the client on to other files, without sessions, terminals and tunnels.
       'src/runner/main.ts: agentAt of agent/agent.ts',
       'src/runner/verbs/entrypoint.ts: startEntrypoint of agent/entrypoint.ts',
       'src/runner/verbs/trust.ts: AgentRefused of agent/agent.ts',
