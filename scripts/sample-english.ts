@@ -1,14 +1,15 @@
-// Prints a random sample of comments, test titles and meanings of settings, each with the line of code that follows it.
-// Somebody who does not know the code reads the sample and says which items were not clear at the first reading.
-// Half of the sample are comments. Example: `node scripts/sample-english.ts --count 40 --seed 1`. `--all PATH` prints
-// every comment and title of the files whose path begins with PATH.
+// Prints a random sample of comments, test titles and meanings of settings. Somebody who does not know the code reads
+// the sample and says which items were not clear at the first reading. Half of the items are comments. Each comment stands with
+// the declaration that it is in and the code that follows it, because nobody reads it without them.
+// Example: `node scripts/sample-english.ts --count 40 --seed 1`. `--all PATH` prints every comment and title of the files whose
+// path begins with PATH.
 import { globSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { randomOf } from './mutation-points.ts'
 import { meanings } from './reference/setting-meanings.ts'
 import { telemetryMeanings } from './reference/telemetry-meanings.ts'
 
-type Item = { place: string; text: string; code: string }
+type Item = { place: string; text: string; code: readonly string[] }
 
 const sources = globSync(
   ['{bin,src,client/src,dashboard/src,scripts,bench,test}/**/*.{ts,tsx}', '{agent,native}/**/*.{c,h}'],
@@ -18,6 +19,20 @@ const sources = globSync(
 ).sort()
 
 const isLineComment = /^\s*\/\/ ?/
+
+const indentOf = (line: string) => line.length - line.trimStart().length
+
+/** Returns the line that opens the block in which a line stands, such as the first line of a type, and `lineCount` lines from there. */
+const codeAround = (lines: readonly string[], from: number, lineCount: number): string[] => {
+  const indent = indentOf(lines[from] ?? '')
+  const around = lines
+    .slice(0, from)
+    .findLast((line) => line.trim() !== '' && indentOf(line) < indent && !/^\s*(?:\*|\/[/*])/.test(line))
+  const next = lines.slice(from, from + lineCount)
+  const end = next.findIndex((line, index) => line.trim() === '' || (index > 0 && /^\s*(?:\*|\/[/*])/.test(line)))
+  const below = end < 0 ? next : next.slice(0, end)
+  return [...(around === undefined ? [] : [around, '  …']), ...below]
+}
 
 /** Returns the comments of a file. Consecutive lines of `//` are one comment. */
 const commentsIn = (file: string): Item[] => {
@@ -37,25 +52,25 @@ const commentsIn = (file: string): Item[] => {
     } else if (trailing !== undefined) texts.push(trailing)
     else continue
     const text = texts.join(first === 0 ? '\n' : ' ').trim()
-    const code = trailing === undefined ? (lines[index] ?? '') : line.slice(0, line.lastIndexOf('//'))
+    const code = trailing === undefined ? codeAround(lines, index, 3) : codeAround(lines, first, 1)
     if (trailing === undefined) index--
     if (/\w/.test(text) && !/^(?:biome-ignore|@ts-|eslint)/.test(text))
-      items.push({ place: `${file}:${first + 1}`, text, code: first === 0 ? '' : code.trim() })
+      items.push({ place: `${file}:${first + 1}`, text, code: first === 0 ? [] : code })
   }
   return items
 }
 
 /** Returns the titles of the tests in a file. */
 const titlesIn = (file: string): Item[] =>
-  [...readFileSync(file, 'utf8').matchAll(/\b(test|suite)\(\s*(['"`])((?:(?!\2)[^\\\n]|\\.)*)\2/g)].map(
-    ([, kind, , text = '']) => ({ place: `${file} ${kind}`, text, code: '' }),
+  [...readFileSync(file, 'utf8').matchAll(/^ *(test|suite)\(\s*(['"`])((?:(?!\2)[^\\\n]|\\.)*)\2/gm)].map(
+    ([, kind, , text = '']) => ({ place: `${file} ${kind}`, text, code: [] }),
   )
 
 const settings = (): Item[] =>
-  Object.entries({ ...meanings, ...telemetryMeanings }).map(([name, text]) => ({ place: name, text, code: '' }))
+  Object.entries({ ...meanings, ...telemetryMeanings }).map(([name, text]) => ({ place: name, text, code: [] }))
 
 const print = ({ place, text, code }: Item) =>
-  console.log(`${place}\n  ${text.replaceAll('\n', '\n  ')}${code === '' ? '' : `\n      ${code}`}\n`)
+  console.log(`${place}\n  ${text.replaceAll('\n', '\n  ')}${code.map((line) => `\n      | ${line}`).join('')}\n`)
 
 const { values } = parseArgs({
   options: {
