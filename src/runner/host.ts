@@ -84,7 +84,7 @@ export interface Host {
    * Puts a template into the store, for other hosts. The call can be repeated: the parts that the store has already are only
    * verified.
    */
-  storeTemplate(image: string, signal: AbortSignal): Promise<{ sha256: string }>
+  storeTemplate(image: string, signal: AbortSignal): Promise<{ sha256: string; base?: string }>
   /** Makes a template that another host has put into the store. Fails if the template is larger than `maxGiB`. */
   bringTemplate(image: string, from: { sha256: string; maxGiB: number }, transfer: Transfer): Promise<void>
   /** Removes a template from the store. No error if the store does not have it. */

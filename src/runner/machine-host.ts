@@ -1,19 +1,23 @@
 // Carries out the verbs (start, stop, pause and others) for the sandboxes of this host. After `close`, all sandboxes keep
 // running, and the next runner adopts them.
 import { isAlive } from '#src/kit/process-identity.ts'
-import type {
-  ArchiveRef,
-  Assignment,
-  Cause,
-  Progress,
-  RunnerCapabilities,
-  VolumeAssignment,
+import { untilAborted } from '#src/kit/until-aborted.ts'
+import {
+  type ArchiveRef,
+  type Assignment,
+  baseName,
+  type Cause,
+  type Progress,
+  type RunnerCapabilities,
+  type VolumeAssignment,
 } from '#src/wire/runner-link.ts'
+import { storeBase } from './archive/base.ts'
 import { ArchiveFailed } from './archive/failed.ts'
 import { removeArchives } from './archive/remove.ts'
 import { extentOf } from './archive/tar.ts'
 import { pidsLimit } from './cgroup/sandbox-limits.ts'
 import type { HeldSandbox, Host } from './host.ts'
+import { nameOfContent } from './images/base-identity.ts'
 import type { Evidence } from './kernel-memory/watch.ts'
 import { expectStart } from './launch.ts'
 import type { Spec } from './machine/journal.ts'
@@ -24,7 +28,7 @@ import { findTemplate, listBases, listTemplates } from './overlay/templates.ts'
 import { bringTemplate, packTemplate } from './overlay/travel.ts'
 import { VerbQueue } from './verb-queue.ts'
 import { type Adopted, adoptSandboxes } from './verbs/adopt.ts'
-import { archiveDisk, checkReturns, finishArchiving, percentOf, type Transfer } from './verbs/archive.ts'
+import { archiveDisk, checkReturns, finishArchiving, type Transfer } from './verbs/archive.ts'
 import { changeSandbox } from './verbs/change.ts'
 import { clearSandbox } from './verbs/clear.ts'
 import { destroySandbox, removeAllOwedArchives } from './verbs/destroy.ts'
@@ -264,10 +268,21 @@ class MachineHost implements Host {
   }
 
   async storeTemplate(image: string, signal: AbortSignal) {
-    const { pool, archiveStore: store } = this.#machine
+    const { pool, images, archiveStore: store } = this.#machine
+    if (baseName.test(image)) return { sha256: await this.#storeBase(image, signal) }
     checkReturns(await extentOf(pool.diskOfTemplate(image)))
-    const { sha256 } = await packTemplate({ pool, store, image, signal })
-    return { sha256 }
+    const below = (await pool.baseOf({ template: image })) ?? image
+    const base = await untilAborted(images.identityOf?.(below) ?? Promise.resolve(undefined), signal)
+    if (base?.content !== undefined) await this.#storeBase(nameOfContent(base.content), signal)
+    const { sha256, base: name } = await packTemplate({ pool, store, image, base, signal })
+    return { sha256, ...(name === undefined ? {} : { base: name }) }
+  }
+
+  async #storeBase(name: string, signal: AbortSignal): Promise<string> {
+    const base = this.#machine.images.findBase?.(name)
+    if (base === undefined) throw new NotRecoverable('The base image is not on this runner any more.')
+    await storeBase({ store: this.#machine.archiveStore, signal, ...base })
+    return base.content.sha256
   }
 
   bringTemplate(
@@ -275,10 +290,9 @@ class MachineHost implements Host {
     { sha256, maxGiB }: { sha256: string; maxGiB: number },
     { signal, onProgress }: Transfer,
   ) {
-    const { pool, launcher, archiveStore: store } = this.#machine
-    return bringTemplate({ pool, launcher, store, image, signal }, sha256, maxGiB, ({ bytes, of }) =>
-      onProgress({ step: 'bringing', percent: percentOf(bytes, of) }),
-    )
+    const { pool, launcher, images, archiveStore: store } = this.#machine
+    const { withBase } = images
+    return bringTemplate({ pool, launcher, store, image, withBase, signal }, sha256, maxGiB, onProgress)
   }
 
   removeStoredTemplate(image: string) {

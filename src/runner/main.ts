@@ -10,6 +10,7 @@ import { version } from '#src/kit/version.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import { controlHostName } from '#src/wire/hosts.ts'
 import type { Progress, Report } from '#src/wire/runner-link.ts'
+import { travelThrough } from './archive/bases.ts'
 import { openStore } from './archive/store.ts'
 import { AllImages } from './building/all-images.ts'
 import { ImageBuilder } from './building/image-builder.ts'
@@ -82,6 +83,8 @@ export const startRunner = async (
     onTrouble: (sandboxId, detail) => tellTrouble(sandboxId, detail),
   })
   const givenBack = new GivenBack()
+  const archiveStore = openStore(config.archiveStore, standardLimits.keepFreeBytes)
+  let tellBases = () => {}
   const images = openImageStore({
     givenBack,
     poolDir: directory,
@@ -101,9 +104,10 @@ export const startRunner = async (
     sharesLayers: true,
     log,
     onProgress,
+    travel: travelThrough(archiveStore, launcher),
+    onBases: () => tellBases(),
   })
   await images.openTrees()
-  const archiveStore = openStore(config.archiveStore, standardLimits.keepFreeBytes)
   const host = await openHost({
     instance,
     directory,
@@ -253,6 +257,7 @@ export const startRunner = async (
     },
     onLost: () => reporter.linkLost(),
   })
+  tellBases = () => link.sayHello()
   tellTrouble = (sandboxId, detail) => void link.say({ type: 'mishap', sandboxId, cause: { detail } })
   listing.readSoon()
   const stopSweeping = repeat(

@@ -152,7 +152,15 @@ export type Report = {
 }
 
 /** A complete archive in the store, with its size before compression (`bytes`) and after it (`storedBytes`). */
-export type WrittenArchive = Required<ArchiveRef> & { bytes: number; storedBytes: number }
+export type WrittenArchive = Required<ArchiveRef> & {
+  bytes: number
+  storedBytes: number
+  /** The name of the base (docs/adr/0046) over which the disk lies. Absent: every host of the region has it. */
+  base?: string
+}
+
+/** The names of bases: files of base images, which travel through the store as images do. */
+export const baseName = /^base-[0-9a-f]{64}$/
 
 /** A stopped sandbox's disk is in the store, as `save` of its assignment asked. */
 export type SavedDisk = { sandboxId: string; archive: WrittenArchive }
@@ -270,7 +278,11 @@ export type ImageReport = {
   leastDiskBytes?: number
   config?: ImageConfig
   /** Present if the runner has put the image into the store: the hash of its manifest. */
-  stored?: { sha256: string }
+  stored?: {
+    sha256: string
+    /** The name of the image's base, which is in the store too. Absent: every host of the region has it. */
+    base?: string
+  }
 }
 
 /** A volume that the runner should remove. `GET /runners/volumes` lists them. */

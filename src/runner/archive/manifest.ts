@@ -1,6 +1,7 @@
 // The table of contents of an archive. The manifest is written last, so an archive that has one is complete. Control stores the
 // manifest's hash, so a changed manifest is detected.
 import { createHash } from 'node:crypto'
+import { type BaseIdentity, readIdentity } from '../images/base-identity.ts'
 import { maxChunkBytes } from './chunk-borders.ts'
 import { ArchiveFailed } from './failed.ts'
 import { type Owner, ownerOf } from './keys.ts'
@@ -20,6 +21,8 @@ export type Manifest = Owner & {
   sha256: string
   /** Chunks in the order of the stream. A chunk may occur several times. */
   chunks: readonly Chunk[]
+  /** The base image of the disk. Absent in archives of older runners, and in those of base images. */
+  base?: BaseIdentity
 }
 
 const format = 1
@@ -74,10 +77,12 @@ export const readManifest = (content: Buffer, owner: Owner, archiveId: string): 
   if (fields['sandboxId'] !== owner.sandboxId || fields['image'] !== owner.image || fields['archiveId'] !== archiveId)
     throw damaged('is that of another archive')
   const { createdAt, bytes, sha256, chunks: rows } = fields
+  const base = readIdentity(fields['base'])
+  if (fields['base'] !== undefined && base === undefined) throw damaged('is damaged')
   const isWhole = typeof createdAt === 'string' && isWithin(bytes, 1, maxChunks * maxChunkBytes) && isHash(sha256)
   if (!isWhole || !Array.isArray(rows) || rows.length > maxChunks) throw damaged('is damaged')
   const chunks = rows.map(readChunk).filter((chunk) => chunk !== undefined)
   const sum = chunks.reduce((total, chunk) => total + chunk.bytes, 0)
   if (chunks.length !== rows.length || sum !== bytes) throw damaged('is damaged')
-  return { ...ownerOf(owner), archiveId, createdAt, bytes, sha256, chunks }
+  return { ...ownerOf(owner), archiveId, createdAt, bytes, sha256, ...(base ? { base } : {}), chunks }
 }

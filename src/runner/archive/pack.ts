@@ -2,6 +2,7 @@
 // can be repeated: chunks that the store already has are only verified.
 import { createHash } from 'node:crypto'
 import type { WrittenArchive } from '#src/wire/runner-link.ts'
+import { type BaseIdentity, nameOfContent } from '../images/base-identity.ts'
 import { cutIntoChunks } from './chunk-borders.ts'
 import { keepChunk } from './chunks.ts'
 import { ArchiveFailed } from './failed.ts'
@@ -18,7 +19,7 @@ import {
   writeManifest,
 } from './manifest.ts'
 import type { ObjectStore } from './store.ts'
-import { type DiskParts, readDisk } from './tar.ts'
+import { type Packable, readDisk } from './tar.ts'
 
 /** A complete archive. `bytes`: size of the tar stream. `storedBytes`: size of the compressed chunks in the store. */
 export type Archive = WrittenArchive
@@ -27,7 +28,11 @@ type PackParts = Owner & {
   store: ObjectStore
   archiveId: string
   /** The disk to pack: that of a stopped or frozen sandbox, or that of an image. Nothing may write to it meanwhile. */
-  disk: DiskParts
+  disk: Packable
+  /** The base image of the disk. */
+  base?: BaseIdentity | undefined
+  /** The hash that the tar stream must have. If it has another one, no archive is written. */
+  expected?: string
   /** Maximum number of chunks that are compressed and stored at a time. Default: 3. Each of them is in memory twice. */
   chunksAtOnce?: number
   /** Chunks of earlier archives, which need not be read back. */
@@ -38,7 +43,7 @@ type PackParts = Owner & {
 }
 
 export const packDisk = async (parts: PackParts): Promise<Archive> => {
-  const { store, archiveId, disk, chunksAtOnce = 3, kept, onProgress, signal } = parts
+  const { store, archiveId, disk, base, expected, chunksAtOnce = 3, kept, onProgress, signal } = parts
   const owner = ownerOf(parts)
   // Throws, before any work is done, if one of the ids cannot be part of a key.
   manifestKey(owner, archiveId)
@@ -71,7 +76,10 @@ export const packDisk = async (parts: PackParts): Promise<Archive> => {
   }
   if (failures.length > 0) throw failures[0]
   const sha256 = whole.digest('hex')
-  const written = { ...owner, archiveId, createdAt: new Date().toISOString(), bytes: safe.bytes, sha256, chunks }
+  if (expected !== undefined && sha256 !== expected)
+    throw new ArchiveFailed('damaged', 'The files of a base image on this host are not as they were.')
+  const head = { ...owner, archiveId, createdAt: new Date().toISOString(), bytes: safe.bytes, sha256 }
+  const written: Manifest = { ...head, ...(base ? { base } : {}), chunks }
   return describe(await keepManifest(store, written, signal), written)
 }
 
@@ -87,6 +95,7 @@ const describe = (content: Buffer, manifest: Manifest): Archive => ({
   sha256: hashOf(content),
   bytes: manifest.bytes,
   storedBytes: storedBytesOf(manifest),
+  ...(manifest.base?.content ? { base: nameOfContent(manifest.base.content) } : {}),
 })
 
 /**

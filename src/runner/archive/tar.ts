@@ -17,6 +17,8 @@ import { ArchiveFailed } from './failed.ts'
 
 /** The two parts of a sandbox's disk that an archive contains. They must be in one directory. */
 export type DiskParts = { upper: string; etc: string }
+/** What can be packed: a disk, or the directory with the files of a base image. */
+export type Packable = DiskParts | { rootfs: string }
 
 /**
  * Limit of tar's address space. tar remembers each file that has several hard links, and a hostile disk may have millions of
@@ -35,7 +37,12 @@ const stderrLimit = 16 * 1024
 /** Maximum length of a path that tar can restore, because tar opens each file by its whole path. */
 const maxPathBytes = 4095
 
-const names = ({ upper, etc }: DiskParts): [string, string] => {
+const names = (parts: Packable): string[] => {
+  if ('rootfs' in parts) {
+    if (basename(parts.rootfs) !== 'rootfs') throw new TypeError('the files of a base image are in rootfs')
+    return ['rootfs']
+  }
+  const { upper, etc } = parts
   if (basename(upper) !== 'upper' || basename(etc) !== 'etc' || dirname(upper) !== dirname(etc)) {
     throw new TypeError('a disk is a directory with upper and etc')
   }
@@ -43,9 +50,9 @@ const names = ({ upper, etc }: DiskParts): [string, string] => {
 }
 
 /** Returns the directory that contains both parts of the disk. */
-export const holderOf = (disk: DiskParts): string => {
-  names(disk)
-  return dirname(disk.upper)
+export const holderOf = (parts: Packable): string => {
+  names(parts)
+  return dirname('rootfs' in parts ? parts.rootfs : parts.upper)
 }
 
 const startTar = (
@@ -122,7 +129,7 @@ export const extentOf = async (disk: DiskParts): Promise<Extent> => {
  * Yields the disk as a tar stream, which is the same each time if the disk has not changed. Nothing may write to the disk
  * meanwhile.
  */
-export async function* readDisk(disk: DiskParts, signal?: AbortSignal): AsyncGenerator<Buffer> {
+export async function* readDisk(disk: Packable, signal?: AbortSignal): AsyncGenerator<Buffer> {
   const holder = holderOf(disk)
   await refuseWhatCannotReturn(holder, names(disk))
   const headers = '--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime'

@@ -1,14 +1,17 @@
 // Restores a disk from an archive, completely or not at all. The hash of every chunk is checked before the chunk is unpacked.
-import { mkdir, readdir, rename } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freeBytes } from '#src/kit/file-system.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { ArchiveRef } from '#src/wire/runner-link.ts'
 import { hasCode } from '../cgroup/files.ts'
+import { type BaseContent, type BaseIdentity, nameOfContent } from '../images/base-identity.ts'
 import { asSize } from '../images/limits.ts'
 import { step } from '../launch.ts'
 import { mostIds, uidBase } from '../oci/ids.ts'
+import { archiveIdOfBase } from './base.ts'
 import { contentsOf, fetchChunk } from './chunks.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunksOf, manifestKey, type Owner, ownerOf } from './keys.ts'
@@ -25,9 +28,13 @@ type UnpackParts = Owner & {
    * and have the disk's size limit.
    */
   disk: DiskParts
+  /** Name of the disk's base image on this host. Absent: the disk keeps the name in the archive. */
+  below?: string
   onProgress?: (done: { bytes: number; of: number }) => void
   signal?: AbortSignal
 }
+
+type Streaming = Owner & Pick<UnpackParts, 'store' | 'onProgress' | 'signal'>
 
 const chunksAhead = 3
 /**
@@ -36,25 +43,85 @@ const chunksAhead = 3
 const unfinished = 'unpacking'
 
 export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
-  const { launcher, store, archive, disk, signal } = parts
+  const { store, archive, disk, below, signal } = parts
   const holder = holderOf(disk)
   await refuseToOverwrite(disk)
   const manifest = await openManifest(store, ownerOf(parts), archive, signal)
+  await unpackInto(holder, manifest, stream(parts, manifest), parts, async (place) => {
+    await refuseWhatNoDiskHas(place)
+    if (below !== undefined) await nameBase(place, below)
+    return async () => {
+      await rename(join(place, 'upper'), disk.upper)
+      await rename(join(place, 'etc'), disk.etc)
+    }
+  })
+}
+
+/** Returns the base image that is recorded in an archive of a disk. Undefined if an older runner made the archive. */
+export const baseOfArchive = async (
+  parts: Owner & Pick<UnpackParts, 'store' | 'archive' | 'signal'>,
+): Promise<BaseIdentity | undefined> =>
+  (await openManifest(parts.store, ownerOf(parts), parts.archive, parts.signal)).base
+
+/** Brings the files of a base image from the store, as the directory `rootfs`, completely or not at all. */
+export const unpackBase = async ({
+  content,
+  rootfs,
+  mostBytes,
+  ...parts
+}: Pick<UnpackParts, 'launcher' | 'store' | 'onProgress' | 'signal'> & {
+  content: BaseContent
+  rootfs: string
+  mostBytes: number
+}): Promise<void> => {
+  const owner = { image: nameOfContent(content) }
+  const stored = await parts.store.get(manifestKey(owner, archiveIdOfBase), maxManifestBytes, parts.signal)
+  if (stored === undefined) throw new ArchiveFailed('missing', 'Its base image is not in the archive store.')
+  const manifest = readManifest(stored, owner, archiveIdOfBase)
+  if (manifest.bytes > mostBytes) throw new ArchiveFailed('disk', 'Its base image is larger than images may be.')
+  const files = withHash(stream({ ...parts, ...owner }, manifest), content.sha256)
+  await unpackInto(holderOf({ rootfs }), manifest, files, parts, async (place) => {
+    await refuseIfFound(place, ['rootfs', ...isNoDirectory])
+    return () => rename(join(place, 'rootfs'), rootfs)
+  })
+}
+
+/** Yields the pieces of a stream. Throws at its end if it has another hash. */
+async function* withHash(pieces: AsyncIterable<Buffer>, sha256: string) {
+  const hash = createHash('sha256')
+  for await (const piece of pieces) {
+    hash.update(piece)
+    yield piece
+  }
+  if (hash.digest('hex') !== sha256)
+    throw new ArchiveFailed('damaged', 'The base image in the archive store has other files than its name says.')
+}
+
+/**
+ * Unpacks a tar stream in a directory of its own. `check` examines what was unpacked, and returns a function that moves it to
+ * where it belongs.
+ */
+const unpackInto = async (
+  holder: string,
+  manifest: Manifest,
+  pieces: AsyncIterable<Buffer>,
+  { launcher, signal }: Pick<UnpackParts, 'launcher' | 'signal'>,
+  check: (place: string) => Promise<() => Promise<void>>,
+): Promise<void> => {
   await refuseWithoutRoom(holder, manifest)
   const place = join(holder, unfinished)
   await removeTree(place)
   try {
     await mkdir(place, { mode: 0o700 })
-    await writeDisk(stream(parts, manifest), place, signal)
-    await refuseWhatNoDiskHas(place)
+    await writeDisk(pieces, place, signal)
+    const move = await check(place)
     // Remove dangerous attributes of files. Only an archive that an older version of the runner made may contain them.
     await runCommand([launcher, ...step.disarm(place, uidBase, mostIds)], { background: true, timeoutMs: 600_000 })
     signal?.throwIfAborted()
     // The files are synced before they get their final names. A disk with its final name is therefore complete, even after a
     // power cut.
     await sync(place)
-    await rename(join(place, 'upper'), disk.upper)
-    await rename(join(place, 'etc'), disk.etc)
+    await move()
     // Sync before returning, because the caller may remove the archive then.
     await sync(holder)
   } catch (error) {
@@ -66,6 +133,18 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
   }
 }
 
+/**
+ * Writes the name that the base image of a disk has on this host. The old file is removed first, because it may be one of
+ * several names of a file of the sandbox.
+ */
+const nameBase = async (place: string, image: string) => {
+  const path = join(place, 'etc', nameOfBaseFile)
+  await rm(path, { recursive: true, force: true })
+  await writeFile(path, image, { flag: 'wx', mode: 0o644 })
+}
+
+/** The file in `etc` that has the name of the base image. */
+const nameOfBaseFile = 'image'
 /** Maximum size of the name of a base image in `etc/image`, in KiB. The runner reads it as a whole. */
 const mostKiBOfName = 4
 
@@ -75,20 +154,22 @@ const mostKiBOfName = 4
  * may be compromised.
  */
 const refuseWhatNoDiskHas = async (place: string) => {
-  const isNoDirectory = ['-maxdepth', '0', '!', '-type', 'd', '-print', '-quit']
   const isOdd = ['!', '-type', 'd', '!', '-type', 'f', '-print', '-quit']
-  const isLong = ['-path', 'etc/image', '-size', `+${mostKiBOfName}k`, '-print', '-quit']
-  for (const walk of [
-    ['upper', 'etc', ...isNoDirectory],
-    ['etc', ...isOdd],
-    ['etc', '-maxdepth', '1', ...isLong],
-  ]) {
-    const found = await runCommand(['env', `--chdir=${place}`, 'find', ...walk], {
-      background: true,
-      timeoutMs: 600_000,
-    })
-    if (found !== '') throw new ArchiveFailed('damaged', 'The archive holds what no disk has.')
-  }
+  const isLong = ['-path', `etc/${nameOfBaseFile}`, '-size', `+${mostKiBOfName}k`, '-print', '-quit']
+  await refuseIfFound(place, ['upper', 'etc', ...isNoDirectory])
+  await refuseIfFound(place, ['etc', ...isOdd])
+  await refuseIfFound(place, ['etc', '-maxdepth', '1', ...isLong])
+}
+
+const isNoDirectory = ['-maxdepth', '0', '!', '-type', 'd', '-print', '-quit']
+
+/** Throws if find(1) finds something in an unpacked archive. */
+const refuseIfFound = async (place: string, walk: readonly string[]) => {
+  const found = await runCommand(['env', `--chdir=${place}`, 'find', ...walk], {
+    background: true,
+    timeoutMs: 600_000,
+  })
+  if (found !== '') throw new ArchiveFailed('damaged', 'The archive holds what no disk has.')
 }
 
 const sync = (path: string) => runCommand(['sync', '--file-system', path], { timeoutMs: 600_000 })
@@ -129,7 +210,7 @@ const openManifest = async (
 }
 
 /** Yields the stored chunks in order. While the caller unpacks one chunk, the next chunks are already being fetched. */
-async function* storedChunks(parts: UnpackParts, { chunks }: Manifest): AsyncGenerator<Buffer> {
+async function* storedChunks(parts: Streaming, { chunks }: Manifest): AsyncGenerator<Buffer> {
   const { store, signal } = parts
   const under = chunksOf(ownerOf(parts))
   const waiting = chunks.values()
@@ -154,7 +235,7 @@ async function* storedChunks(parts: UnpackParts, { chunks }: Manifest): AsyncGen
 }
 
 /** Yields the tar stream. The manifest and the hash of each chunk were verified, so the stream is complete and unchanged. */
-async function* stream(parts: UnpackParts, manifest: Manifest) {
+async function* stream(parts: Streaming, manifest: Manifest) {
   let bytes = 0
   for await (const content of contentsOf(storedChunks(parts, manifest), manifest.chunks)) {
     yield content

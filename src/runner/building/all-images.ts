@@ -6,13 +6,14 @@ import type { BringRequest, Library } from '#src/runner/images/library.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
 import { leastDiskFor } from '#src/runner/overlay/pool.ts'
 import type { Template } from '#src/runner/overlay/templates.ts'
-import type {
-  Definition,
-  ImageAssignment,
-  ImageConfig,
-  ImageReport,
-  ImageSource,
-  Progress,
+import {
+  baseName,
+  type Definition,
+  type ImageAssignment,
+  type ImageConfig,
+  type ImageReport,
+  type ImageSource,
+  type Progress,
 } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
 import type { GivenBack } from '../images/given-back.ts'
@@ -55,6 +56,8 @@ export type BroughtImages = {
    */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
+  /** Names of the base images on this host whose files can be put into the store. */
+  bases?(): string[]
 }
 
 type TemplateHost = Pick<
@@ -118,7 +121,7 @@ export class AllImages {
   }
 
   list(): string[] {
-    return [...new Set([...this.#brought.list(), ...this.#templates.keys()])]
+    return [...new Set([...this.#brought.list(), ...this.#templates.keys(), ...(this.#brought.bases?.() ?? [])])]
   }
 
   /**
@@ -146,6 +149,7 @@ export class AllImages {
 
   /** Describes an image. Undefined if the image is not on this runner. */
   find(image: string): Known | undefined {
+    if (baseName.test(image)) return this.#brought.bases?.().includes(image) ? {} : undefined
     const template = this.#templates.get(image)
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
@@ -192,7 +196,7 @@ export class AllImages {
   }
 
   /** Puts a snapshot of a sandbox into the store, for other runners. */
-  async store(image: string, signal: AbortSignal): Promise<{ sha256: string }> {
+  async store(image: string, signal: AbortSignal): Promise<{ sha256: string; base?: string }> {
     return await this.#host.storeTemplate(image, signal)
   }
 

@@ -78,6 +78,11 @@ export class Generations {
     return this.read(image) === undefined ? this.current() : image
   }
 
+  /** Returns the generation whose files a sandbox of `image` has. Undefined if `image` is not the default image. */
+  find(image: string): string | undefined {
+    return isGeneration(image) ? this.resolve(image) : undefined
+  }
+
   madeAt(image: string): Date {
     return new Date(this.read(image)?.madeAt ?? statSync(this.#record(image)).mtimeMs)
   }

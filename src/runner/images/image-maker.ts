@@ -4,6 +4,8 @@ import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { accountFor } from '#src/kit/registry-address.ts'
 import type { ImageSource, Progress, RegistryLogin } from '#src/wire/runner-link.ts'
+import { type BaseTravel, writeContent } from './base-content.ts'
+import { type BaseContent, treeOfContent } from './base-identity.ts'
 import type { Blobs } from './blobs.ts'
 import { emptyConfig } from './definition/plan.ts'
 import { createDownloadLines } from './download-lines.ts'
@@ -16,6 +18,7 @@ import {
   type Resolved,
   resolveReference,
 } from './fetch.ts'
+import { bytesBelow, checkRoom } from './files.ts'
 import { builtInImage } from './generations.ts'
 import { ImageFailed } from './image-failed.ts'
 import type { ImageRecords, StoredImage } from './image-records.ts'
@@ -35,6 +38,8 @@ export type LibrarySource =
   | { kind: 'scratch' }
   | { kind: 'image'; image: string }
   | { kind: 'built-in'; image: string }
+  | { kind: 'tree'; tree: string }
+  | { kind: 'content'; content: BaseContent }
 
 /** The files and configuration of a made image. The image has no name and no record yet. */
 export type Made = Omit<StoredImage, 'image' | 'config'> & { config: ContainerConfig }
@@ -58,12 +63,14 @@ export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) 
  */
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
+/** No repository has this origin, so no image may use these trees because of it. */
+const originOfBases = 'bases'
 
 /**
  * Returns the name of the tree to record for an image that uses the files of a built-in image. For example, `built-in.2` for
  * `default.2`.
  */
-const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
+export const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
 export const builtInBelow = (tree: string) =>
   /^built-in(\.\d+)?$/.test(tree) ? tree.replace('built-in', builtInImage) : undefined
 
@@ -86,6 +93,8 @@ type MakerParts = {
   filesDir: string | undefined
   limits: ImageLimits
   log: Logger
+  /** Brings the files of base images from the store. Absent: this host has no store. */
+  travel?: BaseTravel | undefined
 }
 
 const loginFor = (reference: Reference, { accounts: { organizationId, logins = [] } = {} }: Making) =>
@@ -122,6 +131,10 @@ export class ImageMaker {
         return this.#fromOther(source.image, hold)
       case 'built-in':
         return { ...nothingOf('built-in'), tree: builtInTree(source.image) }
+      case 'tree':
+        return this.#fromTree(source.tree, hold)
+      case 'content':
+        return this.#fromStore(source.content, making, hold)
       case 'definition':
         throw new ImageFailed('unsupported', 'A definition is not built here.')
       case 'sandbox':
@@ -151,6 +164,35 @@ export class ImageMaker {
     hold.tree(tree)
     const own = { ...nothingOf(origin), tree, sizeBytes, layers, largeIds }
     return digest === undefined ? own : { ...own, digest }
+  }
+
+  #fromTree(tree: string, hold: Hold): Made {
+    hold.tree(tree)
+    const found = this.#parts.trees.find(tree)
+    if (found === undefined && builtInBelow(tree) === undefined)
+      throw new ImageFailed('not-found', 'The base image was removed meanwhile. Try again.')
+    return { ...nothingOf(originOfBases), tree, sizeBytes: found?.sizeBytes ?? 0 }
+  }
+
+  /** Brings the files of a base image, which another host has put into the store. */
+  async #fromStore(content: BaseContent, { maxBytes, signal, say }: Making, hold: Hold): Promise<Made> {
+    const { trees, limits, travel } = this.#parts
+    if (travel === undefined) throw new ImageFailed('unsupported', 'This host has no archive store.')
+    const tree = treeOfContent(content)
+    hold.tree(tree)
+    const make = () =>
+      trees.making(undefined, async (unfinished) => {
+        const { directory, rootfs } = unfinished
+        signal.throwIfAborted()
+        await checkRoom(directory, limits)
+        const onProgress = ({ bytes, of }: { bytes: number; of: number }) =>
+          say({ progress: { step: 'bringing its base image', percent: Math.min(99, Math.floor((bytes / of) * 100)) } })
+        await travel.bring({ content, rootfs, mostBytes: maxBytes, signal, onProgress })
+        await writeContent({ directory, tree }, content)
+        return trees.finish(unfinished, tree, { sizeBytes: await bytesBelow(rootfs) })
+      })
+    const { sizeBytes } = trees.find(tree) ?? (await this.#unpacking.run(make))
+    return { ...nothingOf(originOfBases), tree, sizeBytes }
   }
 
   async #fromRegistry(text: string, making: Making, scratch: string, hold: Hold): Promise<Made> {

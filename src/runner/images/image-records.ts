@@ -2,7 +2,7 @@
 // all, even if the power fails.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
 import { namesBelow } from './files.ts'
@@ -23,6 +23,12 @@ export type StoredImage = Brought & {
   isUnfinished?: true
   /** The image exists only because cached lines of definitions were built on it. Lists of images do not contain it. */
   isBelowLines?: true
+  /** The image exists only because disks from other hosts lie over it (bases.ts). Lists of images do not contain it. */
+  isBelowDisks?: true
+  /** The image is that of a definition, which this host has built. */
+  isBuilt?: true
+  /** True for `isBelowDisks` if every host of the region has these files without the store. */
+  isEverywhere?: true
   tree: string
   layers: string[]
   /** User ids that occur in the image and that not every sandbox has. Absent: none. */
@@ -41,6 +47,9 @@ export const asBrought = ({
   organizationId: _organizationId,
   isUnfinished: _isUnfinished,
   isBelowLines: _isBelowLines,
+  isBelowDisks: _isBelowDisks,
+  isBuilt: _isBuilt,
+  isEverywhere: _isEverywhere,
   tree: _tree,
   layers: _layers,
   origin: _origin,
@@ -107,6 +116,16 @@ export class ImageRecords {
     const path = join(this.directory, record.image, recordName)
     await writeFile(`${path}.new`, JSON.stringify(record, null, 2), { flush: true })
     await rename(`${path}.new`, path)
+  }
+
+  /** Returns when a record was made, or last marked as used, in milliseconds since 1970. 0 if there is no such record. */
+  async usedAt(image: string): Promise<number> {
+    return (await stat(join(this.directory, image, recordName)).catch(() => undefined))?.mtimeMs ?? 0
+  }
+
+  async markUsed(image: string): Promise<void> {
+    const now = new Date()
+    await utimes(join(this.directory, image, recordName), now, now)
   }
 
   /** Removes a record, if there is one. */

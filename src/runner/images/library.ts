@@ -2,7 +2,7 @@
 // written last and removed first, so a kill at any moment leaves an image complete or absent.
 import { createHash, randomBytes } from 'node:crypto'
 import { type FileHandle, mkdir, rm, statfs } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
@@ -10,6 +10,8 @@ import { removeTree } from '#src/kit/remove-tree.ts'
 import { CommandFailed } from '#src/kit/run-command.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import { groupLargeIds } from '../oci/ids.ts'
+import type { BaseTravel } from './base-content.ts'
+import { type BaseIdentity, imageOfBase } from './base-identity.ts'
 import { Blobs } from './blobs.ts'
 import type { GivenBack } from './given-back.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
@@ -88,6 +90,8 @@ type LibraryParts = {
   sharesLayers?: boolean | undefined
   /** Size of the shared btrfs file system. Default: four fifths of the host's free space. */
   sharedBytes?: number | undefined
+  /** The archive store, as far as base images need it. Absent: bases are not brought. */
+  travel?: BaseTravel | undefined
 }
 
 const GiB = 1024 ** 3
@@ -209,7 +213,9 @@ export class Library {
   list(): string[] {
     return this.#records
       .all()
-      .flatMap(({ image, isUnfinished, isBelowLines }) => (isUnfinished || isBelowLines ? [] : [image]))
+      .flatMap(({ image, isUnfinished, isBelowLines, isBelowDisks }) =>
+        isUnfinished || isBelowLines || isBelowDisks ? [] : [image],
+      )
   }
 
   /**
@@ -240,8 +246,62 @@ export class Library {
   rootfsOf(image: string): string | undefined {
     const record = this.#records.read(image)
     if (record === undefined) return undefined
-    const below = builtInBelow(record.tree)
-    return below === undefined ? this.#trees.rootfsOf(record.tree) : join(this.#records.directory, below, 'rootfs')
+    return join(this.directoryOf(record.tree), 'rootfs')
+  }
+
+  /** The directory that contains the directory `rootfs` of a tree. */
+  directoryOf(tree: string): string {
+    const below = builtInBelow(tree)
+    return below === undefined ? dirname(this.#trees.rootfsOf(tree)) : join(this.#records.directory, below)
+  }
+
+  hasTree(tree: string): boolean {
+    return this.#trees.find(tree) !== undefined
+  }
+
+  recordOf(image: string): StoredImage | undefined {
+    return this.#records.read(image)
+  }
+
+  /** The trees that images use, and the built-in images that other images use as their own. */
+  treesUsed(): string[] {
+    return this.#records.all().map(({ tree }) => tree)
+  }
+
+  /** Lists the images that `bringBelow` has made, and when each was last marked as used. */
+  listBelowDisks(): Promise<{ image: string; usedAt: number }[]> {
+    const below = this.#records.all().filter(({ isBelowDisks }) => isBelowDisks)
+    return Promise.all(below.map(async ({ image }) => ({ image, usedAt: await this.#records.usedAt(image) })))
+  }
+
+  markUsed(image: string): Promise<void> {
+    return this.#records.markUsed(image)
+  }
+
+  /**
+   * Makes the image over which disks with this base lie, of a tree on this host or of the files in the store. Lists of images
+   * do not contain it. No error if it exists.
+   */
+  async bringBelow(
+    identity: BaseIdentity,
+    tree: string | undefined,
+    transfer: Pick<BringRequest, 'signal' | 'onProgress'>,
+  ): Promise<void> {
+    const image = imageOfBase(identity)
+    await this.open()
+    if (this.#records.read(image) !== undefined) return
+    const { content, config, largeIds } = identity
+    if (tree === undefined && content === undefined) throw new TypeError('a base without files cannot be brought')
+    const source: LibrarySource = tree === undefined ? { kind: 'content', content: content! } : { kind: 'tree', tree }
+    const request: BringRequest = { image, source, maxGiB: Number.MAX_SAFE_INTEGER / GiB, largeIds, ...transfer }
+    const container = { ...config, entrypoint: [...config.entrypoint], cmd: [] }
+    await this.#bring(request, (made) =>
+      this.#record(
+        request,
+        { ...made, config: container },
+        { isBelowDisks: true, ...(content === undefined ? { isEverywhere: true } : {}) },
+      ),
+    )
   }
 
   /** Returns the built-in images whose files other images use as their own. */
@@ -447,7 +507,7 @@ export class Library {
   async #record(
     { image, organizationId, largeIds: wantedIds = [] }: BringRequest,
     { config, ...made }: Made,
-    more: Pick<StoredImage, 'isUnfinished' | 'isBelowLines'> = {},
+    more: Pick<StoredImage, 'isUnfinished' | 'isBelowLines' | 'isBelowDisks' | 'isEverywhere'> = {},
   ): Promise<Brought> {
     await this.#checkShare(organizationId, made)
     const record: StoredImage = {
@@ -465,6 +525,6 @@ export class Library {
   /** Turns the base image of a definition into a complete, listed image. Called when the definition has been built. */
   async complete(image: string, config: ContainerConfig): Promise<void> {
     const { isUnfinished: _, ...record } = this.#records.read(image) as StoredImage
-    await this.#records.replace({ ...record, config: imageConfigOf(config) })
+    await this.#records.replace({ ...record, isBuilt: true, config: imageConfigOf(config) })
   }
 }

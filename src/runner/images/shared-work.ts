@@ -1,5 +1,6 @@
 // Runs work once for all callers that request it at the same time. If one caller cancels, the work continues for the others. If
 // all callers have cancelled, the work is cancelled.
+import { untilAborted } from '#src/kit/until-aborted.ts'
 
 type Subscriber<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }
 
@@ -62,13 +63,4 @@ export class SharedWork<Said, Result> {
     })
     return { result, listeners, wantedBy: 0, cancel }
   }
-}
-
-const untilAborted = <T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
-  if (signal === undefined) return promise
-  return new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason)
-    signal.addEventListener('abort', leave, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
-  })
 }

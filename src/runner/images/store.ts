@@ -11,6 +11,8 @@ import type { Logger } from '#src/kit/log.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { ImageConfig, Progress } from '#src/wire/runner-link.ts'
+import type { BaseTravel } from './base-content.ts'
+import { Bases } from './bases.ts'
 import { buildImage, leftOfBuild, unpackingInto } from './build.ts'
 import { bytesBelow } from './files.ts'
 import { builtInImage, Generations, isGeneration, nextGeneration, type StoredDefault } from './generations.ts'
@@ -42,6 +44,11 @@ export type ImageStore = {
   defaultAge(): { madeAt: Date; isOfThisRecipe: boolean } | undefined
   /** Removes replaced versions of the built-in image. `inUse`: the base images of disks, which stay. */
   removeReplaced(inUse: ReadonlySet<string>): Promise<string[]>
+  /** Names of the base images on this host whose files have been hashed (bases.ts). */
+  bases(): string[]
+  findBase: Bases['find']
+  identityOf: Bases['identityOf']
+  withBase: Bases['with']
   /** Returns the base image for a new disk: `image` itself or, for the built-in image, its newest version. */
   newest(image: string): string
   /** Description of a fetched image; undefined for any other image. */
@@ -104,6 +111,10 @@ export type ImageStoreOptions = {
   givenBack?: GivenBack
   now?: () => number
   build?: typeof buildImage
+  /** The archive store, as far as base images need it. Absent: their files are not hashed and not brought. */
+  travel?: BaseTravel | undefined
+  /** Called when `bases` has changed. */
+  onBases?: () => void
 }
 
 const buildTimeoutMs = 20 * 60_000
@@ -126,6 +137,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
     limits: options.limits ?? standardLimits,
     givenBack: options.givenBack,
     sharesLayers: options.sharesLayers,
+    travel: options.travel,
     log,
   })
 
@@ -173,6 +185,14 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
     }
   }
 
+  const configOf = (image: string): ImageConfig | undefined => {
+    const description = describe(image)
+    return description === undefined ? library.find(image)?.config : asConfig(description)
+  }
+
+  const { travel, onBases = () => {} } = options
+  const bases = new Bases({ generations, library, travel, configOf, onChange: onBases, now })
+
   let ensuring: Promise<void> | undefined
   return {
     list: () => [...(generations.current() === undefined ? [] : [builtInImage]), ...library.list()],
@@ -194,19 +214,22 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       return { madeAt: generations.madeAt(current), isOfThisRecipe }
     },
     removeReplaced: async (inUse) => {
+      const unused = await bases.removeUnused(inUse)
       const needed = new Set([...inUse, ...library.builtInUsed()])
       const removed = await generations.removeUnneeded(needed, new Date(now()))
       for (const image of removed) {
         options.givenBack?.add('images', 'unused', sizes.get(image) ?? 0)
         sizes.delete(image)
       }
-      return removed
+      if (unused.length + removed.length > 0) onBases()
+      return [...removed, ...unused]
     },
     find: (image) => library.find(image),
-    configOf: (image) => {
-      const description = describe(image)
-      return description === undefined ? library.find(image)?.config : asConfig(description)
-    },
+    configOf,
+    bases: () => bases.names(),
+    findBase: (name) => bases.find(name),
+    identityOf: (image) => bases.identityOf(image),
+    withBase: (identity, transfer, use) => bases.with(identity, transfer, use),
     largeIdsOf: (image) => library.largeIdsOf(image),
     sizeOf: (image) =>
       isGeneration(image) ? sizes.get(generations.resolve(image) ?? image) : library.find(image)?.sizeBytes,

@@ -14,6 +14,7 @@ import type { StoragePool } from '#src/runner/overlay/pool.ts'
 import type { VolumeStore } from '#src/runner/volumes/volume-store.ts'
 import type { Agent, Jobs } from '#src/toolbox/agent/agent.ts'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
+import type { ImageStore } from '../images/store.ts'
 import type { Journal } from './journal.ts'
 import { cgroupPathOf, type Places } from './places.ts'
 
@@ -34,6 +35,12 @@ export type Images = {
   configOf?(image: string): ImageConfig | undefined
   /** Returns the user ids that the image needs in addition to those of every sandbox (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
+  /** Returns what identifies the files of an image, for archives. Undefined if the image is not on this host. */
+  identityOf?: ImageStore['identityOf']
+  /** Calls `use` with the image on this host that has the files of a base, which are brought from the store if needed. */
+  withBase?: ImageStore['withBase']
+  /** Finds the files of a base, to put them into the store. */
+  findBase?: ImageStore['findBase']
 }
 
 export type Machine = {

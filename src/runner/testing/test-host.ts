@@ -55,14 +55,17 @@ type CommandResult = { exitCode: number; output: string }
 export type OpenedHost = { host: Host; network: NetworkPool; commands: Disposable }
 
 export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners' | 'volumesDirectory'> & {
-  brought?: Pick<ImageStore, 'rootfsOf'> & Partial<Pick<ImageStore, 'configOf' | 'largeIdsOf'>>
+  brought?: Pick<ImageStore, 'rootfsOf'> &
+    Partial<Pick<ImageStore, 'configOf' | 'largeIdsOf' | 'newest' | 'identityOf' | 'withBase' | 'findBase'>>
+  /** Directory of the archive store. Default: one in the directory of the host. */
+  archives?: string
 }
 
 /** Opens a host in a directory. Also used by the separate processes of tests (killable-runner-program.ts). */
 export const openTestHostIn = async (
   instance: string,
   directory: string,
-  { poolBytes = 4 * GiB, brought, ...parts }: TestHostParts = {},
+  { poolBytes = 4 * GiB, brought, archives = join(directory, 'archive'), ...parts }: TestHostParts = {},
 ): Promise<OpenedHost> => {
   const log = silentLog()
   const launcher = builtLauncher()
@@ -77,11 +80,12 @@ export const openTestHostIn = async (
     agentAt,
     network,
     images: {
+      ...brought,
       rootfsOf: (image) => brought?.rootfsOf(image) ?? [join(directory, image)].find((path) => existsSync(path)),
       configOf: (image) => brought?.configOf?.(image),
       largeIdsOf: (image) => brought?.largeIdsOf?.(image) ?? [],
     },
-    archiveStore: openStore({ kind: 'directory', path: join(directory, 'archive') }),
+    archiveStore: openStore({ kind: 'directory', path: archives }),
     log,
     resolvers: ['192.0.2.53'],
     poolBytes,

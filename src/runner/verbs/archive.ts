@@ -1,11 +1,13 @@
 // Moves the disk of a stopped sandbox into the archive store. The archive is recorded in the journal before the disk is removed
 // from this host. If the runner is killed, the next runner removes the disk, or makes the archive again with the same id.
 
+import { untilAborted } from '#src/kit/until-aborted.ts'
 import { ArchiveFailed } from '#src/runner/archive/failed.ts'
 import { packDisk } from '#src/runner/archive/pack.ts'
 import { removeArchives } from '#src/runner/archive/remove.ts'
 import { type Extent, extentOf } from '#src/runner/archive/tar.ts'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
+import type { BaseIdentity } from '#src/runner/images/base-identity.ts'
 import type { Spec } from '#src/runner/machine/journal.ts'
 import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
 import { roomForStart } from '#src/runner/overlay/pool.ts'
@@ -27,11 +29,13 @@ export const archiveDisk = async (
   if (wanted === undefined) throw new NotRecoverable('Nobody has said what the archive is called.')
   await checkCanReturn(machine, assignment)
   const size = (await pool.sizeOfDisk(sandboxId)) ?? diskGiB * GiB
+  const identity = await identityOfBase(machine, assignment, signal)
   const archive = await packDisk({
     store,
     sandboxId,
     archiveId: wanted.id,
     disk: pool.diskOf(sandboxId),
+    base: identity,
     onProgress: ({ bytes }) => onProgress({ step: 'archiving', percent: percentOf(bytes, size) }),
     signal,
   })
@@ -40,6 +44,16 @@ export const archiveDisk = async (
   const archived: Spec = { assignment, status: 'archived', archive, ...(base === undefined ? {} : { base }) }
   await journal.writeSpec(sandboxId, archived)
   return archived
+}
+
+/** Returns what identifies the files over which the disk of a sandbox lies. */
+export const identityOfBase = async (
+  { pool, images }: Machine,
+  { sandboxId, image }: Assignment,
+  signal: AbortSignal,
+): Promise<BaseIdentity | undefined> => {
+  const base = (await pool.baseOf({ sandboxId })) ?? image
+  return await untilAborted(images.identityOf?.(base) ?? Promise.resolve(undefined), signal)
 }
 
 /** Throws if the sandbox has no disk here, or if the disk could not be restored from an archive. */

@@ -4,7 +4,7 @@ import { findKept } from '#src/runner/archive/kept-chunks.ts'
 import { type Archive, packDisk } from '#src/runner/archive/pack.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
-import { checkCanReturn, removeOlder } from './archive.ts'
+import { checkCanReturn, identityOfBase, removeOlder } from './archive.ts'
 
 /**
  * Saves a disk. When this resolves, the archive is complete, and older archives of the sandbox are removed. They are removed
@@ -22,8 +22,9 @@ export const saveDisk = async (
   signal.throwIfAborted()
   const kept = await findKept({ store, sandboxId, signal })
   const disk = pool.diskOf(sandboxId)
+  const base = await identityOfBase(machine, assignment, signal)
   // Only one chunk at a time, so that Node's thread pool has free threads for verbs that callers wait for.
-  const saved = await packDisk({ store, sandboxId, archiveId, disk, chunksAtOnce: 1, kept, signal })
+  const saved = await packDisk({ store, sandboxId, archiveId, disk, base, chunksAtOnce: 1, kept, signal })
   signal.throwIfAborted()
   await removeOlder(machine, sandboxId, archiveId, signal)
   signal.throwIfAborted()

@@ -1,0 +1,280 @@
+// Tests how the files of base images travel between two hosts through a store. Needs root.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { needsRoot } from '#test/needs-root.ts'
+import { type BaseIdentity, nameOfContent } from '../images/base-identity.ts'
+import { ImageFailed } from '../images/image-failed.ts'
+import { standardLimits } from '../images/limits.ts'
+import { type ImageStore, openImageStore } from '../images/store.ts'
+import { builtLauncher } from '../testing/test-host.ts'
+import { hashFiles, storeBase } from './base.ts'
+import { travelThrough } from './bases.ts'
+import { removeArchives } from './remove.ts'
+import { type ObjectStore, openStore } from './store.ts'
+import { bound } from './testing/archives.ts'
+import { Scratch } from './testing/disks.ts'
+
+const hour = 3_600_000
+
+suite('base images that travel', { skip: needsRoot }, () => {
+  const scratch = new Scratch()
+  const launcher = builtLauncher()
+  let store: ObjectStore
+  let one: ImageStore
+  let gets: string[]
+  let hours = 0
+
+  const watched = (): ObjectStore => ({
+    ...bound(store),
+    get: (key, most, signal) => {
+      gets.push(key)
+      return store.get(key, most, signal)
+    },
+  })
+  const open = (name: string, more: object = {}): ImageStore =>
+    openImageStore({
+      poolDir: scratch.at(name),
+      cacheDir: scratch.at('cache'),
+      log: silentLog(),
+      onProgress: () => {},
+      publicNetwork: () => Promise.reject(new Error('nothing here is on the Internet')),
+      limits: { ...standardLimits, keepFreeBytes: 0 },
+      now: () => Date.now() + hours * hour,
+      travel: travelThrough(watched(), launcher),
+      ...more,
+    })
+  /** Makes a host whose default image has its name in a file. */
+  const host = async (name: string, more: object = {}, generation = 'default') => {
+    const image = scratch.make(`${name}/images/${generation}`)
+    mkdirSync(join(image, 'rootfs/etc'), { recursive: true })
+    writeFileSync(join(image, 'rootfs/etc/version'), `${name} ${generation}`)
+    writeFileSync(join(image, 'rootfs/tool'), 'x', { mode: 0o755 })
+    const description = { user: 'daytona', env: { MADE: name } }
+    writeFileSync(
+      join(image, 'image.json'),
+      JSON.stringify({ recipe: 'r', description, madeAt: new Date(Date.now()).toISOString() }),
+    )
+    const images = open(name, more)
+    await images.openTrees()
+    return images
+  }
+  const transfer = () => ({ signal: AbortSignal.timeout(60_000), onProgress: () => {} })
+  const identityOf = async (images: ImageStore, image = 'default'): Promise<BaseIdentity> => {
+    const identity = await images.identityOf(image)
+    assert.ok(identity)
+    return identity
+  }
+  const put = async (images: ImageStore, { content }: BaseIdentity) => {
+    assert.ok(content)
+    const found = images.findBase(nameOfContent(content))
+    assert.ok(found)
+    await storeBase({ store, ...found })
+  }
+  const versionIn = (images: ImageStore, image: string) =>
+    readFileSync(join(images.rootfsOf(image) ?? '', 'etc/version'), 'utf8')
+  const bring = (images: ImageStore, identity: BaseIdentity) =>
+    images.withBase(identity, transfer(), async (image) => image)
+  const says = (message: RegExp) => (error: unknown) => error instanceof ImageFailed && message.test(error.message)
+  const isEmpty = (name: string) =>
+    ['image-trees', 'image-work'].every((part) => readdirSync(scratch.at(`${name}/${part}`)).length === 0)
+
+  before(async () => {
+    gets = []
+    store = openStore({ kind: 'directory', path: scratch.at('store') })
+    one = await host('one')
+  })
+  after(async () => {
+    await store.close()
+    scratch[Symbol.dispose]()
+  })
+
+  test('a host with another default image brings the files of a base, and new sandboxes keep its own', async () => {
+    const identity = await identityOf(one)
+    await put(one, identity)
+    let changes = 0
+    const two = await host('two', { onBases: () => changes++ })
+    const image = await bring(two, identity)
+    assert.deepEqual([versionIn(two, image), versionIn(two, 'default')], ['one default', 'two default'])
+    assert.deepEqual(two.configOf(image), one.configOf('default'))
+    assert.deepEqual([two.bases(), changes], [one.bases(), 1])
+    assert.deepEqual(two.list(), ['default'])
+    // A Dockerfile that begins with a snapshot over this base has its files too.
+    const source = { kind: 'image', image } as const
+    const { files } = await two.bringBase({ image: 'stage', source, maxGiB: 1 })
+    assert.deepEqual([versionIn(two, 'stage'), files.includes('default')], ['one default', false])
+    await two.remove('stage')
+    // A disk that goes on to a third host, or back, lies over the same base.
+    assert.deepEqual(await identityOf(two, image), identity)
+    gets = []
+    assert.equal(versionIn(one, await bring(one, identity)), 'one default')
+    assert.deepEqual(gets, [])
+  })
+
+  test('twenty restores at the same time bring a base once, and a later one brings nothing', async () => {
+    const identity = await identityOf(one)
+    const three = await host('three')
+    gets = []
+    const images = await Promise.all(Array.from({ length: 20 }, () => bring(three, identity)))
+    assert.equal(new Set(images).size, 1)
+    assert.equal(new Set(gets).size, gets.length)
+    const reopened = open('three')
+    gets = []
+    assert.deepEqual([await bring(reopened, identity), gets], [images[0], []])
+  })
+
+  test('a base whose manifest or files are not those of its name is refused, and leaves nothing', async () => {
+    const identity = await identityOf(one)
+    const name = nameOfContent(identity.content!)
+    const four = await host('four')
+    const path = scratch.at(`store/images/${name}/archives/base.json`)
+    const whole = readFileSync(path)
+    mkdirSync(scratch.at('evil/rootfs'), { recursive: true })
+    writeFileSync(scratch.at('evil/rootfs/tool'), 'evil')
+    const sha256 = await hashFiles(scratch.at('evil/rootfs'))
+    const evil = { sha256, salt: '0'.repeat(32) }
+    await storeBase({ store, content: evil, rootfs: scratch.at('evil/rootfs') })
+    const other = nameOfContent(evil)
+    cpSync(scratch.at(`store/images/${other}/chunks`), scratch.at(`store/images/${name}/chunks`), { recursive: true })
+    const manifest = JSON.parse(readFileSync(scratch.at(`store/images/${other}/archives/base.json`), 'utf8'))
+    for (const [changes, why] of [
+      [{ image: name }, /other files than its name says/],
+      [{ image: name, sha256: identity.content!.sha256 }, /other files than its name says/],
+      [{}, /that of another archive/],
+    ] as const) {
+      writeFileSync(path, JSON.stringify({ ...manifest, ...changes }))
+      await assert.rejects(bring(four, identity), says(why))
+    }
+    writeFileSync(path, 'no manifest')
+    await assert.rejects(bring(four, identity), says(/is damaged/))
+    assert.deepEqual([isEmpty('four'), four.bases()], [true, []])
+    writeFileSync(path, whole)
+    assert.equal(versionIn(four, await bring(four, identity)), 'one default')
+    await removeArchives({ store, image: other })
+  })
+
+  test('a base that is neither on the host nor in the store is refused with the reason', async () => {
+    const five = await host('five')
+    const identity = await identityOf(five)
+    await assert.rejects(bring(one, identity), says(/not in the archive store/))
+    const { content: _, ...everywhere } = identity
+    await assert.rejects(bring(one, { ...everywhere, tree: 'a'.repeat(64) }), says(/another version of its base image/))
+  })
+
+  test('if a runner is killed while it brings a base, the next runner removes the part and brings it again', async () => {
+    const identity = await identityOf(one)
+    const six = await host('six')
+    await six.bring({ image: 'empty', source: { kind: 'scratch' } as never, maxGiB: 1 })
+    const options = {
+      poolDir: scratch.at('six'),
+      cacheDir: scratch.at('cache'),
+      limits: { ...standardLimits, keepFreeBytes: 0 },
+    }
+    const script = `
+      import { mkdirSync, writeFileSync } from 'node:fs'
+      import { openImageStore } from ${JSON.stringify(import.meta.resolve('../images/store.ts'))}
+      import { silentLog } from ${JSON.stringify(import.meta.resolve('#src/kit/log.ts'))}
+      const bring = ({ rootfs }) => {
+        mkdirSync(rootfs)
+        writeFileSync(rootfs + '/half', '')
+        console.log('half')
+        return new Promise(() => setInterval(() => {}, 1000))
+      }
+      const images = openImageStore({ ...${JSON.stringify(options)}, log: silentLog(), onProgress() {}, travel: { bring } })
+      await images.withBase(${JSON.stringify(identity)}, { signal: new AbortController().signal, onProgress() {} }, () => {})`
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    await once(child.stdout, 'data')
+    child.kill('SIGKILL')
+    await once(child, 'close')
+    assert.ok(readdirSync(scratch.at('six/image-trees')).some((name) => name.startsWith('.new-')))
+    const next = open('six')
+    assert.equal(versionIn(next, await bring(next, identity)), 'one default')
+    assert.ok(!readdirSync(scratch.at('six/image-trees')).some((name) => name.startsWith('.')))
+  })
+
+  test('a brought base that nothing uses is removed after an hour; one that a disk or a restore uses stays', async () => {
+    const identity = await identityOf(one)
+    let changes = 0
+    const seven = await host('seven', { onBases: () => changes++ })
+    const image = await bring(seven, identity)
+    assert.deepEqual(await seven.removeReplaced(new Set()), [])
+    hours = 2
+    assert.deepEqual(await seven.removeReplaced(new Set([image])), [])
+    await seven.withBase(identity, transfer(), async () => assert.deepEqual(await seven.removeReplaced(new Set()), []))
+    changes = 0
+    hours = 4
+    assert.deepEqual(await seven.removeReplaced(new Set()), [image])
+    assert.deepEqual([changes, seven.bases(), isEmpty('seven')], [1, [], true])
+    hours = 0
+  })
+
+  test('after a renewal, the identity of the older default image stays, and the new one has another', async () => {
+    const eight = await host('eight')
+    const older = await identityOf(eight)
+    const renewed = await host('eight', {}, 'default.2')
+    assert.deepEqual(await identityOf(renewed, 'default'), older)
+    const newer = await identityOf(renewed, 'default.2')
+    assert.notEqual(nameOfContent(newer.content!), nameOfContent(older.content!))
+    assert.equal(versionIn(renewed, await bring(renewed, older)), 'eight default')
+    hours = 48
+    // The image of a restored disk keeps the older default image.
+    const image = await bring(renewed, older)
+    assert.deepEqual(await renewed.removeReplaced(new Set([image])), [])
+    assert.ok(existsSync(scratch.at('eight/images/default/rootfs')))
+    hours = 0
+  })
+
+  test('an image of a registry is known by its layers alone, and a built Dockerfile by its files too', async () => {
+    const eleven = await host('eleven')
+    await eleven.bring({ image: 'empty', source: { kind: 'scratch' } as never, maxGiB: 1 })
+    const stored = JSON.parse(readFileSync(scratch.at('eleven/images/empty/image.json'), 'utf8'))
+    const record = (image: string, more: object) => {
+      scratch.make(`eleven/images/${image}`)
+      writeFileSync(scratch.at(`eleven/images/${image}/image.json`), JSON.stringify({ ...stored, image, ...more }))
+    }
+    record('pulled', { digest: 'sha256:0' })
+    record('built', { digest: 'sha256:0' })
+    await eleven.complete('built', { entrypoint: [], cmd: [], env: {}, user: '', workdir: '' })
+    const pulled = await identityOf(eleven, 'pulled')
+    assert.deepEqual([pulled.tree, pulled.content], [stored.tree, undefined])
+    const built = await identityOf(eleven, 'built')
+    assert.deepEqual([built.tree, built.content === undefined], [stored.tree, false])
+    // A host with the same layers brings nothing. The base stays one that every host has.
+    gets = []
+    const [below, other] = [await bring(eleven, pulled), await bring(eleven, built)]
+    assert.deepEqual([gets, eleven.rootfsOf(below)], [[], eleven.rootfsOf('pulled')])
+    assert.deepEqual([await identityOf(eleven, below), await identityOf(eleven, other)], [pulled, built])
+  })
+
+  test('a tree that began as a copy of another one does not get its identity', async () => {
+    const nine = await host('nine')
+    await nine.bring({ image: 'empty', source: { kind: 'scratch' } as never, maxGiB: 1 })
+    const identity = await identityOf(nine, 'empty')
+    assert.ok(identity.tree && identity.content)
+    const trees = scratch.at('nine/image-trees')
+    const copy = 'f'.repeat(64)
+    cpSync(join(trees, identity.tree), join(trees, copy), { recursive: true })
+    const record = scratch.at('nine/images/empty/image.json')
+    const stored = JSON.parse(readFileSync(record, 'utf8'))
+    mkdirSync(scratch.at('nine/images/other'))
+    writeFileSync(scratch.at('nine/images/other/image.json'), JSON.stringify({ ...stored, image: 'other', tree: copy }))
+    const other = await identityOf(open('nine'), 'other')
+    assert.notEqual(other.content?.salt, identity.content.salt)
+    assert.equal(other.tree, copy)
+  })
+
+  test('a base whose files have changed is not put into the store', async () => {
+    const ten = await host('ten')
+    const identity = await identityOf(ten)
+    const rootfs = ten.rootfsOf('default') ?? ''
+    renameSync(join(rootfs, 'tool'), join(rootfs, 'other'))
+    await assert.rejects(put(ten, identity), /not as they were/)
+    assert.ok(!existsSync(scratch.at(`store/images/${nameOfContent(identity.content!)}/archives/base.json`)))
+  })
+})

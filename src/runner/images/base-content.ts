@@ -1,0 +1,45 @@
+// The file beside an image's files that says what they are in the store, and the functions of the store that images need.
+import { readFileSync } from 'node:fs'
+import { rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type BaseContent, readContent } from './base-identity.ts'
+
+export type BringBase = {
+  content: BaseContent
+  /** The directory to make. The directory above it exists. */
+  rootfs: string
+  mostBytes: number
+  signal: AbortSignal
+  onProgress: (done: { bytes: number; of: number }) => void
+}
+
+/** The archive store, as far as bases need it. `hash`: returns the hash of the tar stream of a directory. */
+export type BaseTravel = {
+  hash: (rootfs: string) => Promise<string>
+  bring: (request: BringBase) => Promise<void>
+}
+
+/** Where the files of an image are: in the directory `rootfs` below `directory`. `tree` names them on this host. */
+export type BasePlace = { directory: string; tree: string }
+
+const contentName = 'content.json'
+
+/**
+ * Stores the content of an image's files beside them. A tree can begin as a copy of another tree's directory, so the file says
+ * of which tree it is.
+ */
+export const writeContent = async ({ directory, tree }: BasePlace, content: BaseContent): Promise<void> => {
+  const path = join(directory, contentName)
+  await writeFile(`${path}.new`, JSON.stringify({ tree, ...content }), { mode: 0o600, flush: true })
+  await rename(`${path}.new`, path)
+}
+
+/** Returns the stored content. Undefined if the files have not been hashed. */
+export const readContentIn = ({ directory, tree }: BasePlace): BaseContent | undefined => {
+  try {
+    const stored = JSON.parse(readFileSync(join(directory, contentName), 'utf8')) as { tree?: unknown }
+    return stored.tree === tree ? readContent(stored) : undefined
+  } catch {
+    return undefined
+  }
+}

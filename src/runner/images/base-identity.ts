@@ -1,0 +1,79 @@
+// What identifies the files of a base image, so that a disk never lies over other files than those it was made on
+// (docs/adr/0046). Archives contain the identity. Another host may have written it, so every field is checked.
+import { createHash } from 'node:crypto'
+import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
+
+/**
+ * The files of a base image, which can be in the store. `sha256`: hash of their tar stream. `salt`: a random number of the host
+ * that made the image. It makes the name unique, so only hosts that have these files can refer to them.
+ */
+export type BaseContent = { sha256: string; salt: string }
+
+export type BaseIdentity = {
+  /** Name of the tree of the image's layers (trees.ts). Absent: the image does not consist of layers. */
+  tree?: string
+  /** The files that a host without this tree brings from the store. Absent: every host of the region has the tree. */
+  content?: BaseContent
+  config: ImageConfig
+  /** User ids that the image needs and that not every sandbox has. */
+  largeIds: readonly number[]
+}
+
+const hash = /^[0-9a-f]{64}$/
+const saltShape = /^[0-9a-f]{32}$/
+/** Maximum number of large ids in an identity. A sandbox's map has room for far fewer. */
+const mostLargeIds = 1000
+
+const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
+
+/** Name of the tree of brought files on their new host. */
+export const treeOfContent = ({ salt, sha256 }: BaseContent): string => sha256Of(`${salt} ${sha256}`)
+/** Name of the files in the store, and in messages to control. */
+export const nameOfContent = (content: BaseContent): string => `base-${treeOfContent(content)}`
+
+/** Name of the image over which restored disks with this base lie. */
+export const imageOfBase = ({ tree, content, config, largeIds }: BaseIdentity): string =>
+  `below-${sha256Of(JSON.stringify([tree ?? null, content ? treeOfContent(content) : null, config, largeIds]))}`
+
+const isText = (value: unknown, most: number): value is string => typeof value === 'string' && value.length <= most
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isId = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+
+export const readContent = (value: unknown): BaseContent | undefined => {
+  if (!isObject(value)) return undefined
+  const { sha256, salt } = value
+  const isRead = isText(sha256, 64) && hash.test(sha256) && isText(salt, 32) && saltShape.test(salt)
+  return isRead ? { sha256, salt } : undefined
+}
+
+const readConfig = (value: unknown): ImageConfig | undefined => {
+  if (!isObject(value)) return undefined
+  const { words, wordCharacters, nameCharacters, pathCharacters, characters } = imageConfigBounds
+  const { entrypoint, env, user, workdir } = value
+  if (!Array.isArray(entrypoint) || entrypoint.length > words || !isObject(env)) return undefined
+  const variables = Object.entries(env)
+  const all: unknown[] = [...entrypoint, ...Object.values(env)]
+  if (!all.every((word): word is string => isText(word, wordCharacters))) return undefined
+  if (!variables.every(([name]) => name.length <= nameCharacters)) return undefined
+  if (!isText(user, nameCharacters) || !isText(workdir, pathCharacters)) return undefined
+  const length = [...all, ...variables.map(([name]) => name)].reduce((sum, word) => sum + word.length, 0)
+  return length > characters ? undefined : { entrypoint, env: env as Record<string, string>, user, workdir }
+}
+
+/** Reads an identity. Undefined if the value is not an identity. */
+export const readIdentity = (value: unknown): BaseIdentity | undefined => {
+  if (!isObject(value)) return undefined
+  const { tree, largeIds } = value
+  const content = readContent(value['content'])
+  const config = readConfig(value['config'])
+  if (config === undefined || (value['content'] !== undefined && content === undefined)) return undefined
+  if (tree === undefined ? content === undefined : !isText(tree, 64) || !hash.test(tree)) return undefined
+  if (!Array.isArray(largeIds) || largeIds.length > mostLargeIds || !largeIds.every(isId)) return undefined
+  return {
+    ...(tree === undefined ? {} : { tree: tree as string }),
+    ...(content === undefined ? {} : { content }),
+    config,
+    largeIds,
+  }
+}

@@ -1,0 +1,171 @@
+// Knows what the base images on this host are, and finds or brings the base of a disk from another host (docs/adr/0046).
+// The files of a base image are hashed when a disk over it is packed for the first time. The hash is stored beside the files.
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import type { ImageConfig, Progress } from '#src/wire/runner-link.ts'
+import { type BasePlace, type BaseTravel, readContentIn, writeContent } from './base-content.ts'
+import { type BaseContent, type BaseIdentity, imageOfBase, nameOfContent, treeOfContent } from './base-identity.ts'
+import type { Generations } from './generations.ts'
+import { ImageFailed } from './image-failed.ts'
+import { builtInTree } from './image-maker.ts'
+import type { StoredImage } from './image-records.ts'
+import type { Library } from './library.ts'
+
+type Parts = {
+  generations: Generations
+  library: Library
+  /** Absent: base images of this host have no identity. */
+  travel: Pick<BaseTravel, 'hash'> | undefined
+  configOf: (image: string) => ImageConfig | undefined
+  /** Called when `names` has changed. */
+  onChange: () => void
+  now: () => number
+}
+
+type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
+
+/**
+ * Milliseconds for which an unused base stays. A sandbox that is being restored may use it, although no disk refers to it yet.
+ */
+const unusedForMs = 3_600_000
+
+const isLayered = (tree: string) => /^[0-9a-f]{64}$/.test(tree)
+
+export class Bases {
+  readonly #parts: Parts
+  /** The contents that are known, by tree. Undefined: the files have not been hashed. */
+  readonly #contents = new Map<string, BaseContent | undefined>()
+  readonly #hashing = new Map<string, Promise<BaseContent>>()
+  /** Images that must not be removed now, with the number of callers that hold each. */
+  readonly #held = new Map<string, number>()
+  /** The removal that is running, if there is one. */
+  #removing: Promise<void> = Promise.resolve()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Names of all bases on this host whose files have been hashed. */
+  names(): string[] {
+    return this.#places().flatMap((place) => {
+      const content = this.#knownContentOf(place)
+      return content === undefined ? [] : [nameOfContent(content)]
+    })
+  }
+
+  /** Finds a base on this host by its name. */
+  find(name: string): { content: BaseContent; rootfs: string } | undefined {
+    for (const place of this.#places()) {
+      const content = this.#knownContentOf(place)
+      if (content !== undefined && nameOfContent(content) === name)
+        return { content, rootfs: join(place.directory, 'rootfs') }
+    }
+    return undefined
+  }
+
+  /** Returns what identifies the files of an image. Undefined if the image is not on this host. */
+  async identityOf(image: string): Promise<BaseIdentity | undefined> {
+    const { library, generations, travel } = this.#parts
+    if (travel === undefined) return undefined
+    const generation = generations.find(image)
+    const record = generation === undefined ? library.recordOf(image) : undefined
+    const tree = generation === undefined ? record?.tree : builtInTree(generation)
+    const config = this.#parts.configOf(image)
+    if (tree === undefined || config === undefined) return undefined
+    const said = { config, largeIds: library.largeIdsOf(image) }
+    if (record !== undefined && isEverywhere(record)) return { tree, ...said }
+    const content = await this.#contentOf(travel, { tree, directory: library.directoryOf(tree) })
+    const isOfLayers = isLayered(tree) && tree !== treeOfContent(content)
+    return { ...(isOfLayers ? { tree } : {}), content, ...said }
+  }
+
+  /**
+   * Calls `use` with the name of an image on this host that has the files of this base. If this host does not have them, they
+   * are brought from the store first. Throws `ImageFailed` if they cannot be brought.
+   */
+  async with<T>(identity: BaseIdentity, transfer: Transfer, use: (image: string) => Promise<T>): Promise<T> {
+    const { library, onChange } = this.#parts
+    const image = imageOfBase(identity)
+    this.#held.set(image, (this.#held.get(image) ?? 0) + 1)
+    try {
+      await this.#removing.catch(() => {})
+      if (library.recordOf(image) === undefined) {
+        const tree = this.#treeOf(identity)
+        if (tree === undefined && identity.content === undefined)
+          throw new ImageFailed(
+            'not-found',
+            'This host has another version of its base image, so it cannot start here.',
+          )
+        await library.bringBelow(identity, tree, transfer)
+        if (tree === undefined) onChange()
+      }
+      await library.markUsed(image)
+      return await use(image)
+    } finally {
+      const others = (this.#held.get(image) ?? 1) - 1
+      if (others === 0) this.#held.delete(image)
+      else this.#held.set(image, others)
+    }
+  }
+
+  /** Removes brought bases that no disk and no template uses. */
+  async removeUnused(inUse: ReadonlySet<string>): Promise<string[]> {
+    const { library, now } = this.#parts
+    const removed: string[] = []
+    for (const { image, usedAt } of await library.listBelowDisks()) {
+      if (inUse.has(image) || this.#held.has(image) || now() - usedAt < unusedForMs) continue
+      this.#removing = library.remove(image)
+      await this.#removing
+      removed.push(image)
+    }
+    return removed
+  }
+
+  /** The tree on this host that has the files of a base. */
+  #treeOf({ tree, content }: BaseIdentity): string | undefined {
+    if (tree !== undefined && this.#parts.library.hasTree(tree)) return tree
+    if (content === undefined) return undefined
+    const name = nameOfContent(content)
+    return this.#places().find((place) => {
+      const known = this.#knownContentOf(place)
+      return known !== undefined && nameOfContent(known) === name
+    })?.tree
+  }
+
+  #places(): BasePlace[] {
+    const { library, generations } = this.#parts
+    const trees = new Set([...generations.list().map(builtInTree), ...library.treesUsed()])
+    return [...trees].map((tree) => ({ tree, directory: library.directoryOf(tree) }))
+  }
+
+  #knownContentOf(place: BasePlace): BaseContent | undefined {
+    const { tree } = place
+    if (!this.#contents.has(tree)) this.#contents.set(tree, readContentIn(place))
+    return this.#contents.get(tree)
+  }
+
+  #contentOf(travel: Pick<BaseTravel, 'hash'>, place: BasePlace): Promise<BaseContent> {
+    const known = this.#knownContentOf(place)
+    if (known !== undefined) return Promise.resolve(known)
+    const { tree } = place
+    const hashing = this.#hashing.get(tree) ?? this.#hash(travel, place).finally(() => this.#hashing.delete(tree))
+    this.#hashing.set(tree, hashing)
+    return hashing
+  }
+
+  async #hash(travel: Pick<BaseTravel, 'hash'>, place: BasePlace): Promise<BaseContent> {
+    const sha256 = await travel.hash(join(place.directory, 'rootfs'))
+    const content = { sha256, salt: randomBytes(16).toString('hex') }
+    await writeContent(place, content)
+    this.#contents.set(place.tree, content)
+    this.#parts.onChange()
+    return content
+  }
+}
+
+/**
+ * Whether every host of the region has the image: it came from a registry by a digest, which control tells all of them. A
+ * definition begins with such an image, but each host resolves its name for itself.
+ */
+const isEverywhere = ({ digest, isBuilt, isEverywhere: was }: StoredImage): boolean =>
+  was === true || (digest !== undefined && isBuilt !== true)
