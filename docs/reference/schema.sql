@@ -168,11 +168,14 @@ create table images (
   config jsonb,
   built_for text,
   failed_on text[] default '{}'::text[] not null,
+  stored_base text,
   constraint images_pkey PRIMARY KEY (name),
   constraint images_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id),
   constraint images_runner_id_fkey FOREIGN KEY (runner_id) REFERENCES runners(id)
 );
+CREATE INDEX images_bases ON public.images USING btree (updated_at) WHERE ((source ->> 'kind'::text) = 'base'::text);
 CREATE INDEX images_built_for ON public.images USING btree (built_for) WHERE (built_for IS NOT NULL);
+CREATE INDEX images_stored_base ON public.images USING btree (stored_base) WHERE (stored_base IS NOT NULL);
 
 create table invitation_roles (
   invitation_id text not null,
@@ -579,12 +582,14 @@ END) stored,
   emptying text,
   save_state text,
   saved_at timestamp(3) with time zone,
+  archive_base text,
   constraint sandboxes_pkey PRIMARY KEY (id),
   constraint sandboxes_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id),
   constraint sandboxes_runner_id_fkey FOREIGN KEY (runner_id) REFERENCES runners(id),
   constraint sandboxes_emptying_check CHECK ((emptying = ANY (ARRAY['restart'::text, 'restarting'::text, 'refused'::text]))),
   constraint sandboxes_save_state_check CHECK ((save_state = ANY (ARRAY['wanted'::text, 'saved'::text])))
 );
+CREATE INDEX sandboxes_archive_base ON public.sandboxes USING btree (archive_base) WHERE (archive_base IS NOT NULL);
 CREATE INDEX sandboxes_by_activity ON public.sandboxes USING btree (organization_id, last_activity_at, id) INCLUDE (state, desired_state, name, snapshot, region_id, sandbox_class, public, recoverable, warm_pool_id, cpu, memory_gib, disk_gib, created_at, state_changed_at, updated_at, auto_destroy_at, label_signature) WHERE (state <> 'destroyed'::text);
 CREATE INDEX sandboxes_by_auto_destroy ON public.sandboxes USING btree (auto_destroy_at, organization_id) WHERE ((state <> 'destroyed'::text) AND (auto_destroy_at IS NOT NULL));
 CREATE INDEX sandboxes_by_change ON public.sandboxes USING btree (organization_id, state_changed_at, id) INCLUDE (state, desired_state, name, snapshot, region_id, sandbox_class, public, recoverable, warm_pool_id, cpu, memory_gib, disk_gib, created_at, last_activity_at, auto_destroy_at, label_signature) WHERE (state <> 'destroyed'::text);

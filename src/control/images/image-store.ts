@@ -20,7 +20,15 @@ type NewImage = {
   builtFor?: string
 }
 
-export type Image = NewImage & { wanted: boolean; digest: string | null; progress: Progress | null }
+/** Files of a base image, which a runner of the region has. `isStored`: they are in the store too. */
+type BaseSource = { kind: 'base'; isStored?: true }
+
+export type Image = Omit<NewImage, 'source'> & {
+  source: ImageSource | BaseSource
+  wanted: boolean
+  digest: string | null
+  progress: Progress | null
+}
 
 const columns = (sql: Sql) => sql`
   images.name, images.source, images.region_id as "regionId", images.runner_id as "runnerId",
@@ -34,6 +42,9 @@ const isNeeded = (sql: Sql) => sql`
   (images.wanted or exists (select from images above where above.base = images.name)
     or exists (select from sandboxes where sandboxes.image = images.name
       and state not in ('destroyed', 'build_failed')))`
+
+/** SQL condition: the image is the base of disks, which no runner needs until it restores one of them. */
+const isBase = (sql: Sql) => sql`images.source ->> 'kind' = 'base'`
 
 /**
  * Maximum number of images of a region. A runner may have all of them, and lists their names in one message of limited
@@ -86,23 +97,25 @@ const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
   (images.runner_id = ${id} or (images.runner_id is null and images.region_id = ${regionId}))`
 
 /**
- * SQL condition: this runner has the image, a copied disk, and should copy it to the store. Another runner of the
- * region uses the same store and can get the image from there. With only one runner, a copy would waste space.
+ * SQL condition: the image is one that this runner has and should put into its store. A copied disk belongs there if
+ * another runner of the region has the same store. A base always belongs into a store that outlives its host: the copies
+ * there are worth nothing without it.
  */
 const belongsInStore = (sql: Sql, { id }: Runner) => sql`
-  (${isNeeded(sql)} and images.runner_id = ${id} and images.source @> '{"kind": "sandbox", "isMade": true}'
+  (${isNeeded(sql)} and images.runner_id = ${id}
     and exists (select from runners where runners.id = ${id} and shares_store)
-    and exists (select from runners other where other.region_id = images.region_id and other.id <> ${id}
-      and other.shares_store and other.state <> 'decommissioned'))`
+    and (${isBase(sql)} or (images.source @> '{"kind": "sandbox", "isMade": true}'
+      and exists (select from runners other where other.region_id = images.region_id and other.id <> ${id}
+        and other.shares_store and other.state <> 'decommissioned'))))`
 
 /** SQL condition: the store may contain the image, completely or in part. */
-const mayBeStored = (sql: Sql) => sql`images.source ->> 'kind' in ('sandbox', 'store')`
+const mayBeStored = (sql: Sql) => sql`images.source ->> 'kind' in ('sandbox', 'store', 'base')`
 
 type AssignedImageRow = Pick<Image, 'name' | 'maxGiB'> & {
   needed: boolean
   toStore: boolean
   isStored: boolean
-  source: ImageSource | null
+  source: Image['source'] | null
   organizationId: string | null
 }
 
@@ -117,7 +130,7 @@ const asAssignment = ({
 }: AssignedImageRow): ImageAssignment => ({
   image: name,
   target: needed ? 'present' : 'absent',
-  ...(source === null ? {} : { source }),
+  ...(source === null || source.kind === 'base' ? {} : { source }),
   maxGiB,
   ...(organizationId === null ? {} : { organizationId }),
   ...(toStore ? { toStore } : {}),
@@ -142,7 +155,7 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
-    and (images.config is not null or (images.base is not null
+    and (images.config is not null or ${isBase(sql)} or (images.base is not null
       and (images.source @> '{"isMade": true}' or images.source @> '{"kind": "store"}')))
     and not exists (select from snapshots where snapshots.image = images.name
       and snapshots.state in ${sql(statesInMaking)})
@@ -168,6 +181,7 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
         ${isNeeded(sql)} and not ${isSettledOn(sql, runner)} as is_awaited,
         ${belongsInStore(sql, runner)} as to_store, ${mayBeStored(sql)} as is_stored
       from images where ${isOf(sql, runner)}
+        and not (${isBase(sql)} and images.wanted and not ${belongsInStore(sql, runner)})
     ), awaited as (
       select name, row_number() over (partition by organization_id order by created_at, name) as turn
       from concerned where is_awaited order by turn, created_at limit ${most}
@@ -243,6 +257,70 @@ export const writeStored = async (sql: Sql, name: string, source: ImageSource, n
   await sql`
     update images set source = ${sql.json(source)}, runner_id = null, failed_on = '{}', updated_at = ${now}
     where name = ${name}`
+}
+
+/** Notes the base of a copied disk that is in the store. */
+export const writeStoredBase = async (sql: Sql, name: string, base: string): Promise<void> => {
+  await sql`update images set stored_base = ${base} where name = ${name}`
+}
+
+/**
+ * Notes that a runner has a base. If the base is not in the store, this runner is asked to put it there.
+ */
+export const insertBase = async (sql: Sql, name: string, runnerId: string, now: Date): Promise<void> => {
+  const [runner] = await sql<[{ regionId: string }]>`select region_id as "regionId" from runners where id = ${runnerId}`
+  await checkRoomFor(sql, runner.regionId)
+  await sql`
+    insert into images (name, source, region_id, runner_id, max_gib, wanted, created_at, updated_at)
+    values (${name}, '{"kind": "base"}', ${runner.regionId}, ${runnerId}, 1, true, ${now}, ${now})
+    on conflict (name) do update set wanted = true, updated_at = ${now},
+      runner_id = case when images.source @> '{"isStored": true}' then images.runner_id else excluded.runner_id end
+      where ${isBase(sql)} and images.region_id = excluded.region_id`
+}
+
+/** How long a base stays before it is looked at again, and how many are looked at in one sweep. */
+const basesPer = { milliseconds: 3_600_000, sweep: 100 }
+
+/**
+ * Drops bases that no copy in the store lies over and no runner has. Only a runner that has a base can make further copies
+ * over it.
+ */
+export const dropUnusedBases = async (sql: Sql, now: Date): Promise<void> => {
+  const before = new Date(now.getTime() - basesPer.milliseconds)
+  await sql`
+    with due as (
+      select name from images where ${isBase(sql)} and wanted and updated_at < ${before}
+      order by updated_at limit ${basesPer.sweep} for no key update skip locked
+    )
+    update images set updated_at = ${now}, wanted =
+      exists (select from images above where above.stored_base = images.name)
+      or exists (select from sandboxes where archive_base = images.name and state <> 'destroyed')
+      or name in (select image from runners, unnest(runners.images) image
+        where runners.state <> 'decommissioned' and starts_with(image, 'base-'))
+    where name in (select name from due)`
+}
+
+/** Notes that a base is in the store. */
+export const writeBaseStored = async (sql: Sql, name: string, now: Date): Promise<void> => {
+  await sql`
+    update images set source = '{"kind": "base", "isStored": true}', runner_id = null, updated_at = ${now}
+    where name = ${name} and ${isBase(sql)}`
+}
+
+/** Notes that a base is not in the store any more. A runner that has it is asked to put it there again. */
+export const writeBaseGone = async (sql: Sql, name: string, now: Date): Promise<void> => {
+  await sql`
+    update images set source = '{"kind": "base"}', updated_at = ${now},
+      runner_id = (select id from runners where images.name = any(runners.images) and state <> 'decommissioned' limit 1)
+    where name = ${name} and ${isBase(sql)}`
+}
+
+/** Whether a base is where copies over it are: in the store, or on the runner if the runner's store is on its own disk. */
+export const isBaseWithCopies = async (sql: Sql, name: string, runnerId: string): Promise<boolean> => {
+  const [row] = await sql`
+    select 1 from images where name = ${name} and ${isBase(sql)} and (images.source @> '{"isStored": true}'
+      or not exists (select from runners where id = ${runnerId} and shares_store))`
+  return row !== undefined
 }
 
 export const writeConfig = async (sql: Sql, name: string, config: ImageConfig): Promise<void> => {

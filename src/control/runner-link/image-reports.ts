@@ -12,14 +12,18 @@ import {
   forgetUnneeded,
   holdImage,
   type Image,
+  insertBase,
   isImageNeeded,
   isOnRunner,
   pinDigest,
   pinMade,
+  writeBaseGone,
+  writeBaseStored,
   writeConfig,
   writeFailedOn,
   writeProgress,
   writeStored,
+  writeStoredBase,
   writeWanted,
 } from '../images/image-store.ts'
 import { dropImage, pushImage } from '../images/images.ts'
@@ -54,6 +58,7 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   const { database, clock, changes } = parts
   const now = clock.now()
   let travels = false
+  let isBase = false
   const settled = await database.transaction(async (transaction): Promise<Settled[]> => {
     // Locks the image. Until the commit, no other sandbox or snapshot can begin to wait for it.
     await holdImage(transaction, report.image)
@@ -62,12 +67,18 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
     switch (report.state) {
       case 'absent':
         await takeFromRunner(transaction, runner.id, image.name)
+        await writeBaseGone(transaction, image.name, now)
         await forgetUnneeded(transaction, image.name)
         return await releaseSource(transaction, image, 'Its snapshot was deleted while it was made.', now)
       case 'present':
         await addToRunner(transaction, runner.id, image.name)
         await keepDigest(transaction, image, report, now)
-        if (image.source.kind === 'sandbox') travels = await noteCopy(transaction, image, image.source, report, now)
+        if (image.source.kind === 'sandbox')
+          travels = await noteCopy(transaction, runner, image, image.source, report, now)
+        if (image.source.kind === 'base' && report.stored) {
+          await writeBaseStored(transaction, image.name, now)
+          isBase = true
+        }
         if (report.config) await writeConfig(transaction, image.name, report.config)
         await activate(transaction, image, report, now)
         return await releaseSource(transaction, image, 'Its snapshot is made.', now)
@@ -85,6 +96,8 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   for (const { from, row } of settled) changes.announce(from, row)
   if (report.state === 'present') await placeWaiting(parts, { image: report.image })
   if (travels) await pushImage(parts, report.image)
+  // The runner repeats its reports about copies over this base, which control has not accepted without the base.
+  if (isBase) parts.links.say(runner.id, { type: 'list' })
   // The runner removed an image that is needed, because its list was outdated. It reads a new list only half a minute
   // later, so the image is assigned immediately.
   if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
@@ -98,6 +111,7 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
  */
 const noteCopy = async (
   transaction: Transaction,
+  runner: Runner,
   { name, base }: Image,
   { isMade = false }: Extract<ImageSource, { kind: 'sandbox' }>,
   { stored }: ImageReport,
@@ -105,6 +119,12 @@ const noteCopy = async (
 ): Promise<boolean> => {
   if (!isMade) await pinMade(transaction, name)
   if (stored === undefined || base === null) return !isMade
+  if (stored.base !== undefined) {
+    await insertBase(transaction, stored.base, runner.id, now)
+    await addToRunner(transaction, runner.id, stored.base)
+    await writeBaseStored(transaction, stored.base, now)
+    await writeStoredBase(transaction, name, stored.base)
+  }
   await writeStored(transaction, name, { kind: 'store', sha256: stored.sha256, base }, now)
   return true
 }

@@ -24,6 +24,7 @@ import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
 import { type GateOfHost, localGateId } from '#src/wire/hosts.ts'
 import {
+  baseName,
   closedForVersion,
   type FromRunner,
   imageConfigBounds,
@@ -106,7 +107,12 @@ const FromRunnerShape = Type.Union([
       sizeBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),
       leastDiskBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),
       config: Type.Optional(ImageConfig),
-      stored: Type.Optional(Type.Object({ sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }) })),
+      stored: Type.Optional(
+        Type.Object({
+          sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+          base: Type.Optional(Type.String({ pattern: baseName.source })),
+        }),
+      ),
     }),
   }),
   Type.Object({

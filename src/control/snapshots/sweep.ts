@@ -3,6 +3,7 @@
 
 import { dropOldBuildLogs } from '#src/control/images/build-logs.ts'
 import { dropUnusedBuilds } from '#src/control/images/builds.ts'
+import { dropUnusedBases } from '#src/control/images/image-store.ts'
 import { pushImage } from '#src/control/images/images.ts'
 import { isRegionAway } from '#src/control/runners/leases.ts'
 import type { RunningParts } from '../running.ts'
@@ -38,4 +39,5 @@ export const sweepSnapshots = async (parts: RunningParts): Promise<void> => {
   await moveSnapshots(sql, 'idle', isUnused, { now })
   await dropOldBuildLogs(sql, now)
   for (const image of await dropUnusedBuilds(sql, now)) await pushImage(parts, image)
+  await dropUnusedBases(sql, now)
 }

@@ -229,6 +229,8 @@ export const columns = {
   archive_sha256: column<string | null>()(later),
   archive_bytes: column<number | null>()(later),
   archive_stored_bytes: column<number | null>()(later),
+  /** The base over which the archived disk lies (images/bases.ts). Null: every host of the region has it. */
+  archive_base: column<string | null>()(later),
   archived_at: column<Date | null>()(later),
   /**
    * `wanted`: the runner should save the stopped disk. `saved`: the store has a save of the present disk

@@ -27,7 +27,7 @@ export const copyInStore = (row: SandboxRow): Partial<SandboxRow> | undefined =>
 export const wantSaves = (sql: Sql): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     update sandboxes set save_state = 'wanted', archive_id = gen_random_uuid()::text,
-      archive_sha256 = null, archive_bytes = null, archive_stored_bytes = null
+      archive_sha256 = null, archive_bytes = null, archive_stored_bytes = null, archive_base = null
     from (
       select sandboxes.id from sandboxes
         join regions on regions.id = sandboxes.region_id and saves_stopped
@@ -56,7 +56,8 @@ export const writeSaved = async (
   await sql`
     with saved as (
       update sandboxes set save_state = 'saved', saved_at = ${now}, archive_sha256 = ${archive.sha256},
-        archive_bytes = ${archive.bytes}, archive_stored_bytes = ${archive.storedBytes}
+        archive_bytes = ${archive.bytes}, archive_stored_bytes = ${archive.storedBytes},
+        archive_base = ${archive.base ?? null}
       where id = ${sandboxId} and runner_id = ${runnerId} and archive_id = ${archive.id} and save_state = 'wanted'
       returning id, organization_id, state)
     insert into sandbox_events (sandbox_id, organization_id, from_state, to_state, at, by_kind, by_id, reason)

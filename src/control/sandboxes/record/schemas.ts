@@ -2,7 +2,7 @@
 import Type, { type Static } from 'typebox'
 import { CreateBuildInfo } from '#src/control/build-info.ts'
 import { DateTime, optional, orNull, textMap } from '#src/http/shapes.ts'
-import { mostVolumes } from '#src/wire/runner-link.ts'
+import { baseName, mostVolumes } from '#src/wire/runner-link.ts'
 import { sandboxStates } from '#src/wire/sandbox-state.ts'
 import { askedShapes, listedShapes, oneOf, recordedShapes, sandboxClasses, TextMap } from './columns.ts'
 
@@ -263,6 +263,7 @@ export const ArchiveReport = Type.Object({
   sha256: Type.String({ pattern: '^[0-9a-f]{64}$', maxLength: 64 }),
   bytes: Type.Integer({ minimum: 0 }),
   storedBytes: Type.Integer({ minimum: 0 }),
+  base: Type.Optional(Type.String({ pattern: baseName.source, maxLength: 69 })),
 })
 
 /** The states that a runner can report. */

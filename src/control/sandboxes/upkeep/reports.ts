@@ -1,5 +1,6 @@
 // Applies the reports of runners about their sandboxes.
 
+import { isBaseSafe } from '#src/control/images/bases.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import type { Progress, Report } from '#src/wire/runner-link.ts'
@@ -52,6 +53,7 @@ const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Parti
         archive_sha256: archive.sha256,
         archive_bytes: archive.bytes,
         archive_stored_bytes: archive.storedBytes,
+        archive_base: archive.base ?? null,
       }),
 })
 
@@ -204,6 +206,9 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
       if (report.state === 'destroyed') await confirmGone(parts, row)
       return
     }
+    const { base } = report.archive ?? {}
+    // The runner repeats its report when the base is in the store.
+    if (base !== undefined && !(await isBaseSafe(parts, runnerId, base))) return
     const now = clock.now()
     const change = changeAfter(row, report, now)
     // Only reports from the public API have no generation. Their caller gets an error if the sandbox cannot enter the

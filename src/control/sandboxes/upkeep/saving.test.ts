@@ -75,6 +75,22 @@ const makeWanted = async (app: TestControl, runner: SimulatedRunner) => {
 }
 
 suite('a region that saves stopped sandboxes', () => {
+  test('a save is not accepted before its base is in the store', async () => {
+    await using app = await startControl(options)
+    await using runner = await connectRunner(app, shared)
+    await setSaving(app, true)
+    const { id, saveId } = await makeWanted(app, runner)
+    const base = `base-${'b'.repeat(64)}`
+    const say = () => runner.say({ type: 'saved', sandboxId: id, archive: { ...archiveReport(saveId), base } })
+    say()
+    await untilHeard(app, runner)
+    assert.equal((await rowOf(app, id)).save_state, 'wanted')
+    const stored = { sha256: 'c'.repeat(64) }
+    runner.say({ type: 'image', report: { image: base, state: 'present', stored } })
+    say()
+    await untilSaveIs(app, id, 'saved')
+  })
+
   test('a stopped sandbox is saved once; its record, the list and the timeline show the time', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)

@@ -1,6 +1,7 @@
 // Asks runners to save stopped sandboxes in the archive store, in regions where the operator wants that. The whole
 // progress is in the rows of the sandboxes, so any control process can continue after another process has ended. A
 // runner's list contains a requested save until the runner has reported it as complete.
+import { isBaseSafe } from '#src/control/images/bases.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { SavedDisk, UnsavedDisk } from '#src/wire/runner-link.ts'
 import { asText } from '../record/cause.ts'
@@ -15,10 +16,13 @@ const sizeOf = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`
 
 /** Applies a runner's message that a save is complete. The runner repeats it while the save is in its list. */
 export const applySaved = async (
-  { database, clock }: RunningParts,
+  parts: RunningParts,
   runnerId: string,
   { sandboxId, archive }: SavedDisk,
 ): Promise<void> => {
+  // The runner repeats its message when the base is in the store.
+  if (archive.base !== undefined && !(await isBaseSafe(parts, runnerId, archive.base))) return
+  const { database, clock } = parts
   const reason = `Its disk is saved: ${sizeOf(archive.storedBytes)} in the store.`
   await writeSaved(database.sql, { runnerId, sandboxId, archive, reason }, clock.now())
 }

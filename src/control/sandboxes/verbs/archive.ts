@@ -19,6 +19,7 @@ export const archiveColumns = ({ save_state }: SandboxRow): Partial<SandboxRow> 
         archive_sha256: null,
         archive_bytes: null,
         archive_stored_bytes: null,
+        archive_base: null,
         archived_at: null,
         save_state: null,
       }
