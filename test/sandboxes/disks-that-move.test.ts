@@ -34,6 +34,8 @@ before(async () => {
   // The pool is small. The overcommit allows more sandboxes than the pool has disk space for.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, image: 'small', env, prepare: prepareSmallPool })
+  // The default image of the second runner does not have this file.
+  writeFileSync(join(alcove.data, 'runner/images/default/rootfs/etc/made-on'), 'local')
   joining = joinRunner(alcove, 'second', storeIn(store))
   joining.catch(() => {})
 })
@@ -70,7 +72,9 @@ const ask = async (box: Box, verb: string, state: string) => {
  * yet.
  */
 const filesInStore = () =>
-  existsSync(store) ? execFileSync('find', [store, '-type', 'f'], { encoding: 'utf8' }).split('\n').filter(Boolean) : []
+  (existsSync(store) ? execFileSync('find', [store, '-type', 'f'], { encoding: 'utf8' }).split('\n') : [])
+    // The default image of a runner stays in the store while that runner has it.
+    .filter((path) => path !== '' && !path.includes('/images/base-'))
 const isEmptyStore = () => filesInStore().length === 0
 
 const remove = async (...boxes: Box[]) => {
@@ -267,6 +271,11 @@ suite('two runners', () => {
     assert.equal((await look(box))['runnerId'], 'second')
     const moved = boxOf(alcove, await look(box))
     assert.equal(await moved.run('sha256sum -c sum && readlink link'), 'big: OK\nbig')
+    assert.equal(await moved.run('cat /etc/made-on'), 'local')
+    const own = await createOn('second')
+    assert.notEqual(await own.run('cat /etc/made-on || echo none'), 'local')
+    await remove(own)
+    await drain('local', true)
     // The sandbox has moved to the second runner, where stop, start and archive must succeed.
     await ask(box, 'stop', 'stopped')
     await ask(box, 'start', 'started')
@@ -302,7 +311,7 @@ suite('two runners', () => {
     const elsewhere = boxOf(alcove, (await alcove.api('GET', '/sandbox/elsewhere')).body as never)
     await becomes(elsewhere, 'started')
     assert.equal((await look(elsewhere))['runnerId'], 'second')
-    assert.equal(await elsewhere.run('sha256sum -c sum && cat file'), 'big: OK\nkept')
+    assert.equal(await elsewhere.run('sha256sum -c sum && cat file /etc/made-on'), 'big: OK\nkept\nlocal')
     await ask(box, 'start', 'started')
     assert.equal((await look(box))['runnerId'], 'second')
     assert.equal(await boxOf(alcove, await look(box)).run('cat file'), 'kept')
