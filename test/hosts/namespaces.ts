@@ -8,7 +8,16 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -111,11 +120,15 @@ export class Network implements AsyncDisposable {
     const directory = mkdtempSync(join(tmpdir(), prefix))
     writeFileSync(join(directory, 'owner'), JSON.stringify(identityOf(process.pid)))
     const network = new Network(directory)
-    const own = readFileSync('/proc/self/net/dev', 'utf8')
-    const path = `/proc/${network.#switch.pid}/net/dev`
-    await until('the switch has a network of its own', () => readFileSync(path, 'utf8') !== own)
-    network.onSwitch('ip', 'link', 'add', bridge, 'type', 'bridge')
-    network.onSwitch('ip', 'link', 'set', bridge, 'up')
+    try {
+      const path = `/proc/${network.#switch.pid}/ns/net`
+      await until('the switch has a network of its own', () => readlinkSync(path) !== readlinkSync('/proc/self/ns/net'))
+      network.onSwitch('ip', 'link', 'add', bridge, 'type', 'bridge')
+      network.onSwitch('ip', 'link', 'set', bridge, 'up')
+    } catch (error) {
+      await clear(directory)
+      throw error
+    }
     return network
   }
 
