@@ -47,9 +47,9 @@ export const meanings: Record<string, string> = {
     'true: an organization can change its default region. false: it can choose a default region only once. Default: false.',
   ALCOVE_OIDC_ISSUER:
     'URLs of the OpenID issuers whose tokens control accepts, separated by commas. Clients sign in at the first one. Default: the issuer of this server.',
-  ALCOVE_OIDC_AUDIENCE: 'Audience (aud) that a token must have. Default: alcove.',
+  ALCOVE_OIDC_AUDIENCE: 'Audience (aud) that a token of an OpenID issuer must have. Default: alcove.',
   ALCOVE_OIDC_CLIENT_ID:
-    'OpenID client id of the dashboard and of `alcove login`. At your own issuer, register it as a public client with PKCE, with the redirect URI <public URL>/dashboard/. Default: alcove.',
+    'OpenID client id of the dashboard and of `alcove login`. At your own issuer, register this id as a public client with PKCE, with the redirect URI <public URL>/dashboard/. Default: alcove.',
   ALCOVE_OIDC_CLOCK_SKEW_SECONDS:
     'Largest accepted difference between the clock of this server and the clock of an issuer, in seconds (0-999). Default: 30.',
   ALCOVE_PROXY_KEY:
@@ -57,12 +57,12 @@ export const meanings: Record<string, string> = {
   ALCOVE_RUNNER_KEY:
     "Key with which the runner `local`, on control's machine, authenticates to control. Default: none, there is no such runner.",
   ALCOVE_CERTIFICATES_DIR:
-    'Directory with authority.pem, certificate.pem and key.pem of this program. If the URL of control is https, the program authenticates with them and needs no key. Default: none.',
+    'Directory with authority.pem, certificate.pem and key.pem of this program. If the URL of control is https, the program authenticates with that certificate, and needs neither ALCOVE_PROXY_KEY nor ALCOVE_RUNNER_KEY. Default: none.',
   ALCOVE_GATE_ID:
     "Id of the gate on this machine, which is the same as the id of the machine's runner. Default: local, the id on control's machine.",
   ALCOVE_GATE_ADDRESS: 'host:port at which gates of other machines reach the gate of this machine. Default: none.',
   ALCOVE_GATE_PUBLIC_URL:
-    'URL at which clients reach the gate of this machine directly. Default: none, clients use the gate of the server.',
+    'URL at which clients reach the gate of this machine directly. Default: none, clients use the gate on control’s machine.',
   ALCOVE_GATE_PEERS_LISTEN:
     'host:port on which the gate listens for gates of other machines, such as 0.0.0.0:4604. It requires ALCOVE_CERTIFICATES_DIR. Default: none.',
   ALCOVE_CACHE_DIR:
