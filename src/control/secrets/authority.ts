@@ -8,7 +8,10 @@ import { type Authority, findAuthorities, insertAuthority, type Secret } from '.
 
 const dayMs = 86_400_000
 const authorityDays = 3650
-/** Days for which a certificate for hosts is valid. A new certificate is made when half of this time is over. */
+/**
+ * Days for which a certificate is valid that a runner shows to a sandbox in place of a server's own. A new certificate
+ * is made when half of this time is over.
+ */
 const certificateDays = 14
 /** Maximum number of certificates that are cached in memory. It takes a millisecond to make a certificate. */
 const mostKept = 5000

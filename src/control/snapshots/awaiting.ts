@@ -11,8 +11,8 @@ const lookEveryMs = 250
 /** The name under which runners keep the built-in image of the server. */
 const defaultImage = 'default'
 /**
- * Maximum number of creates that wait at the same time, per organization and in total. A create above the limit is
- * refused without waiting.
+ * Maximum number of create calls that wait until a snapshot is made, per organization and in total. A call above the
+ * limit is refused without waiting.
  */
 const waiters = new Budget({ each: 32, all: 256 })
 

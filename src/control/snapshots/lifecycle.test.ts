@@ -61,7 +61,7 @@ const addSnapshots = async (sql: Sql, groups: readonly string[]): Promise<void> 
   await sql`insert into snapshots ${sql(rows)}`
 }
 
-/** Applies an event to all snapshots of a group. Returns the number of snapshots whose state changed. */
+/** Applies an event to all snapshots whose image is `group`. Returns the number of snapshots whose state changed. */
 const happen = async (transaction: Transaction, on: Event, group: string): Promise<number> => {
   if (on !== 'delete') {
     const change = { now, ...(failures.includes(on) ? { reason: 'Why.' } : {}) }

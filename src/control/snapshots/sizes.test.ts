@@ -30,7 +30,7 @@ suite('the sizes of the default snapshot', () => {
     }
   })
 
-  test('a sandbox made from a snapshot such as daytona-small has the snapshot’s size and the default image', async () => {
+  test('a sandbox made from the snapshot daytona-small has that snapshot’s size and runs the default image', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     for (const [snapshot, cpu, memory, disk] of sizes) {

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
-suite('snapshots whose image no runner completes', () => {
+suite('snapshots whose image no runner finishes to pull or build', () => {
   test('a snapshot fails if connected runners report no progress of its image for an hour', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)

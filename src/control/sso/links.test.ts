@@ -247,7 +247,7 @@ suite('the limits of a link', () => {
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('a confirmed link stays valid if the issuer’s URL gains or loses a slash at its end', async () => {
+  test('a link to a user’s account stays valid if the issuer’s URL gains or loses a slash at its end', async () => {
     await using sso = await startSso(provider)
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await sso.change({ oidcConfig: { issuerUrl: `${provider.issuer}/` } })

@@ -113,11 +113,11 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Inserts the link of an account, or overwrites the pending or rejected link of the account. A link in state `linked`
- * is never overwritten. A valid pending link stays if the new link is also pending and is to the same user.
+ * Links an account of the provider to a user. Replaces an existing row of the account, except a row in state `linked`.
+ * A valid pending row for the same user also stays, if the new one is pending.
  *
- * For each provider and user, only the newest pending link is kept. So a provider with many links cannot hide those of
- * other providers. Expired pending links are deleted.
+ * Keeps only the newest pending row of each provider and user, so that a provider cannot hide the rows of other
+ * providers. Deletes expired pending rows.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link

@@ -90,7 +90,7 @@ suite('a user made by single sign-on whose provider changes', () => {
     assert.equal(await end(sso), id)
   })
 
-  test('a recreated provider that does not list the domain of a former user answers link_refused', async () => {
+  test('a recreated provider without the domain of a user’s address cannot sign that user in (link_refused)', async () => {
     await using sso = await startSso(provider)
     await end(sso)
     await makeAnew(sso, { emailDomains: [], allowAnyDomain: true })

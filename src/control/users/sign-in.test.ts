@@ -102,7 +102,7 @@ suite('a person who signs in for the first time', () => {
 })
 
 suite('an address that only an organization’s identity provider has verified', () => {
-  test('a person with a verified address gets it, if the present owner’s is verified only by single sign-on', async () => {
+  test('a person with a verified address gets it from a user whose address only single sign-on verified', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)

@@ -1,9 +1,9 @@
-// Turns the claims of an issuer into one of our users. A new person becomes a user with a personal organization. A known
-// user is updated.
+// Turns the claims of an issuer into one of our users. A new person becomes a user with a personal organization. A
+// known user is updated.
 //
-// If the e-mail address belongs to an existing account, a new identity does not get into that account. The new identity
-// waits until the account's owner links it (linked-accounts.ts). Exception: if only an organization's single sign-on has
-// verified the account's address, the new person gets the address, and the account loses it.
+// If a user already has the e-mail address, the new person cannot sign in until that user links the two
+// (linked-accounts.ts). Exception: if only single sign-on has verified that user's address, the new person becomes a
+// user with the address, and the old user loses it.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'

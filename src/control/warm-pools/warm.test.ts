@@ -375,7 +375,7 @@ suite('GET /warm-pools', () => {
 })
 
 suite('POST /warm-pools', () => {
-  test('POST /warm-pools makes a pool; it answers 409 for a second one, 400 or 404 for an unknown snapshot or region', async () => {
+  test('POST /warm-pools answers 409 if the region has a pool of the snapshot, 400 or 404 if one is unknown', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await pool(app, 0)

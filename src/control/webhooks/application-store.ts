@@ -66,7 +66,7 @@ export const writeInitialization = async (
   return row as Application
 }
 
-/** Lists applications whose initialization failed and whose retry time has come. */
+/** Lists organizations that could not be created as applications at Svix, if it is time to try again. */
 export const listToRetry = (
   sql: Sql,
   provider: ProviderKind,

@@ -1,4 +1,4 @@
-// A message on its way to an endpoint.
+// A message that is sent to an endpoint of an organization.
 import type { Message } from './event.ts'
 
 export type Delivery = {

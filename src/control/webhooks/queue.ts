@@ -81,7 +81,10 @@ export type Claim = {
   now: Date
 }
 
-/** Claims due deliveries, a few per endpoint. Endpoints and organizations are chosen in random order. */
+/**
+ * Takes due deliveries from the queue, a few per endpoint, so that no other process sends them. Endpoints and
+ * organizations are chosen in random order.
+ */
 export const claim = async (
   sql: Sql,
   provider: ProviderKind,
@@ -198,10 +201,7 @@ export const giveUp = async (transaction: Transaction, endpointId: string, now: 
     where endpoint_id = ${endpointId} and state = 'waiting'`
 }
 
-/**
- * Queues a message again because a user requested it. The delivery gets its own lane, so that it does not wait for
- * other deliveries.
- */
+/** Queues a message again because a user requested it. Other deliveries do not delay it. */
 export const sendAgain = async (
   transaction: Transaction,
   endpoint: { id: string; organizationId: string },

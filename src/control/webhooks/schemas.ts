@@ -1,4 +1,4 @@
-// The request and reply schemas of `/webhooks`. Endpoints and attempts are our additions to the public API.
+// The request and reply schemas of `/webhooks`. Daytona's API has no calls for endpoints and attempts.
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 import { webhookEvents } from './event.ts'

@@ -184,8 +184,8 @@ suite('the sending of webhook messages', () => {
     receiver.answer(() => 410)
     const { id } = await addEndpoint(app, receiver.url)
     await app.database.transaction(async (transaction) => {
-      // The test holds the lock that is needed to disable the endpoint, so the endpoint's deliveries stay in the queue
-      // meanwhile.
+      // The test holds the lock that is needed to disable the endpoint. Until the lock is released, the endpoint has
+      // waiting deliveries.
       await lockApplication(transaction, ours)
       await happen(app, 'one', 'pending')
       await happen(app, 'one', 'active')

@@ -37,7 +37,10 @@ const fits = (body: unknown, { needs, may = {} }: Shape): boolean => {
 /** The only queries that the Svix client and our code send. */
 const queries = ['', '?get_if_exists=true', '?limit=1', '?with_content=false']
 
-/** A server that stores applications by uid and messages by event id. The test sets its number of endpoints. */
+/**
+ * A fake Svix server that stores applications by uid and messages by event id. `state.endpoints` is the number of
+ * endpoints that it reports.
+ */
 const startSvix = async () => {
   const calls: Call[] = []
   const applications = new Map<string, { id: string; name: string; uid: string }>()

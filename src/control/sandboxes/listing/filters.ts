@@ -81,8 +81,8 @@ type Where = {
 }
 
 /**
- * The SQL conditions of both listings. A filter for exactly one state becomes a condition with `=`, so that PostgreSQL
- * can read an index on the state in order.
+ * The SQL conditions that `GET /sandbox` and `GET /sandbox/paginated` share. A filter for exactly one state becomes a
+ * condition with `=`, so that PostgreSQL can read an index on the state in order.
  */
 const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where): Piece => {
   const id = like(query.id, match)

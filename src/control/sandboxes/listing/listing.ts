@@ -142,8 +142,8 @@ const isSigned = (sql: Sql, labels: Labels): Piece => {
 }
 
 /**
- * SQL condition for the labels themselves. It is a subquery instead of a join, so that PostgreSQL reads labels one
- * sandbox at a time, and stops when the page is full.
+ * SQL condition that compares the labels. It is a subquery instead of a join, so that PostgreSQL reads the labels of
+ * one sandbox at a time, and stops when the page is full.
  */
 const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
@@ -185,8 +185,8 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
 const costOfLook = 0.07
 
 /**
- * Maximum number of rows that are read without an estimate of the cost of other plans. Reading more rows would take
- * longer than the estimate.
+ * Maximum number of rows that are read before PostgreSQL is asked for the cost of other plans. Asking takes about as
+ * long as reading this many rows.
  */
 const hopefulLook = 6000
 
@@ -194,8 +194,8 @@ const hopefulLook = 6000
 const longestLook = 40_000
 
 /**
- * Planner cost of a random table page. The sandboxes that an index finds are spread over many table pages, so each of
- * them needs another page. By measurement, a table page costs as much as three pages of an index that is read in full.
+ * Planner cost of a table page, in pages of an index that is read in order. The sandboxes that an index finds are
+ * spread over the table, so each of them needs another table page. The value is measured.
  */
 const tablePage = 3
 
@@ -223,7 +223,7 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   })
 }
 
-/** Finds the ids of evicted sandboxes. They are few and have an index of their own, which is used for all sorts. */
+/** Finds the ids of evicted sandboxes. They are few, so the index of evicted sandboxes is fast for every sort order. */
 const pickEvicted = (sql: Sql, question: Question) => {
   const { labels, limit } = question
   return sql<ListedRow[]>`

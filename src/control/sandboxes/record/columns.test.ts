@@ -76,9 +76,8 @@ suite('the columns of a sandbox', () => {
     const stored = await storedColumns(app)
     const shed = stored.filter(isShed)
     assert.ok(shed.length > 0)
-    // The test fills the columns that must be emptied. It also fills nullable columns that must stay. For these it
-    // takes the columns that a fork copies, because users choose their values. `runner_id` is left out, because it
-    // refers to a runner.
+    // Fills the columns that must become empty. Also fills nullable columns that must stay, namely those that a fork
+    // copies. `runner_id` is left out, because it refers to a runner.
     const chosen = stored.filter(
       ({ name, isNullable }) => isNullable && columns[name].fork === 'copied' && name !== 'runner_id',
     )

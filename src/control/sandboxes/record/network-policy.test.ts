@@ -88,7 +88,7 @@ suite('the network of a new sandbox', () => {
   const blocked = (given: Parameters<typeof networkOfNew>[0], isLimited: boolean) =>
     networkOfNew(given, isLimited).network_block_all
 
-  test('traffic is open; if the organization limits it, only a list or `networkBlockAll: false` opens it', () => {
+  test('traffic is open; if the organization blocks it, an allow list or `networkBlockAll: false` opens it', () => {
     assert.equal(blocked({}, false), false)
     assert.equal(blocked({}, true), true)
     assert.equal(blocked({ networkAllowList: '', domainAllowList: '' }, true), true)

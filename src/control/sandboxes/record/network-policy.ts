@@ -89,8 +89,8 @@ export const checkDomainList = (given: string | null | undefined): string[] | nu
   )
 
 /**
- * Returns the network columns of a new sandbox. `isLimited`: the organization blocks outgoing traffic by default. Then
- * the sandbox has traffic only if the body of the create has a list, or `networkBlockAll: false`.
+ * Returns the network columns of a new sandbox. `isLimited`: the organization blocks outgoing traffic, unless the body
+ * has an allow list or `networkBlockAll: false`.
  */
 export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): NetworkColumns => {
   const lists = {

@@ -47,8 +47,8 @@ export type SandboxRow = ColumnValues & {
 export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at' | 'runner_gate_url'>
 
 /**
- * Returns the reason that callers see. If the runner is silent, the state is only the last reported one. The reason
- * then contains a sentence about it.
+ * Returns the `errorReason` of replies. If the runner is silent, this text says since when, because the state may be
+ * out of date.
  */
 const reasonOf = (row: ListedRow): string | null => {
   if (!row.runner_is_silent || row.state === 'destroyed' || row.state === 'error') return row.error_reason

@@ -48,8 +48,8 @@ export const SandboxSecrets = Type.Object({ secrets: AskedSecrets })
 export type SandboxSecrets = Static<typeof SandboxSecrets>
 
 /**
- * The body of a create. It contains every field of the interface, including fields that Alcove does not support.
- * `verbs/create-body.ts` refuses those with a message. The validator would silently drop a field that is not here.
+ * The body of a create. It also contains the fields of Daytona's API that Alcove does not support, so that
+ * `verbs/create-body.ts` can refuse them with a message. The validator silently drops fields that are not here.
  */
 export const CreateSandbox = Type.Object({
   ...askedShapes,

@@ -203,8 +203,8 @@ export const listToGiveUp = (sql: Sql, runnerId: string, most: number): Promise<
     order by sandboxes.id limit ${most}`
 
 /**
- * Lists sandboxes of these runners that have been under way since before `before`. The condition must match the index
- * sandboxes_owed, so that PostgreSQL uses it.
+ * Lists sandboxes of these runners whose last state change was before `before` and that a runner still has to act on.
+ * The condition must match the index sandboxes_owed, so that PostgreSQL uses it.
  */
 export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`

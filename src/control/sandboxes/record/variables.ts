@@ -1,4 +1,5 @@
-// The variables that a sandbox adds to the environment of its processes, and those that it takes away.
+// The environment variables that a user sets for the processes of a sandbox, and the variables of the image that the
+// user removes.
 import { isDeepStrictEqual } from 'node:util'
 import { Problem } from '#src/problems.ts'
 import type { VariableChange } from '#src/wire/access.ts'

@@ -37,12 +37,11 @@ const attempt = async (parts: RunningParts, row: SandboxRow, act: () => Promise<
 }
 
 /**
- * Starts sandboxes that ran before their move. Archived ones start on another runner. Sandboxes that could not be
- * archived start on their own runner.
+ * Starts sandboxes that ran before their runner was emptied. Archived ones start on another runner. Sandboxes that
+ * could not be archived start on their own runner.
  */
 const restart = async (parts: RunningParts): Promise<void> => {
   for (const row of await listEmptying(parts.database.sql, parts.clock.now())) {
-    // The preview token stays valid, because no caller asked for the restart.
     const how = { by, reason, set: () => ({ emptying: 'restarting' }) as const, check: findRoom(parts) }
     await attempt(parts, row, () => moveSandbox(parts, row, 'start', how))
   }
@@ -51,8 +50,8 @@ const restart = async (parts: RunningParts): Promise<void> => {
 const move = async (parts: RunningParts, row: SandboxRow): Promise<boolean> => {
   if (row.warm_pool_id !== null) return await attempt(parts, row, () => destroy(parts, row, { by, reason }))
   return await attempt(parts, row, async () => {
-    // A running sandbox is stopped only if another runner has room for it. The room is not reserved. If other
-    // sandboxes take it meanwhile, this sandbox stays archived until another runner has room.
+    // Stops and archives a running sandbox only if another runner has room to start it again. The room is not reserved.
+    // If other sandboxes take the room meanwhile, this sandbox stays archived until a runner has room.
     if (row.state === 'started')
       await parts.database.transaction((transaction) => findRunnerForArchived(transaction, row, parts.options))
     const emptying = row.state === 'started' ? 'restart' : null

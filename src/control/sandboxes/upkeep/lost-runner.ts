@@ -41,7 +41,7 @@ const changeOf = (row: SandboxRow, runner: LostRunner, now: Date): StateChange =
 export const giveUpOn = async ({ database, clock, changes }: RunningParts, runner: LostRunner): Promise<void> => {
   const now = clock.now()
   for (const row of await listToGiveUp(database.sql, runner.id, mostAtOnce)) {
-    // A sandbox without a copy in the store that is in `error` already keeps its reason.
+    // A sandbox that is in `error` and has no copy in the store keeps its reason.
     if (row.state === 'error' && copyInStore(row) === undefined) continue
     const written = await database.transaction(async (transaction) => {
       const moved = await writeState(transaction, row, changeOf(row, runner, now), now)

@@ -182,8 +182,8 @@ const getReported = async (
 }
 
 /**
- * Returns whether the change may be committed before it is on disk. If a crash of the database loses it, the runner
- * repeats its report until control's list shows the state.
+ * Returns whether the change may be committed before it is on disk. If the database crashes and loses the change, the
+ * runner repeats its report until control's reply contains the new state.
  */
 const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
 

@@ -13,8 +13,8 @@ const hoursShown = 24
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
 /**
- * Evicts a sandbox of any organization. The sandbox must be given by its id, because names are unique only in an
- * organization.
+ * Destroys a sandbox of any organization because its runner needs the room. The sandbox must be given by its id,
+ * because names are unique only in an organization.
  */
 export const evictSandbox = async (parts: RunningParts, userId: string, sandboxId: string): Promise<SandboxRow> => {
   const { database, clock } = parts

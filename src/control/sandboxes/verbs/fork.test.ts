@@ -68,7 +68,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.equal((await get(app, id)).state, 'stopped')
   })
 
-  test('POST /sandbox/:sandboxIdOrName/fork makes one copy per Idempotency-Key; another body answers 422', async () => {
+  test('POST …/fork makes one copy per Idempotency-Key; the same key with another body gets 422', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const parent = await create(app)

@@ -136,7 +136,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
 })
 
 suite('an organization that limits outgoing traffic by default', () => {
-  test('POST /sandbox blocks traffic by default in an organization that limits it; the body can allow traffic', async () => {
+  test('the organization’s setting blocks outgoing traffic of a new sandbox, unless the body allows traffic', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await app.database.sql`

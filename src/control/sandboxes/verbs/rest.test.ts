@@ -415,7 +415,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     app.clock.advance({ minutes: 10 })
     await app.sweep()
     assert.deepEqual([(await get(app, id)).state, (await get(app, id)).progress], ['error', undefined])
-    // The runner completes the archive after the timeout. Control still accepts its report.
+    // The runner completes the archive after control has set the state to `error`. Control accepts its report.
     runner.perform(await runner.untilAsked(({ target }) => target === 'archived'))
     await untilState(app, id, 'archived')
   })
@@ -456,7 +456,7 @@ suite('DELETE of an archived sandbox', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
-  test('a sandbox with autopause is paused after its minutes without activity, with the reason', async () => {
+  test('a sandbox is paused after `autoPauseInterval` minutes without activity; the timeline says why', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoPauseInterval: 5 })

@@ -50,7 +50,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
   })
 
-  test('POST /sandbox/:sandboxIdOrName/snapshot makes one snapshot per Idempotency-Key; another name answers 422', async () => {
+  test('POST …/snapshot makes one snapshot per Idempotency-Key; the same key with another name gets 422', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')

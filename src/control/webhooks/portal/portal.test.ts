@@ -33,7 +33,7 @@ const enter = async (app: TestControl, who: 'owner' | 'stranger' = 'owner', orga
 }
 
 suite('the portal page', () => {
-  test('a portal link opens the webhook portal once; later addresses, pages and logs lack the link’s token', async () => {
+  test('a portal link opens the webhook portal once; its token is not in redirects, pages or logs', async () => {
     const lines: string[] = []
     const sink = new Writable({
       write: (chunk, _encoding, done) => {
