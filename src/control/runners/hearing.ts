@@ -6,9 +6,9 @@ import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
- * Stores for each region since when control has received heartbeats from at least half of its runners. Lost runners,
- * and runners that never connected, are left out. After a gap longer than a lease, `since` is set to `now`. Returns
- * the ids of the regions of which control receives heartbeats at present.
+ * Stores for each region since when at least half of its runners have sent heartbeats without a gap. A gap is longer
+ * than a lease. Lost runners, and runners that never connected, are left out. Returns the ids of the regions of which
+ * control receives heartbeats at present.
  */
 export const hearRegions = async (
   sql: Sql,

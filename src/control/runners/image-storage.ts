@@ -1,6 +1,5 @@
-// A runner's report about the disk space of its images. Control leaves out kinds and reasons that it does not know,
-// for example from a newer runner. Kinds and reasons become labels of metrics, and a runner must not choose new
-// labels.
+// A runner's report about the disk space of its images. Control ignores kinds of images, and reasons for removing them,
+// that it does not know. Both become labels of metrics, and a runner must not choose new labels.
 import Type, { type TNumber, type TOptional } from 'typebox'
 import { givenBackReasons, type ImageStorage, imageKinds } from '#src/wire/image-storage.ts'
 

@@ -28,7 +28,7 @@ suite('GET /sandbox/for-runner', () => {
     )
   })
 
-  test('GET /sandbox/for-runner returns the variables only in the record, and not in the assignment, with `envOnce`', async () => {
+  test('with `envOnce`, GET /sandbox/for-runner does not repeat a record’s variables in its assignment', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { env: { HELLO: 'world' } })
@@ -169,7 +169,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').post('/sandbox/box/start')).body.errorReason, undefined)
   })
 
-  test('PUT /sandbox/:sandboxId/state shortens a reason, and removes characters that cannot be stored', async () => {
+  test('control shortens a reported reason that is long, and removes characters that cannot be stored', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -27,7 +27,7 @@ const namesIn = (dockerfile: string): { name: string; isArg: boolean }[] => {
     ...after(/[ \t]--from=([^\s]+)/gi),
     ...after(/[,=]from=([^\s,]+)/gi),
   ]
-  // The name in FROM may be a variable, so the defaults of ARG are candidates too.
+  // The name in FROM may be a variable, so the default values of ARG are names of images or snapshots too.
   const args = after(/^[ \t]*ARG[ \t]+\w+=["']?([^\s"']+)/gim)
   return [...new Set([...named, ...args])]
     .filter((name) => nameShape.test(name) && name !== 'scratch')

@@ -22,7 +22,8 @@ type Ending = SnapshotState | 'stays' | 'gone'
  * `snapshotStates`.
  */
 const expected: Record<Event, Ending[]> = {
-  // building, pending, pulling, snapshotting, active, inactive, error, build_failed, removing
+  // Columns: the state before the event. In order: building, pending, pulling, snapshotting, active, inactive, error,
+  // build_failed, removing.
   progress: ['building', 'pulling', 'pulling', 'snapshotting', 'stays', 'stays', 'stays', 'stays', 'stays'],
   arrive: ['active', 'active', 'active', 'active', 'stays', 'stays', 'stays', 'stays', 'stays'],
   find: ['stays', 'active', 'active', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays'],
@@ -220,8 +221,8 @@ suite('concurrent writes of one snapshot', () => {
 })
 
 /**
- * Returns the expected state after the events of two concurrent writers. The second writer reads the state before it
- * waits for the lock. If the second event has no move from that state, it changes nothing.
+ * Returns the expected state after the events of two concurrent writers. The second writer reads `state`, and then
+ * waits for the first. The second event changes nothing if it is not allowed in `state`.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {

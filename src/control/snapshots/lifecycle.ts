@@ -50,7 +50,7 @@ export const snapshotMoves = [
   ['bring', null, 'pending'],
   ['copy', null, 'snapshotting'],
   ['provide', null, 'active'],
-  // A runner reports progress with the image.
+  // A runner reports progress with building, pulling or copying the image.
   ['progress', 'building', 'building'],
   ['progress', 'pending', 'pulling'],
   ['progress', 'pulling', 'pulling'],

@@ -46,8 +46,8 @@ const sizes = [
 ] as const
 
 /**
- * Inserts the general snapshots: the sizes of the built-in image, which every runner makes itself, and `desktop`. Rows
- * that exist are not changed, except that `desktop` gets the definition of this version.
+ * Inserts the snapshots of all organizations: those of the built-in image, in several sizes, and `desktop`. Existing
+ * rows stay, but `desktop` gets the Dockerfile of this release.
  */
 export const ensureBuiltIn = async (transaction: Transaction, name: string): Promise<void> => {
   for (const size of [{ ...sizes[0], name }, ...sizes])

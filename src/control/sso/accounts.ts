@@ -47,12 +47,11 @@ const checkIsNoOperator = ({ systemRole }: User): void => {
 }
 
 /**
- * Finds the account of a person who can no longer sign in, because the provider that made the account was recreated or
- * its issuer changed. Such a person cannot confirm a link. Returns the user, if the conditions are met.
+ * Finds the user of a person who can no longer sign in, because the provider was recreated or its issuer changed.
  *
- * Conditions: the provider lists the domain of the address, and the account has no more permissions than a new member
- * gets. Otherwise somebody who manages providers could sign in to an account with more permissions. Old links and keys
- * are deleted, because somebody else may have made them before the domain was listed.
+ * Returns undefined unless the provider lists the domain of the address, and the user has no more permissions than a
+ * new member. Otherwise somebody who manages providers could sign in as a user with more permissions. Deletes the
+ * user's links and keys, because somebody else may have made them before the domain was listed.
  */
 const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
   const domain = domainOf(email)

@@ -327,7 +327,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(errorOf(await browser.go(back)), [400, 'invalid_state'])
   })
 
-  test('a callback without a state, or with an unknown one, fails with invalid_state; two states answer 400', async () => {
+  test('a callback without a known `state` fails with invalid_state; with two `state` parameters it gets 400', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = new URL(await sso.comeBack('ada', browser))
@@ -477,7 +477,8 @@ suite('the result of a sign-in', () => {
     browser.accept = 'text/html'
     const page = await sso.signIn('ada', browser)
     assert.deepEqual([page.status, page.location?.split('#')[0]], [302, ours])
-    // The dashboard accepts the token only with this cookie. So a link that somebody else made signs nobody in.
+    // The dashboard accepts the token only from a browser with this cookie. So nobody can sign others in by sending
+    // them a link.
     const token = new URLSearchParams(page.location!.split('#')[1]).get('access_token')!
     const mark = `alcove-sso-token=${hash('sha256', token, 'base64url')}; Path=/; Max-Age=60; SameSite=Lax`
     assert.deepEqual([page.headers['set-cookie']].flat(), [mark])

@@ -73,7 +73,7 @@ suite('the database connections of control', () => {
     await away.close()
   })
 
-  test('a Unix socket that control may not open yet is reported as an unreachable database', {
+  test('a Unix socket that control has no permission to open is reported as an unreachable database', {
     skip: needsRoot,
   }, async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-socket-'))

@@ -8,7 +8,7 @@ import { readTextArray, writeTextArray } from './text-array.ts'
 
 type Types = { bigint: number; textArray: string[] }
 
-/** The connection that a store queries: the pool, or one transaction. */
+/** Runs queries: either on any connection of the pool, or inside one transaction. */
 export type Sql = postgres.ISql<Types>
 export type Transaction = postgres.TransactionSql<Types>
 /** A fragment of SQL to insert into a query. */
@@ -36,8 +36,8 @@ const pool = {
   max: 8,
   /** Connection timeout in seconds. */
   connect_timeout: 10,
-  // Maximum number of pipelined queries, which is never reached. In the driver (3.4.9), a BEGIN at this limit does not
-  // reserve its connection (`execute()` in connection.js). Other queries would then run inside its transaction.
+  // Maximum number of queries that wait on one connection: so many that it is never reached. At this maximum, the
+  // driver (3.4.9) would run queries of others inside a transaction (`execute()` in connection.js).
   max_pipeline: 2 ** 30,
   // Connections are closed only after a failure, never because of age or idleness: see `replaceable.ts`.
   idle_timeout: 0,

@@ -14,8 +14,8 @@ export type Encryption = {
   /** Whether the secret was encrypted with the first key. If it was not, it should be encrypted again. */
   isCurrent: (secret: string) => boolean
   /**
-   * Returns 32 secret bytes for a purpose. They depend only on the purpose and the first key, so they are equal in all
-   * processes.
+   * Returns 32 secret bytes that are different for each purpose. They are computed from the purpose and from the key
+   * that encrypts, so they are equal in all processes.
    */
   derive: (purpose: string) => Buffer
 }

@@ -105,7 +105,7 @@ suite('messages between control processes', () => {
     assert.equal(other.heard[0]?.n, 1)
   })
 
-  test('a control process ignores malformed messages of other senders', async () => {
+  test('a control process ignores malformed messages on its PostgreSQL channel', async () => {
     await using opened = await openTestDatabase('empty')
     await using one = await openPeer(opened.url)
     await using other = await openPeer(opened.url)

@@ -44,8 +44,8 @@ export class Peers<News extends object> {
   }
 
   /**
-   * Resolves when this process listens and has sent a hello message. Until `thereFor` has passed, it assumes that
-   * other processes exist.
+   * Resolves when this process listens and has sent a hello message. For the first `thereFor` milliseconds, this
+   * process assumes that others exist.
    */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)

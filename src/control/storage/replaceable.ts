@@ -14,8 +14,8 @@ type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }
 const drainSeconds = 5
 
 /**
- * Opens a pool that can be replaced. `open` makes a pool that calls the given function as its `onclose`. `onLost` is
- * called at every replacement. The returned `sql` behaves like the driver's own.
+ * Opens a pool that can be replaced. `open` opens a pool of the driver with the given `onclose`. `onLost` is called at
+ * every replacement. The returned `sql` can be used like a pool of the driver.
  */
 export const openReplaceable = <P extends Pool>(
   open: (onclose: () => void) => P,

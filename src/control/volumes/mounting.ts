@@ -9,7 +9,7 @@ import { holdVolumes, putOnRunner, type VolumeRow } from './store.ts'
 
 export { readMounts } from './mount-paths.ts'
 
-/** The mounts of a sandbox by volume id. `need`: what the mounts require of the sandbox's runner. */
+/** The volumes that a sandbox mounts, with their paths. `need`: what the mounts require of the sandbox's runner. */
 export type HeldMounts = { mounts: VolumeMount[]; need: VolumesNeed }
 
 const checkReady = ({ name, state, error_reason }: VolumeRow): void => {

@@ -157,7 +157,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
   })
 
-  test('a create claims from its snapshot’s warm pool, even if another snapshot takes the name meanwhile', async () => {
+  test('a create uses the warm pool of the snapshot that it found, even if the name then passes to another', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const snapshots = await app.database.sql<{ id: string }[]>`

@@ -1,4 +1,5 @@
-// The SQL of the endpoints of the embedded sender. Reads for a caller always include the organization.
+// The SQL of the webhook endpoints that control itself sends to, so without Svix. Queries for a caller always select by
+// the caller's organization.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import type { WebhookEvent } from './event.ts'
 

@@ -29,8 +29,8 @@ export const createSvix = (parts: SvixParts, { url, token }: SvixAccess): Webhoo
   }
 
   /**
-   * Returns whether the application has endpoints. The result may be a minute old. Returns true if Svix cannot be
-   * reached.
+   * Returns whether the organization has webhook endpoints at Svix. The result may be a minute old. Returns true if
+   * Svix cannot be reached.
    */
   const isHeard = async (applicationId: string, organizationId: string): Promise<boolean> => {
     const { database, clock } = parts

@@ -25,9 +25,8 @@ const time = (text: string): Date => {
 const likeText = (text: string) => text.toLowerCase().replace(/[\\%_]/g, '\\$&')
 
 /**
- * Returns null for a filter that the caller left out. The SQL text still contains the condition for that filter, so
- * the database and the driver cache only a few different queries. PostgreSQL removes a condition on null when it plans
- * for given values.
+ * Returns null for a filter that the caller left out. The SQL text is the same with and without filters, so the
+ * database and the driver cache only a few queries. PostgreSQL skips a condition on null.
  */
 const texts = (list: readonly string[] | undefined): string[] | null => (list?.length ? [...list] : null)
 const at = (text: string | undefined): Date | null => (text === undefined ? null : time(text))

@@ -40,9 +40,10 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
 }
 
 /**
- * Runs queries with plans for their actual values, because a generic plan reads far too much if a value is rare.
+ * Runs queries with plans for their actual values. A plan for any values reads far too much if a value is rare.
+ *
  * Sequential scans are disabled: they take ten times as long as the worst index. `tablePage`: the planner's cost of a
- * random table page. The cost of an index page is 1.1.
+ * table page; an index page costs 1.1.
  */
 const asking = <T>(
   { transaction }: Database,

@@ -33,7 +33,10 @@ const samples: Record<string, string> = {
   'timestamp with time zone': `'2030-01-01'`,
 }
 
-/** Sample values of JSON columns that must be lists of objects, because verbs read these columns. */
+/**
+ * Sample values of the JSON columns that contain lists. The create and the start of a sandbox read the fields of their
+ * entries.
+ */
 const lists: Partial<Record<ColumnName, string>> = {
   volumes: `'[{"volumeId": "sample", "mountPath": "/sample"}]'`,
   secrets: `'[{"variable": "SAMPLE", "secretId": "sample", "placeholder": "sample"}]'`,

@@ -250,7 +250,7 @@ export const columns = {
 type Columns = typeof columns
 export type ColumnName = keyof Columns
 
-/** The names of the columns whose description in `columns` has these properties. */
+/** The names of those columns whose description in `columns` has the type `Said`. */
 type Where<Said> = { [N in ColumnName]: Columns[N] extends Said ? N : never }[ColumnName]
 
 /** The values of a sandbox's row in the database. */

@@ -157,7 +157,7 @@ export const stateRows: Record<SandboxState, StateRow> = {
   stopped: settled(false, true),
   starting: passing(120),
   stopping: passing(90),
-  // In `error`, it is unknown whether processes still run on the host, until the sandbox is recovered or deleted.
+  // In `error`, processes may still run on the host, so the sandbox uses its share of CPU, memory and disk.
   error: settled(true, true),
   build_failed: settled(false, false),
   // The sandbox waits for its image, and for a runner with room.

@@ -100,7 +100,10 @@ type Unlike<N extends ListedColumn | RecordedColumn> = {
   [C in N]: NonNullable<AsText<SandboxRow[C]>> extends ShownValue<C> ? never : C
 }[N]
 type Never<T extends never> = T
-/** Compile-time check: a column whose field has another type must be converted in `listedAs` or `recordedAs`. */
+/**
+ * Compile-time check: if a column's type differs from the type of its field in the reply, `listedAs` or `recordedAs`
+ * must convert the column.
+ */
 export type ShownAsTheyAre = Never<
   Unlike<Exclude<ListedColumn | RecordedColumn, keyof typeof listedAs | keyof typeof recordedAs>>
 >

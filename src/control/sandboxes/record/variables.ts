@@ -26,7 +26,7 @@ export const checkEnv = (env: Record<string, string>): Record<string, string> =>
 }
 
 /**
- * Applies a change: `unset` first, then `set`. `inherited`: the variables of the image and the server. A removed
+ * Applies a change: `unset` first, then `set`. `inherited`: the variables that the image and Alcove set. A removed
  * inherited variable is added to `unset_env`. Returns undefined if nothing changes. Throws 400 if the result is too
  * large.
  */

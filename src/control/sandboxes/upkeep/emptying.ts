@@ -1,6 +1,6 @@
-// Empties drained runners: moves their sandboxes to other runners through the object store. The whole progress is in
-// the rows of the sandboxes, so any control process can continue after another process has ended. A caller's verb ends
-// the move of a sandbox.
+// Empties drained runners: archives their sandboxes in the object store, and starts them on other runners. The whole
+// progress is in the rows of the sandboxes, so any control process can continue after another process has ended. If a
+// caller starts, stops or deletes such a sandbox, this part leaves it alone.
 
 import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'

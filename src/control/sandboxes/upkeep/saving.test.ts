@@ -91,7 +91,7 @@ suite('a region that saves stopped sandboxes', () => {
     await untilSaveIs(app, id, 'saved')
   })
 
-  test('a stopped sandbox is saved once; its record, the list and the timeline show the time', async () => {
+  test('a stopped sandbox is saved once; its record, the list and the timeline say when it was saved', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)

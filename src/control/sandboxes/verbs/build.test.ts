@@ -214,7 +214,7 @@ suite('POST /sandbox with buildInfo', () => {
     const made = await create(app)
     const image = (await app.as('owner').post('/snapshots', { name: 'n', imageName: 'alpine:3.20' })).body
     const states = async () => [(await get(app, made.id)).state, (await app.as('owner').get('/snapshots/n')).body.state]
-    // Simulates a runner whose machine is suspended: its link stays open, but no message comes over it.
+    // Simulates a runner whose machine is suspended: two hours pass, its link stays open, and it sends no message.
     app.clock.advance({ hours: 2 })
     await app.sweep()
     assert.deepEqual(await states(), ['pending_build', image.state])

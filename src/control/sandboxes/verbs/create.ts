@@ -138,7 +138,7 @@ const plan = async (
   // Volumes are locked before runners, because a sandbox must be placed on the runner that has its volumes.
   const mounts = await holdMounts(transaction, { organizationId: organization.id, regionId }, wish.volumes)
   const secrets = await mountSecrets(parts, transaction, organization, wish.secrets)
-  // Runners are locked last, so that their locks are held as briefly as possible.
+  // The runner is chosen and locked at the end, because creates of other sandboxes wait for its lock.
   const [region, quotaOf, , origin] = await Promise.all([
     getRegion(transaction, organization, regionId),
     getQuotas(transaction, organization, regionId),
