@@ -72,7 +72,7 @@ const hold = async (
       where runner_id in (select id from seen) and state <> 'deleted'`,
   ])
   const loadsOf = Map.groupBy(loads, ({ runner_id }) => runner_id)
-  // A runner that only the first statement returned is left out, because its load is unknown.
+  // A runner for which the second statement returned no row is left out, because its load is unknown.
   return runners.flatMap((runner) => {
     const ofRunner = loadsOf.get(runner.id)
     return ofRunner === undefined ? [] : [{ ...runner, load: ofRunner.reduce(add, nothing) }]
@@ -99,8 +99,8 @@ const hasRoom = (runner: HeldRunner, wanted: RequestedSize, overcommit: Overcomm
 /** What the volumes of a sandbox require of its runner. */
 export type VolumesNeed = {
   /**
-   * The name of one of the volumes, for messages. If one volume decides which runner is possible, it is the name of
-   * that volume.
+   * The name of a volume for error messages: the volume that decides which runner is possible, or else any of the
+   * volumes.
    */
   name: string
   /** The runner that has the volumes. Null: no runner has them yet, or they are in the shared directory. */
@@ -248,8 +248,8 @@ export const reserveRunner = async (
 }
 
 /**
- * Returns whether a sandbox should wait for its image. True if no ready runner has the image, but a ready runner of
- * the region is to fetch or build it and has not failed.
+ * Returns whether a sandbox should wait for its image. True if no ready runner has the image, but a ready runner of the
+ * region has not yet tried to fetch or build it, or is doing so.
  */
 export const isImageComing = async (
   transaction: Transaction,

@@ -188,7 +188,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal(errorReason.length, 2000)
   })
 
-  test('PUT /sandbox/:sandboxId/state puts a sandbox that its runner lost into `error`; it cannot be recovered', async () => {
+  test('a sandbox becomes `error` if its runner reports that it is gone; it cannot be recovered', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

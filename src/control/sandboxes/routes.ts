@@ -1,4 +1,5 @@
-// The sandbox endpoints. `/sandbox/for-runner` and `/state` are in runner-link/.
+// The sandbox endpoints. The two that runners call, `/sandbox/for-runner` and `/sandbox/{id}/state`, are in
+// `../runner-link/routes.ts`.
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { answerAhead } from '#src/control/access/answers-ahead.ts'

@@ -1,4 +1,4 @@
-// The SQL of secrets. Queries for a caller always include the organization.
+// The SQL of secrets. Queries for a caller always select by the caller's organization.
 import type { Sql, Transaction } from '../storage/database.ts'
 import type { SecretsQuery } from './schemas.ts'
 
@@ -28,7 +28,7 @@ export const findSecret = async (sql: Sql, organizationId: string, id: string): 
   return row
 }
 
-/** Lists secrets by name, at most `most`. */
+/** Lists the first `most` secrets in the order of their names. */
 export const listSecrets = (sql: Sql, organizationId: string, most: number): Promise<Secret[]> =>
   sql<
     Secret[]

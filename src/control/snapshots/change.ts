@@ -75,9 +75,8 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
 }
 
 /**
- * Returns whether a runner has the image and keeps it. If the image was not needed until now, runners may be removing
- * it. In that case, deletes the image from the runners' lists, so that they get a new assignment for it, and returns
- * false.
+ * Returns whether a runner has the image and will not remove it. If no snapshot needed the image until now, runners may
+ * be removing it. Then the image is deleted from their lists, so that they get an assignment to make it again.
  */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)

@@ -11,8 +11,8 @@ type Counted = { most: number; most_in_making: number; max_size: number; count: 
  * simultaneous, the second check counts both snapshots. Returns the largest allowed size in GiB.
  */
 export const checkSnapshotQuota = async (transaction: Transaction, organizationId: string): Promise<number> => {
-  // Both statements are sent together. The second statement sees everything that was committed while the first one
-  // waited for the lock.
+  // The second statement is sent at the same time, but runs after the first has the lock. So it counts the snapshots of
+  // transactions that had the lock before.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`snapshots ${organizationId}`}, 0))`,
     transaction<Counted[]>`

@@ -1,8 +1,8 @@
 // Turns a person whom a provider has signed in into one of our users. A person with a new address becomes a user and a
-// member immediately. If the address has an account already, the account's owner must first confirm the link.
+// member immediately. If one of our users has the address already, that user must first confirm the link.
 //
-// An attacker could make an account with somebody else's address in advance. Therefore an account can be linked only
-// if its address was verified in another way than by this provider.
+// An attacker could become a user with somebody else's address in advance. Therefore a user can be linked only if
+// something other than single sign-on has verified the user's address.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
@@ -90,7 +90,10 @@ const admit = async (
   return user
 }
 
-/** Finds or admits an account under the organization's lock, so that two concurrent first sign-ins make one user. */
+/**
+ * Returns the user of a person; a new person becomes a user. Takes the organization's lock, so that two concurrent
+ * first sign-ins make one user.
+ */
 export const findOrAdmit = async (
   parts: AccountParts,
   { id, organizationId }: IdentityProvider,

@@ -1,5 +1,5 @@
-// Provider accounts whose address belongs to an account of ours: a sign-in is refused until the account's owner
-// confirms the link.
+// Sign-ins of a person whose address belongs to one of our users: a sign-in is refused until that user confirms the
+// link.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { addPerson } from '#test/control/add-person.ts'
@@ -214,7 +214,7 @@ suite('an account that somebody made in advance with another person’s address'
 })
 
 suite('an operator of this server', () => {
-  test('single sign-on of an operator fails with link_refused, even if an old link exists', async () => {
+  test('single sign-on of an operator fails with link_refused, even if the operator was linked earlier', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const makeThem = (role: 'admin' | 'user') =>

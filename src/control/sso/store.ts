@@ -16,8 +16,9 @@ type AttemptKey = { stateHash: string; browserHash: string }
 const mostAttempts = 20_000
 
 /**
- * Inserts an attempt and deletes expired ones. Above the limit of attempts, the network with the most attempts loses
- * its oldest attempts. Some more than necessary are deleted, so that the slow count by network is rarely needed.
+ * Inserts an attempt and deletes expired ones. Above the limit of attempts, the client address (or IPv6 /64) with the
+ * most attempts loses its oldest ones. Five percent more are deleted than necessary, because counting by address is
+ * slow.
  */
 export const insertAttempt = async (
   sql: Sql,

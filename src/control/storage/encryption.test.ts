@@ -17,7 +17,7 @@ suite('encrypting secrets', () => {
     )
   })
 
-  test('encrypting a text twice gives different secrets, and neither contains the text', () => {
+  test('encrypting a text twice gives different encrypted texts, and neither contains the text', () => {
     const [first, second] = [encrypt('a', 'open sesame'), encrypt('a', 'open sesame')]
     assert.notEqual(first, second)
     assert.match(first, /^v1\.[0-9a-f]{8}\.[\w-]+$/)

@@ -32,8 +32,8 @@ const guessCount = async (sql: Sql, history: History): Promise<number> => {
 }
 
 /**
- * Estimates which organization has the most rows, from a sample of a table with about `count` rows. A null id is
- * returned for rows without an organization.
+ * Estimates from a sample of a table with about `count` rows which organization has the most. The id is null if most
+ * rows belong to no organization.
  */
 const findLargest = async (sql: Sql, history: History, count: number) => {
   const percent = Math.min(100, (100 * sampledRows) / count)

@@ -30,7 +30,7 @@ suite('`migrate`', () => {
     )
   })
 
-  test('a migration computes the label signatures of sandboxes that exist already', async () => {
+  test('a migration fills the column `label_signature` of sandboxes that exist already', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const former = (await readMigrations()).filter(({ number }) => number < 31).map(({ name, text }) => [name, text])

@@ -213,7 +213,7 @@ suite('a warm pool', () => {
       await app.as('owner').delete(`/sandbox/${id}`)
       await untilState(app, id, 'destroyed')
     }
-    // Ends the minute in which filling pauses.
+    // After a failure, filling pauses for a minute. Ends that pause.
     await app.database.sql`update warm_pools set not_before = null`
     assert.equal(await fill(app), 2)
     assert.equal(await reason(), null)

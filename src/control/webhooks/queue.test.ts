@@ -7,7 +7,10 @@ import { claim, dispatch, finish, type ProviderKind } from './queue.ts'
 
 const { ours } = organizations
 const provider: ProviderKind = 'embedded'
-/** A little longer than a claim lasts (`leaseSeconds`). */
+/**
+ * A little longer than `leaseSeconds`, after which another process may send a delivery that a process took from the
+ * queue.
+ */
 const leasePassed = { seconds: 21 }
 
 /**

@@ -22,8 +22,9 @@ const leaseSeconds = 20
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
 
 /**
- * Locks the queue until the transaction ends. Needed by callers that add deliveries to lanes, or end all deliveries of
- * a lane. `finish` takes the same lock in shared mode, so it never runs at the same time as these callers.
+ * Locks the queue until the transaction ends. Needed by callers that add deliveries, or that end all deliveries of a
+ * lane (deliveries that are sent one after the other). `finish` takes the same lock in shared mode, so it never runs at
+ * the same time as these callers.
  */
 export const lockQueue = async (transaction: Transaction): Promise<void> => {
   await transaction`select pg_advisory_xact_lock(${queueLock})`

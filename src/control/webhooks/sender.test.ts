@@ -128,7 +128,7 @@ suite('the sending of webhook messages', () => {
     assert.equal(new Set(receiver.received.map((one) => one.id)).size, 1)
     const { disabledReason } = await endpointOf(app, id)
     assert.match(disabledReason, /^Nothing has arrived since .+\. It answered 500\.$/)
-    // The messages behind the failed message become failed too, and no more messages are queued for the endpoint.
+    // The deliveries that waited for the failed one are failed too, and no more messages are queued for the endpoint.
     const [left] = await app.database.sql`select count(*) from webhook_deliveries where state = 'waiting'`
     assert.equal(left?.['count'], 0)
     await happen(app, 'two', 'pending')

@@ -1,9 +1,9 @@
 // The two listings: one uses cursors, the deprecated one uses page numbers.
 //
-// A query first finds the ids of a page in an index that contains the filtered columns, and then reads only the rows
-// of these ids. It searches the beginning of the index that has the order of the sort. If that does not fill the page,
-// the most selective filter finds all matches, which are then sorted. A listing therefore costs at worst as much as
-// reading the matches of one filter within the caller's organization (bench/listing.ts).
+// A query first finds the ids of a page in an index that contains the filtered columns, and then reads only the rows of
+// these ids. It first reads the beginning of the index for the wanted order. If it finds too few matches there, it
+// finds all matches of the most selective filter, and sorts them. A listing therefore costs at worst as much as reading
+// the matches of one filter within the caller's organization (bench/listing.ts).
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
@@ -66,7 +66,7 @@ const orderOf = (sql: Sql, { column, order }: { column: string; order: 'asc' | '
 const listedText = listedColumns.map((name) => `sandboxes.${name}`).join(', ')
 const listed = (sql: Sql): Piece => sql.unsafe(listedText)
 
-/** Reads the rows of the ids in `picked`. */
+/** SQL that reads the rows of sandboxes. The query that contains it must define `picked`, a table of their ids. */
 const rowsOf = (sql: Sql, columns: Piece, order: Piece) => sql`
   select ${columns}, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at,
       runners.gate_public_url as runner_gate_url
@@ -134,8 +134,9 @@ const look = async (sql: Sql, question: Question, depth: number): Promise<Look> 
 }
 
 /**
- * SQL condition: the signature of a sandbox's labels contains the signature of the wanted labels. A signature is a
- * short bit pattern, so it fits into an index. The subquery computes the signature of the wanted labels only once.
+ * SQL condition that is true if a sandbox may have the wanted labels. Each label sets some bits of a short signature,
+ * which fits into an index. All bits that the wanted labels set must be set in the sandbox's signature. The subquery
+ * computes the wanted bits only once.
  */
 const isSigned = (sql: Sql, labels: Labels): Piece => {
   const asked = sql.json(labels)

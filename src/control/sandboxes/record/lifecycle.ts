@@ -279,13 +279,14 @@ export const settlements: Record<SandboxState, Settlement> = {
   pulling_snapshot: { started: 'started', stopped: 'stopped', ...lost },
   starting: { started: 'started', stopped: 'stopped', ...lost },
   restoring: { started: 'started', stopped: 'stopped', ...lost },
-  // `stopped`: the memory of the paused sandbox is lost if the host was restarted.
+  // A resume can end in `stopped`: the host was restarted, so the memory of the paused sandbox is lost.
   resuming: { started: 'started', stopped: 'stopped', ...lost },
   pausing: { paused: 'paused', stopped: 'stopped', ...lost },
   stopping: { stopped: 'stopped', ...lost },
   archiving: { archived: 'archived', ...lost },
   resizing: { started: 'started', stopped: 'stopped', paused: 'paused', ...lost },
-  // A report about the image ends this state (`runner-link/image-reports.ts`), unless the sandbox ends first.
+  // A `snapshotting` usually ends by a report about the image (`runner-link/image-reports.ts`), and by these reports if
+  // the sandbox ends before.
   snapshotting: { stopped: 'stopped', ...lost },
   destroying: { destroyed: 'destroyed', error: 'error' },
   // `stopped`: the sandbox ended by itself, because its first process died or the host was restarted.
@@ -340,7 +341,10 @@ export const afterReport = (
 export const afterRefusal = (state: SandboxState, reported: Report['state']): SandboxState | undefined =>
   refusals[state]?.includes(reported) ? reported : undefined
 
-/** Returns whether a change of state is a claim of a warm sandbox. No other move has the same two states. */
+/**
+ * Returns whether a change from state `from` to state `to` is a claim of a warm sandbox. No other move leads from
+ * `from` to `to`.
+ */
 export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
   moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)
 

@@ -1,5 +1,5 @@
-// Functions that write to a sandbox's row and leave its state as it is: progress, reports of its runner, and settings
-// for its runner.
+// Functions that write columns of a sandbox other than its state: progress, facts that its runner reports, and settings
+// that its runner needs.
 import { noSandbox } from '#src/problems.ts'
 import type { Piece, Sql, Transaction } from '../../storage/database.ts'
 import { statesAwaitingImage } from './lifecycle.ts'

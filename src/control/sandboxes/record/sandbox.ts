@@ -35,8 +35,8 @@ export type SandboxRow = ColumnValues & {
   runner_gate_address?: string | null
   runner_gate_url?: string | null
   /**
-   * `runner_pause`: what the runner preserves at a pause. `runner_fork`: what it copies at a fork. `memory` includes
-   * the disk. `null`: the runner cannot pause or fork.
+   * What the runner preserves at a pause, and what it copies at a fork: `disk`, or `memory` (memory and disk). `null`:
+   * the runner cannot pause or fork.
    */
   runner_pause?: SandboxRecord['pauseKind'] | null
   runner_fork?: SandboxRecord['forkKind'] | null

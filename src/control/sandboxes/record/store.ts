@@ -37,7 +37,9 @@ export const withRunner = (sql: Sql): Piece => sql`
     runners.gate_public_url as runner_gate_url, runners.pause as runner_pause, runners.fork as runner_fork
   from sandboxes left join runners on runners.id = sandboxes.runner_id`
 
-/** The columns of a row that was just written, and the gate address of the sandbox's runner, which records show. */
+/**
+ * The columns of a row that was just written, and the gate address of its runner. Records of sandboxes contain both.
+ */
 const written = (sql: Sql): Piece => sql`
   sandboxes.*, (select gate_public_url from runners where runners.id = sandboxes.runner_id) as runner_gate_url`
 
@@ -227,8 +229,9 @@ export const updateSandbox = async (
 }
 
 /**
- * Replaces all labels. One label is the default language of `code-run`, which the runner needs to know. If that label
- * changes, the generation grows, except in `error` or before destroy.
+ * Replaces all labels. One label is the default language of `code-run`. If it changes, the generation grows, so that
+ * the runner gets the new language. The generation does not grow in state `error` or while the sandbox is to be
+ * destroyed.
  */
 export const writeLabels = async (
   sql: Sql,

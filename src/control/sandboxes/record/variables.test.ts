@@ -35,8 +35,8 @@ suite('a change of the variables of a sandbox', () => {
       env: { A: 'no placeholder', NEW: '1' },
       unset_env: ['PATH', 'TOKEN'],
     })
-    // The sandbox's own value of TOKEN does not begin with the prefix. The image's value does, but is hidden by the
-    // sandbox's value.
+    // The variable TOKEN of the sandbox does not begin with the prefix. The TOKEN of the image does, but the sandbox's
+    // value replaces it, so nothing is removed.
     assert.equal(change({ env: { TOKEN: 'own' } }, { unsetValuePrefix: 'placeholder-' }), undefined)
     assert.equal(change({ env: { A: '1' } }, { unsetValuePrefix: '' }), undefined)
   })

@@ -31,7 +31,10 @@ const onRunner = { archived_at: null, archive_not_before: null } as const
  */
 const isMoving = ({ emptying }: SandboxRow): boolean => emptying === 'restart' || emptying === 'restarting'
 
-/** Returns `emptying` for a started sandbox: null after a restore, `refused` if its host could not archive it. */
+/**
+ * Returns the new value of `emptying` for a sandbox that has started: `refused` if its host could not archive it, so
+ * that no sweep tries again; otherwise null.
+ */
 const emptyingWhenStarted = ({ emptying, archived_at }: SandboxRow): SandboxRow['emptying'] =>
   emptying === null || (emptying === 'restarting' && archived_at !== null) ? null : 'refused'
 

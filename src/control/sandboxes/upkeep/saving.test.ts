@@ -192,7 +192,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.notEqual(again.archive?.id, saveId)
   })
 
-  test('timeline and metric `saves` show a failed save; a delete makes the runner delete its archive', async () => {
+  test('timeline and metric `saves` show a failed save; a destroy also deletes what the save has stored', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -242,7 +242,7 @@ suite('a region that saves stopped sandboxes', () => {
 })
 
 suite('a lost host in a region that saves stopped sandboxes', () => {
-  test('a sandbox that was saved since its last start becomes archived; every other sandbox becomes `error`', async () => {
+  test('when a host is lost, sandboxes that were saved since their last start become archived, all others `error`', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app, shared)
     await setSaving(app, true)

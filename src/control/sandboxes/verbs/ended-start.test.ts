@@ -17,7 +17,7 @@ suite('a sandbox that ends before its runner reports its start', () => {
     return sandboxId
   }
 
-  test('a report that a sandbox ended completes its create, start or restore, and it can be started again', async () => {
+  test('a sandbox that ends during its create, start or restore becomes `stopped` and can be started again', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(({ target }) => ({ type: target === 'started' ? 'silent' : 'do' }))

@@ -16,8 +16,8 @@ import { checkMayWait } from './awaiting-image.ts'
 import { moveSandbox } from './move.ts'
 
 /**
- * Returns whether another host can have the fork. It cannot if the parent has volumes, because they may be on its host
- * only.
+ * Returns whether another host can have the fork. False if the parent has volumes, because the parent's host may be the
+ * only host that has these volumes.
  */
 export const canForkElsewhere = async ({ database }: RunningParts, parent: SandboxRow): Promise<boolean> =>
   parent.volumes.length === 0 && (await hasReadyNeighbour(database.sql, parent.runner_id, 'with its store'))

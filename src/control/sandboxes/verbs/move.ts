@@ -47,10 +47,10 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 })
 
 /**
- * Makes the move of `verb` from the state in `found`. If another caller has changed the sandbox meanwhile, reads the
- * row again, because the verb may be done already or be impossible. A timer gives up instead, because it decided for
- * the old state. Its next sweep decides again. Throws if the sandbox would exceed the organization's quota, so no verb
- * needs a check of its own.
+ * Makes the move of `verb` from the state in `found`. Throws if the sandbox would exceed the organization's quota.
+ *
+ * If somebody else has changed the sandbox meanwhile, a call reads the row again, because the verb may be done already
+ * or be impossible. A timer makes no move then: the next sweep decides again.
  */
 export const moveSandbox = async (
   { database, clock, changes }: RunningParts,

@@ -96,7 +96,7 @@ suite('the portal page', () => {
     const entered = await app.as('nobody').get(`${portal}?token=${(body as { token: string }).token}`)
     const cookie = cookieFrom(entered.headers['set-cookie'])
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 200)
-    // A user who is neither owner nor operator, such as a member who has left, is refused immediately.
+    // A user who is no operator any more, and is no owner of the organization, is refused immediately.
     await app.database.sql`update users set system_role = 'user'`
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 401)
   })
