@@ -28,8 +28,8 @@ export const hearRegions = async (
 }
 
 /**
- * Marks runners as lost that have been silent for `minutes`. Skips a region from which control has received heartbeats
- * for less than `minutes`. Returns the ids of the lost runners.
+ * Marks runners that have been silent for `minutes` as lost, and returns their ids. In a region that has itself been
+ * reachable for less than `minutes`, no runner is marked.
  */
 export const markLost = async (
   sql: Sql,

@@ -14,8 +14,8 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
 /**
- * `warm`: the load of a runner includes its unclaimed warm sandboxes. This is used only to place another warm sandbox.
- * Every other sandbox may evict unclaimed warm sandboxes, so their load is then left out.
+ * `warm`: the load of a runner includes its unclaimed warm sandboxes, so that another warm sandbox fits beside them.
+ * Undefined: their load is left out, because every other sandbox may evict them.
  */
 type CountsWarm = 'warm' | undefined
 

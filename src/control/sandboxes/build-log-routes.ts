@@ -21,8 +21,8 @@ const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
 type Built = { path: string; organizationId: string; image: string; isBeingMade: () => Promise<boolean> }
 
 /**
- * Describes one of the two kinds that have build logs: snapshots or sandboxes. `made` and `until` are phrases for the
- * summaries of the endpoints.
+ * Describes one of the two kinds that have build logs: snapshots or sandboxes. `made` and `until` are parts of
+ * sentences in the OpenAPI descriptions of the endpoints.
  */
 type Logged<P extends TObject> = {
   path: string

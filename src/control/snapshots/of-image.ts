@@ -31,7 +31,7 @@ export const refuseWhatCannotBe = async (
   return isAnyRefused
 }
 
-/** Size and config of the image. A null does not change the snapshot. */
+/** Size and config of the image. For each null, the snapshot keeps its present value. */
 type ImageFacts = { sizeGiB: number | null; user: string | null; entrypoint: string[] | null }
 
 /**

@@ -104,8 +104,8 @@ const withImage = (sql: Sql) => sql`
   from snapshots left join images on images.name = snapshots.image`
 
 /**
- * SQL condition for a snapshot's id or, if the text does not look like an id, for its name. The organization's own
- * snapshot comes before a general one.
+ * The end of a query for the snapshot with this id or, if the text does not look like an id, with this name. A snapshot
+ * of the organization is preferred to one of the same name that all organizations see.
  */
 const named = (sql: Sql, organizationId: string, idOrName: string) => sql`
   where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName}

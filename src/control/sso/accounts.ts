@@ -68,8 +68,8 @@ const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }:
 }
 
 /**
- * Handles a sign-in with a provider account that has no link yet. Returns the user, if the person may sign in now. If
- * the owner of an existing account must confirm first, stores a pending link and returns `undefined`.
+ * Handles the first sign-in with an account of the provider. Returns the user, if the person may sign in now. If the
+ * person's address belongs to a user who must first confirm the link, stores a pending link and returns `undefined`.
  */
 const admit = async (
   sql: Transaction,

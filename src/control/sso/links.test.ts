@@ -83,7 +83,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
   })
 
-  test('a user of another organization who confirms a link becomes a member at the next sign-in', async () => {
+  test('a user who confirms a link becomes a member of the provider’s organization at the next sign-in', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const outsider = await addPerson(app, {
@@ -192,7 +192,7 @@ suite('DELETE /users/me/pending-sso-links/{id}', () => {
 })
 
 suite('an account that somebody made in advance with another person’s address', () => {
-  test('single sign-on fails with link_refused for an account whose address no issuer has verified', async () => {
+  test('single sign-on gets link_refused if only single sign-on, or nobody, has verified the user’s address', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
@@ -234,7 +234,7 @@ suite('an operator of this server', () => {
   })
 })
 
-suite('the limits of a link', () => {
+suite('when a link between an account of the provider and a user is valid', () => {
   test('a confirmed link is valid for one issuer: after the provider’s issuer changes, it signs nobody in', async () => {
     await using other = await startProvider()
     await other.setAccounts({ member: { email: 'member@example.com', email_verified: true } })

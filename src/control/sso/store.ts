@@ -84,9 +84,9 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 }
 
 /**
- * Finds a user who has this address by single sign-on, is a plain member of the provider's organization, and has lost
- * every way to sign in. Their links belong to another issuer of this provider, or to a deleted provider. A user who is
- * a member of another shared organization is not returned.
+ * Finds a user whose address only single sign-on has verified, and who can no longer sign in: the user's links belong
+ * to an earlier issuer of this provider, or to a deleted provider. The user must be a plain member of the provider's
+ * organization, and of no other except the personal one.
  */
 export const findStrandedUserId = async (
   sql: Sql,

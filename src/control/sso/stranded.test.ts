@@ -68,7 +68,7 @@ suite('a user made by single sign-on whose provider changes', () => {
     )
   })
 
-  test('another account of the same issuer with a user’s address gets link_refused', async () => {
+  test('a second account of the issuer with the address of a user gets link_refused', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     assert.equal(await end(sso, 'usurper'), 'link_refused')

@@ -43,7 +43,7 @@ export class WarmDemand {
     else this.#counts.set(name, { ...key, count: 1 })
   }
 
-  /** Adds the new counts to the demand in the database, after the stored demand has decayed. */
+  /** Reduces the demand in the database by its age, and adds the new creates to it. */
   async write({ database, clock, options }: RunningParts): Promise<void> {
     const now = clock.now()
     const { sql } = database

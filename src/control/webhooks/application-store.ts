@@ -34,8 +34,8 @@ export const lockApplication = async (transaction: Transaction, organizationId: 
 export type Initialized = { applicationId: string } | { error: string; retryAt: Date }
 
 /**
- * Stores the result of an initialization. `retry_count`: the number of attempts. A first attempt that succeeds is not
- * counted.
+ * Stores whether the organization could be created as an application at the provider. `retry_count`: the number of
+ * attempts, but 0 if the first attempt succeeded.
  */
 export const writeInitialization = async (
   sql: Sql,

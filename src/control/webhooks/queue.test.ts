@@ -47,7 +47,7 @@ const stateOf = async ({ database }: TestControl) => {
   return { ...delivery, told: attempts.map(({ number, is_delivered }) => [number, is_delivered]) }
 }
 
-suite('a claim of a webhook delivery', () => {
+suite('webhook deliveries that a sender has claimed', () => {
   test('while its lease lasts, a claimed webhook delivery cannot be claimed by another sender', async () => {
     await using app = await startWithMessage()
     assert.equal((await claimNow(app))?.attempts, 1)

@@ -37,8 +37,8 @@ export const lockQueue = async (transaction: Transaction): Promise<void> => {
 export const dispatch = async (transaction: Transaction, provider: ProviderKind, now: Date): Promise<number> => {
   const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`
   if (found === undefined) return 0
-  // With this lock, only one process at a time dispatches messages. It does so in the order of ids, so that each lane
-  // has the order of the events.
+  // With this lock, only one process at a time turns messages into deliveries, in the order of their ids. So an
+  // endpoint gets the messages about one sandbox or snapshot in the order of the events.
   await lockQueue(transaction)
   const rows = await transaction`
     with batch as (

@@ -243,7 +243,7 @@ suite('the calls about a single endpoint', () => {
     assert.equal((await app.as('member').get(`${base}/endpoints/${id}/attempts`)).status, 403)
   })
 
-  test('POST /webhooks/organizations/{organizationId}/endpoints/{endpointId}/messages/{messageId}/resend answers 404 for an unknown message, 409 while disabled', async () => {
+  test('POST /webhooks/organizations/{organizationId}/endpoints/{endpointId}/messages/{messageId}/resend answers 404 for an unknown message, 409 for a disabled endpoint', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     const at = `${base}/endpoints/${id}/messages/msg_none/resend`

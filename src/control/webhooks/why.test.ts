@@ -1,4 +1,4 @@
-// Webhook messages and dashboard events about a sandbox name the actor and the cause that its timeline names.
+// Webhook messages and dashboard events about a sandbox contain the same actor and the same cause as its timeline.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { suite, test } from 'node:test'

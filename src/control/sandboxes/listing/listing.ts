@@ -205,8 +205,8 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   const first = await look(database.sql, question, firstLook)
   if (first.isEnough) return first.rows
   return await asking(database, { tablePage }, async (sql) => {
-    // The estimated number of rows to read for a full page, if matches stay as frequent as in the first rows. Twice as
-    // many are read, because later matches may be rarer.
+    // The number of rows that must be read for a full page, if matches are as frequent as in the first rows.
+    // `lookFurther` reads twice as many, because later matches may be rarer.
     const expected = firstLook * (question.limit / first.rows.length)
     const lookFurther = () => look(sql, question, Math.ceil(2 * expected))
     const hopeful = expected <= hopefulLook ? await lookFurther() : undefined

@@ -23,7 +23,10 @@ export type Change = {
 /** A sandbox whose state is unchanged, but whose runner needs a new assignment. */
 type Renewal = Pick<Change, 'sandboxId' | 'row'> & { runnerId: string }
 
-/** Something that happened to a sandbox and left its state as it was; `eventId` is its event in the timeline. */
+/**
+ * A process of a sandbox was killed for want of memory, and the sandbox lives on. `eventId` is the event in its
+ * timeline.
+ */
 export type Mishap = { sandboxId: string; organizationId: string; eventId: number }
 
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`

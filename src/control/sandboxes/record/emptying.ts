@@ -47,8 +47,8 @@ export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
 }
 
 /**
- * Ends the move of a sandbox that is archived or is being archived, so that the sandbox does not start by itself.
- * Returns undefined if there is no such move.
+ * Keeps a sandbox archived that would otherwise be started on another runner, because its runner was emptied. Returns
+ * undefined if the sandbox is not such a one.
  */
 export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`

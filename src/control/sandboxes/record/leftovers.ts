@@ -1,6 +1,6 @@
-// Leftovers: the old disks that a lost runner may still have of sandboxes that can start elsewhere. The runner finds each of them
-// in its list, with a newer generation and the target `destroyed`. A sandbox is never placed on a runner that has a
-// leftover of it.
+// Leftovers: the old disks that a lost runner may still have of sandboxes that can start elsewhere. When the runner is
+// back, control's list for the runner contains each of them with the target `destroyed`, and with a newer generation
+// than the runner knows. A sandbox is never placed on a runner that has a leftover of it.
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import type { SandboxRow } from './sandbox.ts'
 

@@ -289,7 +289,8 @@ export const settlements: Record<SandboxState, Settlement> = {
   // the sandbox ends before.
   snapshotting: { stopped: 'stopped', ...lost },
   destroying: { destroyed: 'destroyed', error: 'error' },
-  // `stopped`: the sandbox ended by itself, because its first process died or the host was restarted.
+  // A running or paused sandbox can end by itself, because its first process died or the host was restarted. Then it is
+  // `stopped`.
   started: { stopped: 'stopped', ...lost },
   paused: { stopped: 'stopped', ...lost },
   stopped: lost,
@@ -349,8 +350,8 @@ export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
   moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)
 
 /**
- * Returns whether some move through the state `through` is meant to end in `state`. If none is, the desired state has
- * changed, and the runner must get an assignment with it.
+ * Returns whether a move through the state `through` should end in `state`. If no move should, somebody has changed the
+ * desired state meanwhile, and the runner needs a new assignment.
  */
 export const isMeant = (through: SandboxState, state: SandboxState): boolean =>
   moves.some((move) => move[2] === through && move[3] === state)

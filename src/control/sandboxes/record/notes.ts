@@ -45,8 +45,8 @@ export const forgetDestroyed = async (sql: Sql, id: string): Promise<void> => {
 
 /** Removes a runner from the rows of sandboxes that need no runner, or that another runner can have. */
 export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
-  // A sandbox that is to be destroyed and has an archive moves to another runner, if there is one. That runner deletes
-  // the archive.
+  // A sandbox that is to be destroyed and has an archive is given to another runner of the region, if one exists, which
+  // deletes the archive.
   await sql`
     update sandboxes set runner_id = other.id
     from runners gone cross join lateral (

@@ -1,4 +1,5 @@
-// The SQL of sandboxes. Reads for a caller always include the organization; `writeState` is the only writer of `state`.
+// The SQL of sandboxes. Queries for a caller always select by the caller's organization. Only `writeState` writes
+// `state`.
 import { isIdLike } from '#src/control/id-like.ts'
 import { isDuplicate, type Piece, type Sql, type Transaction } from '#src/control/storage/database.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
@@ -47,8 +48,9 @@ export const nameTaken = (name: string | undefined, cause: unknown): Problem =>
   new Problem('already_exists', `There is a sandbox named "${name}" already.`, { cause })
 
 /**
- * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. A text in the form of an id
- * is never used as a name. Otherwise a call by the id of a deleted sandbox could reach a sandbox with that name.
+ * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. A text that looks like an
+ * id is compared with ids only. Otherwise somebody could give a sandbox the id of a deleted one as its name, and get
+ * its calls.
  */
 export const findSandbox = async (
   sql: Sql,

@@ -1,5 +1,6 @@
 // Sends assignments to the runners at every change of a sandbox. A sweep repeats an assignment until the runner has
-// completed it, so a runner may get an assignment twice. The reconciler reads only rows of the database.
+// completed it, so a runner may get an assignment twice. All that the reconciler needs is in the database, so any
+// control process can continue its work.
 import { pushImage } from '#src/control/images/images.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import { pushSecrets } from '#src/control/secrets/of-runner.ts'

@@ -47,7 +47,8 @@ const movedAt = (row: SandboxRow, at: Date): Date | null => (isMoving(row) ? nul
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
   save_state: null,
-  // The timers of an archived sandbox run from its stop, or from now if it ran until the archive.
+  // The autoarchive and autodelete timers count from the time of the stop. If the sandbox ran until it was archived,
+  // they count from now.
   stopped_at: movedAt(row, row.stopped_at ?? now),
   ...(archive === undefined
     ? {}

@@ -242,7 +242,7 @@ suite('a region that saves stopped sandboxes', () => {
 })
 
 suite('a lost host in a region that saves stopped sandboxes', () => {
-  test('when a host is lost, sandboxes that were saved since their last start become archived, all others `error`', async () => {
+  test('on a lost host, sandboxes saved since their last start become archived; all others become `error`', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app, shared)
     await setSaving(app, true)

@@ -4,8 +4,8 @@ import { findSandboxById, writeState } from '../record/store.ts'
 
 /**
  * Ends the snapshot verb after the runner has copied the disk, or has failed to. The sandbox returns to its state
- * before the snapshot. Returns the row, and the caller announces the change after the transaction. Returns `undefined`
- * if another move has begun, even the move of another snapshot.
+ * before the snapshot. Returns the row, which the caller must announce after the transaction. Returns `undefined` if
+ * the sandbox already does something else, for example another snapshot.
  */
 export const endSnapshotting = async (
   transaction: Transaction,

@@ -24,7 +24,7 @@ const untilGone = async ({ database }: TestControl, id: string): Promise<void> =
 }
 
 suite('the timers of a sandbox', () => {
-  test('autostop stops a sandbox after its minutes without activity, and the sandbox shows the reason', async () => {
+  test('autostop stops a sandbox after `autoStopInterval` minutes without activity, and its record says why', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 5 })
@@ -119,7 +119,7 @@ suite('the timers of a sandbox', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('a start, or a longer interval, just before the automatic delete of a sandbox prevents the delete', async () => {
+  test('starting a sandbox, or a longer `autoDeleteInterval`, just before its automatic delete prevents it', async () => {
     const meanwhile = {
       started: "update sandboxes set state = 'starting', desired_state = 'started', version = version + 1",
       'put off': 'update sandboxes set auto_delete_interval = 60',

@@ -20,8 +20,8 @@ type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'au
 
 const rowsPerSweep = 500
 /**
- * Maximum number of automatic archives on one runner at the same time. A runner makes as many at once
- * (src/runner/keeping/keeper.ts).
+ * Maximum number of automatic archives on one runner at the same time. A runner makes at most this many archives at
+ * once (src/runner/keeping/keeper.ts).
  */
 const mostArchiving = 4
 const hoursKeptWhenDestroyed = 24
@@ -167,9 +167,8 @@ const dueRow = async (database: Database, id: string, now: Date): Promise<Sandbo
 }
 
 /**
- * Lists due sandboxes, the longest due first. While a runner is silent, nobody can use its sandboxes, so their idle
- * timers wait. When the runner is back, its silent time is subtracted from idle times (`forgiveSilence`). Automatic
- * archives also wait, until the runner is back and makes fewer than `mostArchiving` archives.
+ * Lists due sandboxes, the most overdue first. While a runner is silent, the idle timers and automatic archives of its
+ * sandboxes wait. Automatic archives also wait while the runner makes `mostArchiving` archives.
  */
 const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string }[]> => sql<{ id: string }[]>`
   with due as (

@@ -33,7 +33,7 @@ type Linked = Awaited<ReturnType<typeof connectRunner>>
 const askedOf = (runner: Linked, id: string) => runner.asked.filter(({ sandboxId }) => sandboxId === id).at(-1)
 
 suite('the entrypoint of a sandbox', () => {
-  test('a sandbox gets the entrypoint of its snapshot or, without one, of its image; `default` has none', async () => {
+  test('a sandbox gets the entrypoint of its snapshot, or else of its image; the snapshot `default` has none', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await snapshot(app, 'of-image')

@@ -24,7 +24,7 @@ export const canForkElsewhere = async ({ database }: RunningParts, parent: Sandb
 
 type Forking = {
   parent: SandboxRow
-  /** Returns the child's row as for a fork on the parent's host, and the quota that the child must fit. */
+  /** Returns the child's row, as for a fork on the parent's own host, and the quota that applies to the child. */
   plan: (transaction: Transaction, parent: SandboxRow) => Promise<{ child: NewSandbox; quota: Quota }>
   /** Runs in the transaction after the child's row is inserted. */
   note: (transaction: Transaction, child: SandboxRow) => Promise<void>
