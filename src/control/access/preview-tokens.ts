@@ -19,8 +19,8 @@ const tokenOf = (previewToken: string, keyHash: string): string =>
   createHmac('sha256', previewToken).update(`v1:key:${keyHash}`).digest('base64url')
 
 /**
- * Throws the problem for a row that could not be inserted: 401 if the API key was deleted meanwhile, 404 if the sandbox
- * was deleted meanwhile.
+ * Throws 401 if a token could not be inserted because the API key was deleted meanwhile, 404 if the sandbox was deleted
+ * meanwhile. Rethrows every other error.
  */
 export const refuseDangling = (error: unknown, sandboxId: string): never => {
   if (isMakerGone(error)) throw new Problem('unauthorized', undefined, { cause: error })

@@ -217,7 +217,7 @@ const holdKey = async ({ url }: TestControl, name: string) => {
 }
 
 suite('the audit row that precedes a write', () => {
-  test('an audit row is visible while its write runs, and has the status when the reply arrives', async () => {
+  test('an audit row is visible while its call runs, and contains the reply’s status when the reply arrives', async () => {
     await using app = await startControl()
     let deleting: Promise<Reply>
     {

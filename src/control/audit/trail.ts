@@ -170,7 +170,8 @@ const runTold = async (
     await telling
     return await run({})
   }
-  // Prevents an unhandled rejection if the insert fails before anything awaits it. The error is thrown below.
+  // If the insert fails before anything awaits `telling`, Node would end the process. The `finally` block throws the
+  // error instead.
   telling.catch(() => {})
   try {
     return await run({ told: telling })

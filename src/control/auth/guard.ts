@@ -55,8 +55,8 @@ export const createGuard = ({
   }
 
   /**
-   * Finds the caller in the named organization. If the user does not belong to it, `callerOf` returns the user in their
-   * own organization.
+   * Finds the caller in the named organization, and remembers the caller for `callerOf`. A user who does not belong to
+   * it is remembered in the organization of the API key, or in the personal organization.
    */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)

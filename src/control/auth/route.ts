@@ -31,7 +31,7 @@ export type Caller = {
   organization: Organization
   memberRole: 'owner' | 'member'
   /**
-   * The permissions of this credential in this organization. An API key has the permissions that both its list and its
+   * The permissions of this credential in this organization. With an API key: the permissions that both the key and its
    * user have.
    */
   permissions: ReadonlySet<Permission>

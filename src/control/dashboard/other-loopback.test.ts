@@ -18,8 +18,8 @@ test('`isOtherLoopback` is true only for a loopback name at the public URL’s p
     undefined,
   ])
     assert.equal(isOtherLoopback(host, local), false, String(host))
-  // A public URL with https never matches. A reverse proxy with TLS may have called control under a loopback name,
-  // whatever name the browser has used.
+  // With an https public URL, a reverse proxy may call control by a loopback name that the browser did not use. So the
+  // result is always false.
   assert.equal(isOtherLoopback('127.0.0.1:4600', 'https://localhost:4600'), false)
   assert.equal(isOtherLoopback('127.0.0.1:4600', 'https://alcove.example'), false)
   assert.equal(isOtherLoopback('127.0.0.1', 'http://localhost'), true)

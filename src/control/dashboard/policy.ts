@@ -46,7 +46,7 @@ const openIssuer = (issuer: string): (() => Promise<string[]>) => {
   }
 }
 
-/** Returns a function that lists the foreign origins to which the pages may connect. */
+/** Returns a function that lists the origins, other than control, to which the pages of the dashboard may connect. */
 export const openConnections = ({ settings }: Pick<Parts, 'settings'>) => {
   // Users sign in at the first issuer of the settings. If there is none, they sign in at this server.
   const [issuer] = settings.identity.issuers

@@ -123,7 +123,6 @@ const serveSocket = (
       isSigningIn = true
       signIn(text).catch(signInFailed)
     }
-    // All other messages are ignored.
   })
   socket.on('close', () => {
     clearInterval(ping)

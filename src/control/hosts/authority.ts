@@ -68,7 +68,7 @@ export class HostAuthority {
   makeOwn(): { ca: string; cert: string; key: string } {
     const issuer = { name, privateKey: this.#privateKey }
     const { certificate, privateKey } = makeServerCertificate(issuer, [controlHostName], spanOf(certificateDays))
-    // The chain includes the authority, so that a machine that joins can compare it with the hash in its token.
+    // `cert` includes the certificate of this authority. A machine that joins compares it with the hash in its token.
     return { ca: this.certificate, cert: certificate + this.certificate, key: privateKey }
   }
 }
@@ -79,7 +79,7 @@ export const keyHashOf = (key: KeyObject): string =>
     .update(key.export({ type: 'spki', format: 'der' }))
     .digest('hex')
 
-/** Length of the SubjectPublicKeyInfo of a P-256 key whose point is not compressed. */
+/** Length in bytes of an uncompressed P-256 public key in DER form (SubjectPublicKeyInfo). */
 const keyBytes = 91
 
 /** Parses a public key of EC P-256 from PEM. Undefined if the text is anything else. */

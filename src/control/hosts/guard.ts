@@ -9,7 +9,7 @@ import type { HostConnections } from './connections.ts'
 /** The program of a host that may call a route with these `needs`. */
 const programFor: Partial<Record<ControlRoute['needs'], HostProgram>> = { runner: 'runner', proxy: 'gate' }
 
-/** Whether the port for hosts serves a route. */
+/** Whether control serves a route on its port for hosts, where runners and gates call with certificates. */
 export const isForHosts = ({ needs }: Pick<ControlRoute, 'needs'>): boolean => programFor[needs] !== undefined
 
 /**

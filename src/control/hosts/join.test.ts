@@ -45,7 +45,7 @@ suite('trading the token of a runner for certificates', () => {
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 403, 403, 403, 403, 403])
   })
 
-  test('a new token of a runner makes the former token invalid, traded or not', async () => {
+  test('a new token of a runner makes the former token invalid, whether or not a machine has used it', async () => {
     const first = await control.add('newer')
     const machine = newMachine()
     assert.equal((await control.trade(first, machine)).status, 200)
@@ -130,7 +130,7 @@ suite('trading the token of a runner for certificates', () => {
     assert.equal((await control.trade(token, newMachine())).status, 200)
   })
 
-  test('the token of a removed runner is refused, traded or not', async () => {
+  test('the token of a removed runner is refused, whether or not a machine has used it', async () => {
     const machine = newMachine()
     const [token, traded] = [await control.add('gone'), await control.add('gone-too')]
     assert.equal((await control.trade(traded, machine)).status, 200)

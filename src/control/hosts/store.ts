@@ -28,8 +28,8 @@ export type Host = { runnerId: string; regionId: string; keys: HostKeys; tokenHa
 type HostRow = { regionId: string; runner: string; gate: string; tokenHash: string | null }
 
 /**
- * Finds the host of a runner: the hashes of its keys, and of its token while the token may be traded again. Ignores
- * removed runners.
+ * Finds the host of a runner: the hashes of its keys, and the hash of its token while the host may use the token again.
+ * Ignores removed runners.
  */
 export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undefined> => {
   const [row] = await sql<HostRow[]>`

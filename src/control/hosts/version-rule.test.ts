@@ -25,7 +25,7 @@ suite('the versions of hosts that work with a version of control', () => {
       assert.notEqual(refusalOfVersion(version, '1.2.3'), undefined, version)
   })
 
-  test('the refusal names both versions, and always fits into the close frame of a WebSocket', () => {
+  test('a refused host gets its own and the server’s version, in a text that fits a WebSocket close frame', () => {
     assert.equal(
       refusalOfVersion('0.1.0', '0.9.0'),
       'this host has version 0.1.0, the server 0.9.0: they may be at most one release apart',

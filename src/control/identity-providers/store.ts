@@ -55,14 +55,15 @@ const writeLists = async (sql: Sql, { id, emailDomains, defaultAssignedRoleIds }
   await sql`
     delete from identity_provider_domains where identity_provider_id = ${id} and domain <> all(${emailDomains}::text[])`
   await sql`delete from identity_provider_roles where identity_provider_id = ${id}`
-  // Domains are claimed one by one: one statement with a list would lock its rows in an unknown order.
+  // Domains are inserted one by one, sorted. A single statement would lock their rows in an unknown order, and two
+  // could deadlock.
   for (const domain of emailDomains) await claimDomain(sql, id, domain)
   await sql`
     insert into identity_provider_roles (identity_provider_id, role_id)
     select ${id}, unnest(${defaultAssignedRoleIds}::text[])`
 }
 
-/** Claims a domain. A second claim by another provider violates the primary key. */
+/** Inserts a domain of a provider. If another provider has the domain, the insert violates the primary key. */
 const claimDomain = async (sql: Sql, id: string, domain: string): Promise<void> => {
   await sql`
     insert into identity_provider_domains as d (domain, identity_provider_id)

@@ -92,7 +92,7 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].target, 'present')
   })
 
-  test('a snapshot stays pending while another runner may still make its image, and fails if none is left', async () => {
+  test('a snapshot stays pending after one runner failed to make its image, and fails after all have failed', async () => {
     await using app = await startControl()
     await using _first = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { name: 'second' })

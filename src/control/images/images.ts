@@ -50,8 +50,8 @@ export const dropImage = async (transaction: Transaction, name: string, now: Dat
 }
 
 /**
- * Drops the snapshot images of an organization that is being deleted. Returns their names, so that the caller can tell
- * the runners.
+ * Marks the snapshot images of an organization that is being deleted as not wanted. Returns their names, so that the
+ * caller can tell the runners.
  */
 export const dropImagesOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
@@ -63,7 +63,7 @@ export const dropImagesOf = async (transaction: Transaction, organizationId: str
   return rows.map(({ name }) => name)
 }
 
-/** Drops the images that were built for the organization's sandboxes. Returns their names. */
+/** Marks the images that were built for the organization’s sandboxes as not wanted. Returns their names. */
 export const dropBuildsOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
     update images set wanted = false, updated_at = ${now}

@@ -43,8 +43,8 @@ const insert = async (
 }
 
 /**
- * Decrypts the keys. Skips keys that this server cannot decrypt: another process may have their encryption key and use
- * them.
+ * Decrypts keys. Skips keys that were encrypted with another ALCOVE_ENCRYPTION_KEY, because another process may use
+ * those keys.
  */
 const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; text: string }[] =>
   rows.flatMap((row) => {

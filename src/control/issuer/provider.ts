@@ -21,8 +21,8 @@ const sessionCookie = 'alcove_session'
 const minute = 60
 const day = 24 * 60 * minute
 /**
- * Lifetime in seconds of a record without an account. All such records have the same lifetime, so the record that
- * expires first is the oldest (records.ts).
+ * Lifetime in seconds of a sign-in that is begun but not completed. All have the same lifetime, so records.ts finds the
+ * oldest by when they expire.
  */
 const begun = 15 * minute
 

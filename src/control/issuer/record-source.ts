@@ -1,5 +1,5 @@
-// The source of a record of our own issuer: the network of the caller. oidc-provider does not pass the caller's address
-// on to its storage.
+// Remembers the caller’s network during a call to our own issuer, because oidc-provider does not pass the caller’s
+// address on to its storage.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { networkOf } from '#src/kit/network-of.ts'
 import { siteGroups } from '../rate-limits/address-key.ts'

@@ -45,7 +45,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.equal(row?.['count'], 5)
   })
 
-  test('an issuer record is counted for the client’s address, not for the address of a trusted proxy', async () => {
+  test('a begun sign-in is stored with the client’s address, not with the address of a trusted proxy', async () => {
     await using app = await startControl({ settings: { identity: testSettings.identity } })
     const { server } = app.app
     await server.inject({ method: 'GET', url: '/oidc/device', remoteAddress: '198.51.100.7' })
@@ -53,7 +53,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.deepEqual([...rows], [{ source: '198.51.100.7' }])
   })
 
-  test('an issuer record without an account that is larger than the limit is refused', async () => {
+  test('a sign-in that begins is refused if the data to store for it is larger than the limit', async () => {
     await using app = await startControl()
     const records = recordsIn(app.parts.database, app.parts.encryption)('Interaction')
     const params = { state: 'x'.repeat(16 * 1024) }

@@ -1,9 +1,9 @@
-// Limits wrong passwords. The limits never depend on whether an account exists, and strangers cannot lock out the owner
+// Limits wrong passwords. The limits never depend on whether an account exists, and attackers cannot lock out the owner
 // of an account:
 // - A known browser has its own allowance, which nobody else can use up.
-// - A new browser is limited by its address, which is its source (a /64) and its site (a /48).
-// - A new browser is limited by its source together with the name with which it signs in.
-// - While a name is attacked, each source has fewer attempts for the name, but always some.
+// - All new browsers of one source (an IPv4 address or an IPv6 /64) share a limit, and so do all of one site (a /48).
+// - New browsers of one source have a lower limit for each name with which they sign in.
+// - While a name is attacked (many wrong passwords from anywhere), each source has fewer attempts for it, but always some.
 import { createHmac } from 'node:crypto'
 import { networkOf } from '#src/kit/network-of.ts'
 import { createAddressKeys, siteGroups } from '../rate-limits/address-key.ts'
@@ -22,7 +22,7 @@ export const allowed = {
   site: 100,
   /** Wrong tries from one source with one name, per quarter of an hour. */
   sourceAndName: 10,
-  /** Wrong tries from one source with a name that is being attacked. */
+  /** Wrong tries from one source with a name above `attackedAfter`, per quarter of an hour. */
   sourceAndAttackedName: 3,
   /** If one name has this many failures in an hour, from all new browsers together, the name is treated as attacked. */
   attackedAfter: 50,

@@ -143,7 +143,8 @@ suite('one-time links', () => {
       assert.ok(status === 401 || (link === '' && status === 200), `${JSON.stringify(link)}: ${status}`)
     }
     const last = await open(openBrowser(base, address), random())
-    // An empty `link` parameter is treated as no link, so it is not a failed attempt.
+    // The loop made only 19 failed attempts, because an empty `link` is treated as no link. This attempt is the 20th,
+    // the last allowed.
     assert.equal(last.status, 401)
     const over = await open(openBrowser(base, address), await make())
     assert.equal(over.status, 429)

@@ -83,7 +83,7 @@ suite('GET /metrics', () => {
     await saying({}, false)
   })
 
-  test('GET /metrics counts requests by route, steps of verbs by their result, and the ways new sandboxes were made', async () => {
+  test('GET /metrics counts requests by route, state changes by verb and result, and new sandboxes by source', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

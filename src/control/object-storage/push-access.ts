@@ -1,6 +1,6 @@
 // Credentials for uploading the files of a definition. They are valid for an hour, in one organization, and only while
-// their owner may use a definition there. Nothing is stored in the database: the session token contains all this,
-// encrypted.
+// the caller may create snapshots or sandboxes there. Nothing is stored in the database: the credentials include a
+// session token, which contains all of this, encrypted.
 
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'

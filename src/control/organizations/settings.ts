@@ -35,8 +35,8 @@ export const setSwitch = (
 ): Promise<void> => changeOrganization(parts, organizationId, () => ({ [name]: value }))
 
 /**
- * A name that callers cannot use in this setting. The telemetry setting has this name. It has its own endpoint, which
- * encrypts secrets.
+ * Name of the telemetry settings. They have an endpoint of their own, which encrypts secrets, so callers must not set
+ * this name in the experimental settings.
  */
 const reserved = 'otel'
 

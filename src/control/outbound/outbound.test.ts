@@ -272,7 +272,7 @@ suite('the limits of an outbound call', () => {
   })
 })
 
-suite('the URL that a user gives', () => {
+suite('the URLs that outbound calls accept', () => {
   test('an http or https URL with a host is accepted for an outbound call', () => {
     for (const given of ['https://id.example.com/realms/a', 'http://id.example.com:8080', 'HTTPS://EXAMPLE.COM']) {
       assert.equal(readTargetUrl(given).href, new URL(given).href)

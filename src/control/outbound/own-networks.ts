@@ -1,5 +1,5 @@
-// Finds the networks and the gateways of this host. They may have public addresses, but this host reaches them without
-// passing a firewall. So calls to URLs of users may not reach them.
+// Finds the networks and the gateways of this host. This host reaches them without passing a firewall, even if their
+// addresses are public. Control therefore refuses URLs of users that lead there.
 import { BlockList } from 'node:net'
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import { isPublicAddress, type Networks } from '#src/kit/networks.ts'

@@ -127,7 +127,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await ask(app, 'broken/recover')).status, 200)
   })
 
-  test('a resize needs quota for its growth; until the runner answers, the larger of both sizes uses quota', async () => {
+  test('a resize needs quota for what it adds; a smaller size frees quota once the runner has applied it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4, totalDiskQuota: 20 })

@@ -51,7 +51,7 @@ const add = (one: Held, other: Held): Held => ({
   diskGiB: one.diskGiB + other.diskGiB,
 })
 
-/** Returns the resources that a sandbox uses of the quota in its state and in its desired state. */
+/** Returns the quota that a sandbox uses. A stopped sandbox uses only disk, even while it is resized or snapshotted. */
 const heldIn = (
   { cpu, memory_gib, disk_gib }: Pick<HeldRow, 'cpu' | 'memory_gib' | 'disk_gib'>,
   { state, desired_state: desired }: Pick<HeldRow, 'state' | 'desired_state'>,

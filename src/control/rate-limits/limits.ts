@@ -113,8 +113,8 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
         if (!isProbe(route)) await anonymous(request)
         return await guard(request, route)
       }
-      // Services of Alcove are not refused because of the failures of others at their address. For `member or
-      // ssh-gateway`, only the guard can tell whether an SSH gateway or a user calls.
+      // A gate, a runner or an SSH gateway is not refused for the failures of users behind the same address. For
+      // `member or ssh-gateway`, only the guard can tell whether an SSH gateway or a user calls.
       const mayBeGateway = route.needs === 'member or ssh-gateway'
       if (route.needs !== 'proxy' && route.needs !== 'runner' && !mayBeGateway) await checkFailures(request)
       try {

@@ -7,22 +7,19 @@ import type { Parts } from '../parts.ts'
 import { Peers } from '../storage/peers.ts'
 
 const tellEveryMs = 250
-/**
- * Maximum number of keys whose new counts wait to be sent. Above it, counts of further keys are not sent to other
- * processes.
- */
+/** Maximum number of counts that wait to be sent to other processes. Above it, further counts are not sent. */
 const mostUntold = 10_000
 
 type News = { counter: string; key: string; points: number; seconds: number }
 
 export type Counted = Pick<RateLimiterRes, 'consumedPoints' | 'msBeforeNext'>
 
-/** Counts points by key. The count of a key becomes 0 again `seconds` after its first point. */
+/** Counts calls or failures by key. The count of a key becomes 0 again `seconds` after its first call or failure. */
 export type SharedCounter = {
   get: (key: string) => Promise<Counted | null>
-  /** Adds a point. `seconds`: how long this count lasts. Default: `usualSeconds` of the counter. */
+  /** Adds 1 to the count of a key. `seconds`: how long a new count lasts. Default: `usualSeconds` of the counter. */
   add: (key: string, seconds?: number) => Promise<Counted>
-  /** Subtracts a point. */
+  /** Subtracts 1 from the count of a key, for example after a right password. */
   giveBack: (key: string) => Promise<void>
 }
 

@@ -27,7 +27,7 @@ export const findRegion = (sql: Sql, organizationId: string, id: string): Promis
 
 /** Finds a region that everybody may use. */
 export const findSharedRegion = async (parts: RegionsParts, id: string): Promise<Region | undefined> =>
-  // No organization has the empty id, so only shared regions are found.
+  // No organization has the id '', so this call finds only regions that everybody may use.
   await findRegion(parts.database.sql, '', id)
 
 export const viewRegion = async (parts: RegionsParts, organizationId: string, id: string) => {

@@ -79,7 +79,9 @@ export const findRegionById = async (sql: Sql, organizationId: string, id: strin
   return row && readRegion(row)
 }
 
-/** Writes a setting of a region that belongs to no organization. Returns undefined if there is no such region. */
+/**
+ * Stops or allows saves in a region that belongs to no organization. Returns undefined if no such region has this id.
+ */
 export const writeSavesStopped = async (
   sql: Sql,
   id: string,

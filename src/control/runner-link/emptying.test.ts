@@ -115,7 +115,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     assert.deepEqual([moving, left], [4, 6])
   })
 
-  test('a sandbox with a volume on its host’s disk is not moved, keeps running, and is listed as staying', async () => {
+  test('a sandbox with a volume on its host’s disk is not moved; GET /runners/{runnerId}/emptying says why', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       const volume = (await app.as('owner').post('/volumes', { name: 'bound' })).body
@@ -297,7 +297,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
 })
 
 suite('GET /runners/{runnerId}/emptying', () => {
-  test('the progress of a move answers 401 without a key, 403 to owners and 404 for an unknown runner', async () => {
+  test('GET /runners/{runnerId}/emptying answers 401 without a key, 403 to owners and 404 for an unknown runner', async () => {
     await using app = await startControl(options)
     assert.equal((await app.as('nobody').get('/runners/local/emptying')).status, 401)
     assert.equal((await app.as('owner').get('/runners/local/emptying')).status, 403)

@@ -90,7 +90,7 @@ suite('a silent host', () => {
 })
 
 suite('a lost host', () => {
-  test('after ten minutes of silence, a host’s sandboxes are in state `error`, and their recover answers 409', async () => {
+  test('after ten minutes of silence, a host’s sandboxes are in state `error` and cannot be recovered (409)', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
