@@ -1,7 +1,6 @@
 // Creates what must exist before the first call: a region with its runner and the default snapshot. A server without
 // users also gets its first administrator, with an organization and a key. This code runs at every start and adds only
-// what is missing. If the setting has a key that was never used before, that key replaces the administrator's first
-// key.
+// what is missing. If the operator sets a new ALCOVE_FIRST_KEY, that key replaces the administrator's first key.
 
 import { insertFirstKey, putFirstKey } from './api-keys/first-key.ts'
 import { allPermissions } from './auth/permissions.ts'
@@ -19,7 +18,10 @@ export const localRunnerId = 'local'
 
 const lock = 7_305_521
 
-/** Returns true if this call made the first administrator. */
+/**
+ * Creates what is missing. `firstKey`: the API key of the first administrator, from the settings. Returns true if this
+ * call made that administrator.
+ */
 export const bootstrap = async (
   { database, clock, settings, log }: Omit<Parts, 'encryption'>,
   firstKey: string | undefined,
@@ -51,9 +53,8 @@ const firstKeyColumns = (firstKey: string) => ({
 })
 
 /**
- * Stores the hash of `firstKey` in the table `first_keys`. Returns true if the key must replace a former key: its hash
- * is new, and the table had another hash before. An empty table belongs to a new server or an upgraded one. Then no key
- * is replaced.
+ * Stores the hash of `firstKey` in the table `first_keys`. Returns true if `firstKey` must replace a former key: the
+ * table had other hashes, but not this hash. On a new or upgraded server the table is empty, and no key is replaced.
  */
 const rememberFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
   const [before] = await transaction`select 1 from first_keys limit 1`

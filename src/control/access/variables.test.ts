@@ -1,4 +1,4 @@
-// Tests how a gate changes the variables of a sandbox. With each change, the gate sends the ticket of its caller.
+// Tests how a gate changes the variables of a sandbox. Each change contains the ticket of the user who called the gate.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'

@@ -10,7 +10,7 @@ import { type Origin, originOf } from './subject.ts'
 type PageWrite = {
   organizationId: string
   user: { id: string; email: string }
-  /** The action in the audit row: the action of the API endpoint that makes the same change as the page. */
+  /** The action in the audit row: the one of the API endpoint that makes the same change as the web page. */
   action: string
   /** Parameters for the audit row. They are ids that the calling function has verified. */
   params: Record<string, string>

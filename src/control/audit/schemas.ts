@@ -7,7 +7,10 @@ const Status = Type.Integer({ minimum: 0, maximum: 999 })
 /** A status code in a list. It is a text, because lists in a query are not converted to numbers. */
 const StatusText = Type.String({ maxLength: 3, pattern: '^\\d{1,3}$', description: 'a status code' })
 
-/** Returns the schemas of the filters of a field. Each filter has one value, or a list of at most 100. */
+/**
+ * Returns the schemas of the query parameters by which audit rows are filtered, for one field of a row. A list may have
+ * 100 values.
+ */
 const filtersOf = (name: string, shape: typeof Id | typeof Status, inList: typeof Id = Id) => ({
   [`${name}[eq]`]: Type.Optional(shape),
   [`${name}[not]`]: Type.Optional(shape),

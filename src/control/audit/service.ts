@@ -10,8 +10,8 @@ import type { Trail } from './trail.ts'
 export type AuditParts = Pick<Parts, 'database'> & { trail: Pick<Trail, 'settled'> }
 
 /**
- * Returns the general sentence of a problem code. If several problems share a code, it is the sentence of the first
- * one.
+ * Returns the sentence that `problems` has for this status and code, the first if there are several. Otherwise the
+ * code.
  */
 const meaningOf = (status: number | null, code: string): string =>
   Object.values(problems).find(([itsStatus, itsCode]) => itsStatus === status && itsCode === code)?.[2] ?? code

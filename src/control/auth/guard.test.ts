@@ -8,7 +8,7 @@ import { hashKey, newKey } from './secret.ts'
 const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1c2VyLW93bmVyIn0.c2ln'
 
 suite('the guard of every endpoint', () => {
-  test('an endpoint for users answers 401 without a token, to unknown keys and JWTs, and to services', async () => {
+  test('an endpoint for users answers 401 without a token, to unknown keys and JWTs, and to gates', async () => {
     await using app = await startControl()
     for (const token of [newKey(), 'x', keys.owner.slice(0, -1), keys.owner.toUpperCase(), keys.proxy, jwt]) {
       const reply = await app.with(token).get('/users/me')
@@ -48,7 +48,7 @@ suite('the guard of every endpoint', () => {
     assert.equal(reply.status, 403)
   })
 
-  test('an endpoint for services answers 403 to users, and 401 to keys of other services', async () => {
+  test('an endpoint for gates or for runners answers 403 to users, and 401 to the key of the other program', async () => {
     await using app = await startControl()
     const question = { sandboxIdOrName: 'x', credential: { kind: 'none' }, countsAsActivity: false }
     assert.equal((await app.as('admin').post('/proxy/access', question)).status, 403)

@@ -1,5 +1,5 @@
-// The permissions that a key or a role can have. The names are a part of the API and never change. The sentences are
-// for the reference page.
+// The permissions that a key or a role can have. The names are a part of the API and never change. docs/reference shows
+// the sentences.
 export const permissions = {
   'write:registries': 'Add and change registries.',
   'delete:registries': 'Remove registries.',

@@ -175,7 +175,7 @@ suite('the dashboard', () => {
       assert.match((await ask(`/dashboard/${path}`)).text, /^<!doctype html>/, path)
   })
 
-  test('a malformed request, which no browser sends, gets an answer that does not lead to another site', async () => {
+  test('a malformed request, which no browser sends, is never redirected to another site', async () => {
     const { port } = new URL(await app.listen())
     const send = async (line: string, host = 'control.test:3000') => {
       const socket = connect(Number(port), '127.0.0.1')

@@ -16,7 +16,10 @@ import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
 const signInMilliseconds = 10_000
 
-/** Maximum unsent bytes of a client. Above it, control disconnects the client, because the client does not read. */
+/**
+ * Maximum number of bytes that wait to be sent to a client. Above it, control disconnects the client, because the
+ * client does not read.
+ */
 const mostBufferedBytes = 1024 * 1024
 /** Longest message from a client, in bytes. */
 const longestMessage = 16 * 1024

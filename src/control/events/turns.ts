@@ -1,7 +1,6 @@
 // Queues work: in order within an organization, concurrently between organizations. The total number of tasks, running
-// and queued, is limited. Each organization may use at most a ninth of the capacity that is free. So a single
-// organization gets a tenth of the total, and several get less each. An organization without tasks is accepted whenever
-// any capacity is free.
+// and queued, is limited. An organization is refused while its own tasks are more than a ninth of the free capacity. So
+// one organization never fills the queue for others.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 

@@ -66,8 +66,8 @@ const certificatesFor = (
 })
 
 /**
- * Trades the token of a runner for certificates. The answer may be lost, so a machine may trade again with the same
- * keys until it has used a certificate.
+ * Makes certificates for a machine that has the token of a runner. The answer may be lost, so the machine may call
+ * again with the same keys until it has used a certificate.
  */
 export const trade = async (parts: JoinParts, { token, version, keys: given }: Join): Promise<HostCertificates> => {
   const { database, clock, log, settings, authority } = parts
@@ -78,7 +78,8 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
     const find = async () =>
       (await findRunnerByKey(transaction, tokenHash))?.id ?? (await findTraded(transaction, tokenHash))
     const id = await find()
-    // The server's own runner has a key from the settings. That key cannot be traded.
+    // The server's own runner has a key from the settings. That key is no token, so no certificates are made for it
+    // here.
     if (id === undefined || id === localRunnerId || !(await lockRunner(transaction, id))) {
       throw new Problem('unauthorized')
     }
@@ -87,8 +88,8 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
       if (isSame(host.keys, hashes)) return { id, regionId: host.regionId }
       throw new Problem('forbidden', 'Another machine has traded this token already.')
     }
-    // Reads the runner again under its lock: another machine may have traded the token, or an operator may have
-    // replaced it.
+    // Reads the runner again after locking it. Another machine may have used the token meanwhile, or an operator may
+    // have made a new token.
     const identity = await findRunnerByKey(transaction, tokenHash)
     if (identity === undefined) throw new Problem('unauthorized')
     await checkNotOfOthers(transaction, id, hashes)
@@ -128,8 +129,8 @@ export const renew = async (
 }
 
 /**
- * Makes a new token for a runner. Its former token becomes invalid. The runner's certificates stay valid until they
- * expire or the new token is traded.
+ * Makes a new token for a runner. Its former token becomes invalid. The certificates of its host stay valid until they
+ * expire, or until a machine joins with the new token.
  */
 export const replaceToken = async (
   { database, clock }: Pick<Parts, 'database' | 'clock'>,
@@ -155,8 +156,8 @@ export const endCertificates = async (transaction: Transaction, runnerId: string
 }
 
 /**
- * Returns the gate of a host. Its public URL is left out if the host reported another URL first. Clients send their API
- * keys to this URL, so a hijacked host must not change it.
+ * Returns the gate of a host, without its public URL if the host reported a different URL before. Clients send their
+ * API keys to this URL, so a hijacked host must not change it.
  */
 export const withKeptUrl = async (
   { database, log }: Pick<Parts, 'database' | 'log'>,

@@ -1,4 +1,4 @@
-// The SQL of the authority and of hosts.
+// The SQL of hosts, and of the certificate authority that signs their certificates.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { HostProgram } from '#src/wire/hosts.ts'
 

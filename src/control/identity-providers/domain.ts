@@ -1,4 +1,4 @@
-// Domains of e-mail addresses, in the form in which they are claimed and compared: lower case, in ASCII.
+// Domains of e-mail addresses, in the form in which they are stored and compared: lower case, in ASCII.
 import { domainToASCII } from 'node:url'
 import { Problem } from '#src/problems.ts'
 
@@ -26,5 +26,5 @@ export const readDomains = (given: readonly string[]): string[] => {
   return [...new Set(domains)].sort()
 }
 
-/** Returns the domain of an e-mail address, or undefined if no provider could claim that domain. */
+/** Returns the domain of an e-mail address, or undefined if no provider can have that domain. */
 export const domainOf = (email: string): string | undefined => asDomain(email.slice(email.lastIndexOf('@') + 1))

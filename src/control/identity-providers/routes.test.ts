@@ -193,10 +193,10 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
   })
 })
 
-suite('the domains that an identity provider claims', () => {
+suite('the domains of an identity provider', () => {
   const theirs = pathOf(organizations.theirs)
 
-  test('claiming a domain answers 409 if another identity provider of the server has it', async () => {
+  test('an identity provider is refused (409) if another provider of the server has one of its domains', async () => {
     await using app = await start()
     await create(app)
     for (const [who, path] of [
@@ -209,7 +209,7 @@ suite('the domains that an identity provider claims', () => {
     assert.deepEqual((await app.as('stranger').get(theirs)).body, [])
   })
 
-  test('if twenty calls claim the same two domains at the same time, exactly one succeeds', async () => {
+  test('if twenty calls create a provider with the same two domains at the same time, one succeeds', async () => {
     await using app = await start()
     await addPerson(app, { email: 'a@second.example' })
     await addPerson(app, { email: 'b@second.example', organizationId: organizations.theirs })
@@ -224,7 +224,7 @@ suite('the domains that an identity provider claims', () => {
     assert.deepEqual(statuses, [201, ...Array.from({ length: 19 }, () => 409)])
   })
 
-  test('claiming a domain answers 400 if no member has a verified e-mail address in that domain', async () => {
+  test('an identity provider is refused (400) if no member has a verified address in one of its domains', async () => {
     await using app = await start()
     await addPerson(app, { email: 'a@theirs.example', organizationId: organizations.theirs })
     await addPerson(app, { email: 'b@unproven.example', emailVerified: false })
@@ -236,7 +236,7 @@ suite('the domains that an identity provider claims', () => {
     await create(app, { emailDomains: ['proven.example'] })
   })
 
-  test('claiming a domain answers 400 if addresses in the domain were verified only by single sign-on', async () => {
+  test('an identity provider is refused (400) if only single sign-on has verified addresses in its domain', async () => {
     await using app = await start()
     const { id } = await addPerson(app, { email: 'a@sso.example' })
     await app.database.sql`update users set email_verified_by = 'sso' where id = ${id}`

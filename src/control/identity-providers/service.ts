@@ -1,6 +1,6 @@
 // The rules of identity providers: who may sign in to an organization through them, and with which roles. A domain
-// belongs to one provider of the whole server. It can be claimed only if a member has verified an address in it without
-// single sign-on. A caller cannot give newcomers a permission that the caller lacks.
+// belongs to one provider of the whole server. A provider gets a domain only if a member has verified an address in
+// that domain without single sign-on. A caller cannot give newcomers a permission that the caller lacks.
 import { randomUUID } from 'node:crypto'
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -105,8 +105,8 @@ const checkDomains = async (sql: Sql, provider: IdentityProvider, claimed: reado
 }
 
 /**
- * Runs `work` while the memberships of the organization are locked. A member whose address proves a domain is therefore
- * still a member when the domain is claimed.
+ * Runs `work` while the memberships of the organization are locked. So the member whose verified address is in the
+ * domain is still a member when the provider gets the domain.
  */
 const inTurn = async <T>(
   { database }: Pick<Parts, 'database'>,

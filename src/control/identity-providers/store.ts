@@ -57,14 +57,14 @@ const writeLists = async (sql: Sql, { id, emailDomains, defaultAssignedRoleIds }
   await sql`delete from identity_provider_roles where identity_provider_id = ${id}`
   // Domains are inserted one by one, sorted. A single statement would lock their rows in an unknown order, and two
   // could deadlock.
-  for (const domain of emailDomains) await claimDomain(sql, id, domain)
+  for (const domain of emailDomains) await insertDomain(sql, id, domain)
   await sql`
     insert into identity_provider_roles (identity_provider_id, role_id)
     select ${id}, unnest(${defaultAssignedRoleIds}::text[])`
 }
 
 /** Inserts a domain of a provider. If another provider has the domain, the insert violates the primary key. */
-const claimDomain = async (sql: Sql, id: string, domain: string): Promise<void> => {
+const insertDomain = async (sql: Sql, id: string, domain: string): Promise<void> => {
   await sql`
     insert into identity_provider_domains as d (domain, identity_provider_id)
     select ${domain}, ${id}

@@ -162,10 +162,7 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
     and not exists (select from sandboxes where sandboxes.image = images.name 
       and sandboxes.state in ${sql(statesAwaitingImage)}))`
 
-/**
- * Maximum number of images that are listed with their source. The source of an image can have 256 KiB. Further images
- * are listed when these are made.
- */
+/** Maximum number of images whose source (up to 256 KiB each) is in one list. A later list contains further images. */
 const mostUnsettled = 100
 
 /**

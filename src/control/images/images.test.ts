@@ -121,7 +121,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'other')).state, 'error')
   })
 
-  test('a snapshot fails if its only runner lost the image and cannot fetch it; it can be activated again', async () => {
+  test('a snapshot fails if its only runner lost the image for good, and can be activated again', async () => {
     await using app = await startControl()
     await using _linked = await connectRunner(app)
     await make(app)

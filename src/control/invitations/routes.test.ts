@@ -110,7 +110,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal(sent.length, 1)
   })
 
-  test('POST /organizations/{organizationId}/invitations answers 403 to members, to keys without every permission, and in a personal organization', async () => {
+  test('POST /organizations/{organizationId}/invitations answers 403 to members, to keys that lack a permission, and in a personal organization', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(invitations, { email: 'a@example.com' })).status, 403)
     const narrow = await narrowKey(app, ['write:sandboxes'])

@@ -39,7 +39,7 @@ suite('signing in with a password', () => {
       const found = await signsInTo(account, password, 'other')
       return { found, messages: hashings.map(({ message }) => String(message)), costs: hashings.map(costOf) }
     }
-    // The first call makes the hash that belongs to no account, so this call is not counted.
+    // This call waits until the hash is made with which unknown accounts are compared. Its hashings are not checked.
     await work('nobody@example.com', 'x')
     const right = await work('owner@example.com', 'twelve letters at least')
     assert.deepEqual([right.found, right.messages], [userId('owner'), ['twelve letters at least']])

@@ -159,7 +159,8 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
       Session: (_ctx, { accountId }) => (accountId === undefined ? begun : 12 * 60 * minute),
     },
   })
-  // The host and the protocol come from proxy headers. issuer.ts has set them from our configured URL.
+  // oidc-provider reads the host and the protocol of its URLs from proxy headers, which issuer.ts sets from our
+  // configured URL.
   provider.proxy = true
   provider.use(async (ctx, next) => {
     // If the session of this form belongs to another browser or has expired, oidc-provider would report an internal

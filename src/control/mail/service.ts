@@ -7,8 +7,8 @@ import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts
 /** Maximum number of waiting mails. The queue can be full only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
 /**
- * A user's waiting mails may take at most a ninth of the space that is free in the queue. A single user can queue 1,000
- * mails, and many users together never fill the queue.
+ * A user may have at most a ninth as many waiting mails as the queue has free places. That is 1,000 mails for a single
+ * user, and many users together never fill the queue.
  */
 const share = 9
 

@@ -129,7 +129,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual(await ownersOf(app), [userId('owner')])
   })
 
-  test('POST /organizations/{organizationId}/users/{userId}/access answers 403 to a key without every permission', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access answers 403 to a key that lacks a permission', async () => {
     await using app = await startControl()
     const narrow = await narrowKey(app, ['write:sandboxes', 'read:audit_logs'])
     const ask = async (id: string, body: object) => (await narrow.post(access(id), body)).status
@@ -223,7 +223,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
     assert.ok(theirs.some((member: MemberView) => member.userId === userId('member')))
   })
 
-  test('DELETE /organizations/{organizationId}/users/{userId} answers 403 to members, to keys without every permission, and for the caller’s own id', async () => {
+  test('DELETE /organizations/{organizationId}/users/{userId} answers 403 to members, to keys that lack a permission, and for the caller’s own id', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').delete(`${users}/${userId('owner')}`)).status, 403)
     assert.equal((await app.as('member').delete(`${users}/${userId('viewer')}`)).status, 403)

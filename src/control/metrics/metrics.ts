@@ -33,12 +33,15 @@ export type Metrics = {
   close: () => void
 }
 
-/** Returns the verb for a state in the metrics: the first verb in the table `moves` that passes through the state. */
+/**
+ * Returns the verb of the first entry in `moves` that has this state as `through`, the state on the way. Otherwise
+ * `none`.
+ */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
 /**
- * Returns the way in which the caller's new sandbox was made. Undefined if the change does not give a caller a new
- * sandbox.
+ * Returns how a caller's new sandbox was made: `warm`, `build`, `fork` or `cold`. Undefined if the change does not give
+ * a caller a new sandbox.
  */
 const sourceOf = ({ from, to, row }: Change): string | undefined => {
   if (row === undefined || row.warm_pool_id !== null) return undefined
@@ -73,7 +76,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
 
   const stopHearing = changes.hear((change) => {
     const { from, to, row } = change
-    // A change without a row was made by another control process, and that process counts it.
+    // Another control process made a change that comes here without its sandbox row. That process counts the change.
     if (row === undefined) return
     const source = sourceOf(change)
     if (source !== undefined) creates.inc({ source })

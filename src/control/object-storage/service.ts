@@ -1,4 +1,4 @@
-// Functions about the files of definitions, for other modules.
+// Lists the uploaded files that images are built from, for other modules.
 import Type from 'typebox'
 import { listContextsInUse } from '#src/control/images/image-store.ts'
 import { findOwnerOfRegion } from '#src/control/runners/service.ts'
@@ -11,8 +11,8 @@ export const ContextsInUseShape = Type.Object({
 })
 
 /**
- * Lists the hashes of the files that images are made from. A runner in an organization's own region gets only the
- * hashes of that organization, and can remove only its files.
+ * Lists the hashes of the files that images are made from. In an organization's own region, the list has only the files
+ * of that organization, so the runner removes no unused files of others.
  */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,

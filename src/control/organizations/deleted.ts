@@ -1,4 +1,4 @@
-// The SQL of deleted organizations whose ids are kept for the time of the clean-up.
+// The SQL of deleted organizations. Their ids are kept until their last sandboxes and other rows are removed.
 import { deleteRegionsOf } from '../regions/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 

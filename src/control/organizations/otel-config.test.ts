@@ -46,7 +46,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.deepEqual(await asCollector(app), config)
   })
 
-  test('PUT /organizations/{organizationId}/otel-config answers 400 for an invalid URL or header, or asterisks without a stored value', async () => {
+  test('PUT /organizations/{organizationId}/otel-config answers 400 for an invalid URL or header, or a masked header that is not stored', async () => {
     await using app = await startControl()
     const { endpoint } = config
     const bodies = [

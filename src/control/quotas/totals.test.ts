@@ -297,7 +297,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'one/fork', {})).status, 403)
   })
 
-  test('POST /sandbox answers 403 for too large a disk, unless the sandbox is deleted when it stops', async () => {
+  test('POST /sandbox answers 403 for too large a disk, but not with `autoDeleteInterval: 0`', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { maxDiskPerNonEphemeralSandbox: 5 })
@@ -332,7 +332,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'one/ttl/0')).status, 400)
     assert.equal((await ask(app, 'one/ttl/61')).status, 400)
     assert.equal((await ask(app, 'one/ttl/45')).body.autoDestroyAt, end(45))
-    // A fork ends when its parent must end, or earlier if the region requires that.
+    // A fork is destroyed when its parent would be, or earlier if the region has a shorter limit.
     app.clock.advance({ seconds: 600 })
     assert.equal((await ask(app, 'two/fork', {})).body.autoDestroyAt, end(20))
     assert.equal((await ask(app, `${eternal}/fork`, {})).body.autoDestroyAt, end(60))

@@ -1,5 +1,4 @@
-// The keys under which calls of unknown callers are counted. A key is the number of a counter. There is a limited
-// number of counters, so several networks may share one.
+// Gives the network of an unknown caller the number of one of 65,536 counters. Several networks may share a counter.
 import { createHmac } from 'node:crypto'
 import { networkGroups, networkOf } from '#src/kit/network-of.ts'
 

@@ -60,7 +60,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     assert.deepEqual(statuses, [201, ...Array.from({ length: 11 }, () => 409)])
   })
 
-  test('POST /organizations/{organizationId}/roles answers 403 to members, and to keys without every permission', async () => {
+  test('POST /organizations/{organizationId}/roles answers 403 to members, and to keys that lack a permission', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(roles, builder)).status, 403)
     const made = await app.as('owner').post('/api-keys', { name: 'narrow', permissions: ['write:sandboxes'] })
@@ -146,7 +146,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal((await app.as('owner').put(`${roles}/${id}`, builder)).status, 200)
   })
 
-  test('PUT /organizations/{organizationId}/roles/{roleId} answers 403 for a global role, to members, and to keys without every permission', async () => {
+  test('PUT /organizations/{organizationId}/roles/{roleId} answers 403 for a global role, to members, and to keys that lack a permission', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     assert.equal((await app.as('owner').put(`${roles}/${developerRoleId}`, builder)).status, 403)
@@ -188,7 +188,7 @@ suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
       [developerRoleId],
     )
     assert.equal((await app.as('owner').delete(`${roles}/${id}`)).status, 404)
-    // An owner has every permission, even without roles.
+    // The key of an owner has all 21 permissions, even without roles.
     assert.equal((await keyListsOf(app, (await addPerson(app, { role: 'owner' })).key)).length, 21)
   })
 

@@ -245,7 +245,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     await sweepUntil(app, async () => (await look(app, started)).runnerId === 'other')
   })
 
-  test('a sandbox that its caller archives during the move stays archived', async () => {
+  test('a sandbox that its caller archives while it is being moved to another host stays archived', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app)

@@ -48,7 +48,7 @@ export type HostsControl = TestControl & {
   trade: (token: string, machine: Machine, ofHost?: string) => Promise<Answer>
   /** Adds a runner, and joins as a new machine with the runner's token. */
   join: (name: string) => Promise<Joined>
-  /** Opens a link with a certificate. */
+  /** Opens a WebSocket to the port for hosts with the certificate `shown`. */
   link: (path: string, shown: Shown) => WebSocket
   connections: HostConnections
 }
