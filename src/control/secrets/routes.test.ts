@@ -76,7 +76,7 @@ suite('secrets of an organization', () => {
       assert.deepEqual((await told()).secrets, [])
     })
 
-    test('POST /secret answers 400 for a host that is a lone star, an IP address or a URL, or has a port', async () => {
+    test('POST /secret answers 400 if a host is `*`, an IP address or a URL, or has a port', async () => {
       for (const [host, why] of Object.entries({
         '*': /names such as/,
         '*.com': /names such as/,

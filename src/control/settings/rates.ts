@@ -8,5 +8,5 @@ export const buckets = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-cr
 
 export type Bucket = (typeof buckets)[number]
 
-/** The rate limit of each bucket. A bucket without a rate has no limit. */
+/** The rate limit of each kind of calls in `buckets`. A kind that is absent has no limit. */
 export type RateLimits = Readonly<Partial<Record<Bucket, Rate>>>

@@ -40,7 +40,8 @@ export const withSnapshots = async (sql: Sql, organizationId: string, definition
   for (const { name, isArg } of namesIn(definition.dockerfile)) {
     const snapshot = await findSnapshotByIdOrName(sql, organizationId, name)
     if (snapshot === undefined || (isArg && snapshot.state !== 'active')) continue
-    // Throws while the built-in image is being made, at the first start of a server. Callers then try again later.
+    // At the first start of a server, the built-in image of the general snapshots is still being made. Then `checkMade`
+    // throws, and callers try again later.
     if (snapshot.general) checkMade(snapshot)
     if (snapshot.state !== 'active')
       throw new Problem('bad_request', `FROM ${name}: the snapshot is ${snapshot.state}, and not active.`)

@@ -1,6 +1,6 @@
-// The general snapshot `desktop`: the default image with a graphical desktop for computer use. It is a definition without
-// an image. The first create of an organization builds the image, and the organization's later creates use it. A server on
-// which nobody asks for a desktop therefore never builds one.
+// The snapshot `desktop`, which all organizations see: the default image with a graphical desktop for computer use. It
+// begins as a Dockerfile. The first create of an organization builds the image, and the organization's later creates
+// use it. A server on which nobody asks for a desktop therefore never builds one.
 import type { Definition } from '#src/wire/runner-link.ts'
 import type { Snapshot } from './store.ts'
 

@@ -45,7 +45,10 @@ const endingOf = (on: Event, state: SnapshotState): Ending => expected[on][snaps
 const before = new Date('2026-01-01T00:00:00Z')
 const now = new Date('2026-01-02T00:00:00Z')
 
-/** Inserts one snapshot in each state for each group. The snapshot's name contains the group and the state. */
+/**
+ * Inserts snapshots: for each group, one in each state. The group is the name of their image, and each snapshot is
+ * named by its group and its state.
+ */
 const addSnapshots = async (sql: Sql, groups: readonly string[]): Promise<void> => {
   const rows = groups.flatMap((group) =>
     snapshotStates.map((state) => ({
@@ -106,7 +109,7 @@ suite('the states of a snapshot', () => {
     }
   })
 
-  test('a new snapshot begins in the state for its kind of source; the built-in snapshot is active', async () => {
+  test('a new snapshot is `pending`, `building` or `snapshotting`, by its source; a built-in one is active', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     const size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
@@ -200,8 +203,8 @@ suite('concurrent writes of one snapshot', () => {
         const waits = events.map((second) =>
           snapshotStates.some((state) => endingOf(first, state) !== 'stays' && endingOf(second, state) !== 'stays'),
         )
-        // Before the first writer commits, the test waits until every second writer has ended, or waits for the first
-        // writer's lock.
+        // Before the first writer commits, the test waits until each of the later writers has ended, or waits for the
+        // first writer's lock.
         await Promise.all(later.filter((_, index) => !waits[index]))
         const [{ pid }] = await transaction<[{ pid: number }]>`select pg_backend_pid() as pid`
         await untilWaiting(sql, pid, waits.filter(Boolean).length)

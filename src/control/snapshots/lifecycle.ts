@@ -74,7 +74,7 @@ export const snapshotMoves = [
   ['fail', 'pulling', 'error'],
   ['fail', 'snapshotting', 'error'],
   ['fail', 'active', 'error'],
-  // No runner has reported progress with the image for too long.
+  // For too long, no runner has reported progress with building, pulling or copying the image.
   ['give-up', 'building', 'build_failed'],
   ['give-up', 'pending', 'error'],
   ['give-up', 'pulling', 'error'],

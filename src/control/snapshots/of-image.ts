@@ -5,8 +5,8 @@ import { moveSnapshots } from './write.ts'
 type Sizes = { sizeGiB: number | null; leastGiB: number | null }
 
 /**
- * Refuses snapshots whose image is larger than their organization may have, or larger than the disks of their
- * sandboxes. The image's size is known only after the build or pull. Returns whether any snapshot was refused.
+ * Sets snapshots to `error` whose image is larger than their organization may have, or larger than the disks of their
+ * sandboxes. The image's size is known only after the build or pull. Returns whether there was such a snapshot.
  */
 export const refuseWhatCannotBe = async (
   transaction: Transaction,

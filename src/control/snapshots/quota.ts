@@ -8,7 +8,8 @@ type Counted = { most: number; most_in_making: number; max_size: number; count: 
 
 /**
  * Checks the quota. Call this after the snapshot is inserted, so that it is counted too. If two creates are
- * simultaneous, the second check counts both snapshots. Returns the largest allowed size in GiB.
+ * simultaneous, the second check counts both snapshots. Returns the largest size of a snapshot that the organization
+ * may have, in GiB.
  */
 export const checkSnapshotQuota = async (transaction: Transaction, organizationId: string): Promise<number> => {
   // The second statement is sent at the same time, but runs after the first has the lock. So it counts the snapshots of

@@ -30,8 +30,9 @@ export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Caller
 const pendingDays = 7
 
 /**
- * Refuses to link accounts whose address the user has not proven. Otherwise an attacker could make an account with
- * somebody else's address and confirm the link, and the real owner would sign in to the attacker's account.
+ * Refuses to link a user whose address was verified only by single sign-on, or never. Otherwise an attacker could
+ * become a user with somebody else's address and confirm the link, and the owner of the address would sign in as that
+ * user.
  */
 const checkMayBeLinked = (user: User): void => {
   if (!user.ownsAddress) throw new Problem('sso_link_refused')

@@ -23,8 +23,9 @@ const send = (reply: FastifyReply, url: string) => {
 const markSeconds = 60
 
 /**
- * Sets a cookie with a hash of the token. The dashboard accepts a token in its address only with this cookie, because
- * an attacker can make a link with the attacker's own token. The hash is not secret.
+ * Sets a cookie with a hash of the token. The dashboard takes a token from its URL only if the browser has this cookie.
+ * Otherwise an attacker could send somebody a URL with the attacker's token, and sign that person in as the attacker.
+ * The hash is not secret.
  */
 const markToken = ({ reply, publicUrl }: Delivery, token: string) => {
   const isSecure = publicUrl.startsWith('https:')

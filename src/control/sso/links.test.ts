@@ -258,7 +258,7 @@ suite('when a link between an account of the provider and a user is valid', () =
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('deleting an identity provider deletes its links between accounts, and users stay members', async () => {
+  test('deleting an identity provider deletes the links of its accounts to users, and users stay members', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)

@@ -5,7 +5,7 @@ import { organizations, userId } from '#test/control/people.ts'
 import { insertAttempt, listPendingLinks, putLink, takeAttempt } from './store.ts'
 
 suite('the stored attempts to sign in', () => {
-  test('above 20,000 sign-in attempts, only the network with the most attempts loses its oldest ones', async () => {
+  test('above 20,000 sign-in attempts, only the client address with the most attempts loses its oldest ones', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const now = app.clock.now()
@@ -38,7 +38,7 @@ suite('the stored attempts to sign in', () => {
 })
 
 suite('pending links', () => {
-  test('per identity provider and user, only the newest link is pending, for at most a week', async () => {
+  test('a user has one pending link per identity provider, the newest, for at most a week', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const begun = app.clock.now()

@@ -163,8 +163,8 @@ export const listPendingLinks = async (sql: Sql, userId: string, now: Date): Pro
 type LinkOf = { id: string; userId: string }
 
 /**
- * Accepts a pending link. Returns false if there is no such link, if the user does not own the provider's address
- * (`ownsAddress`), or if the user is an operator.
+ * Accepts a pending link. Returns false if there is no such link, if the link's e-mail address is not the user's own
+ * verified one (`ownsAddress`), or if the user is an operator.
  */
 export const acceptLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): Promise<boolean> => {
   const { count } = await sql`

@@ -23,9 +23,9 @@ type Asking = {
 
 export type Database = Asking & {
   /**
-   * A pool that plans each query only once per connection, for all values. Use it for queries that find rows by a key,
-   * because planning such a query takes longer than its execution. The other pool plans for the given values, at least
-   * the first five times per connection.
+   * A pool that plans each query only once per connection, whatever the values are. Use it for queries that find rows
+   * by a key, because planning such a query takes longer than its execution. The pool `sql` plans for the actual
+   * values, at least the first five times per connection.
    */
   keyed: Asking
   listen: Listener['listen']

@@ -11,7 +11,10 @@ export type Encryption = {
   encrypt: (purpose: string, text: string) => string
   /** Throws `UnreadableSecret` for anything that was not encrypted for this purpose by one of our keys. */
   decrypt: (purpose: string, secret: string) => string
-  /** Whether the secret was encrypted with the first key. If it was not, it should be encrypted again. */
+  /**
+   * Returns whether the secret was encrypted with the key that encrypts at present. If not, it should be encrypted
+   * again, so that the older key can be removed.
+   */
   isCurrent: (secret: string) => boolean
   /**
    * Returns 32 secret bytes that are different for each purpose. They are computed from the purpose and from the key

@@ -54,7 +54,7 @@ suite('`migrate`', () => {
     assert.ok(bits > 8 && bits <= 12, `${bits} bits`)
   })
 
-  test('a migration adds a suffix to names that look like ids or tokens, and the timeline shows it', async () => {
+  test('a migration renames sandboxes whose names look like ids or tokens; timelines show the new names', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const former = (await readMigrations()).filter(({ number }) => number < 39).map(({ name, text }) => [name, text])

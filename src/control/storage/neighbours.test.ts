@@ -7,11 +7,13 @@ import { suite, test } from 'node:test'
 
 const directory = join(import.meta.dirname, 'migrations')
 /**
- * Later migrations must be safe for the previous version. Up to this number, an upgrade had to stop all control
- * processes.
+ * Number of the last migration during which all control processes had to be stopped. During later migrations, control
+ * of the previous release keeps running.
  */
 const lastOfBefore = 54
-/** Statements that remove or change something that the previous version may read or write. */
+/**
+ * Statements that remove or change something that control of the previous release may read or write during an upgrade.
+ */
 const narrowing = /\bdrop\s+(table|column)|\brename\b|\bset\s+not\s+null\b|\balter\s+column\s+\w+\s+type\b/i
 const needsValue = /\badd\s+column\b[^,;]*\bnot\s+null\b(?![^,;]*\bdefault\b)/i
 

@@ -72,8 +72,8 @@ suite('messages between control processes', () => {
     const said = await listenIn(opened.database)
     now += 60_000
     alone.peers.tell({ n: 1 })
-    // The process sends its next regular `hello` message over the same connection. So that message arrives after all
-    // messages that were sent before it.
+    // The process sends its next regular `hello` message over the same connection. All messages that it sent before
+    // would arrive before this `hello`.
     t.mock.timers.tick(10_000)
     for (const end = Date.now() + 20_000; said.length === 0 && Date.now() < end; )
       await new Promise((resolve) => setImmediate(resolve))

@@ -49,7 +49,8 @@ export class Peers<News extends object> {
    */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)
-    // After a start, or after a lost connection, this process does not know yet whether other processes exist.
+    // After a start, or after a lost connection, this process assumes that another process exists, so that no message
+    // is left out. `hello` finds out.
     const begin = () => {
       peers.#heardAt.set('somebody', performance.now())
       return hello()

@@ -67,7 +67,8 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
     const known = await findIdentity(transaction, claims)
     if (known !== undefined && known.user !== undefined && !isNews(claims, known)) return known.user
     await announceCredentialChange(transaction)
-    // The address may have become free, so an identity that waits to be linked may become a user.
+    // The person has signed in before, but has no user, because another user had the address. Perhaps no user has it
+    // any more.
     if (known?.user === undefined) return await takeIn(transaction, claims, now)
     await updateIdentity(transaction, claims)
     if (!known.isSource) return known.user

@@ -35,8 +35,8 @@ const isOfSize = (row: SandboxRow, size: Pick<RequestedColumns, 'cpu' | 'memory_
   row.cpu === size.cpu && row.memory_gib === size.memory_gib && row.disk_gib === size.disk_gib
 
 /**
- * Writes the new owner and settings of the sandbox, which keeps running. No call reaches the sandbox before its runner
- * has applied the change. If the size changes, the state is `creating`, because the runner may be unable to resize the
+ * Writes the new owner and settings of the sandbox, which keeps running. Calls wait until the runner has applied the
+ * change. If the size changes, the state is `creating` until then, because the runner may be unable to resize the
  * sandbox.
  */
 export const claimWarm = async (

@@ -1,7 +1,7 @@
 // Keeps warm pools at their size: creates missing sandboxes, and deletes surplus ones.
 //
 // Filling has the lowest priority: it waits while callers wait for their own sandboxes. A create of a caller may evict
-// unclaimed warm sandboxes, so their load is not counted then.
+// unclaimed warm sandboxes. So when control chooses a runner for a caller, it ignores the load of these sandboxes.
 
 import { randomUUID } from 'node:crypto'
 import { newSecret } from '#src/control/auth/secret.ts'
@@ -16,8 +16,8 @@ import type { RunningParts } from '../running.ts'
 import { fadedDemand } from './demand.ts'
 
 /**
- * Maximum number of warm sandboxes that start at the same time. Filling pauses while so many sandboxes of a region are
- * starting.
+ * Maximum number of sandboxes of a region that start at the same time, warm or not. Above it, no warm sandbox is
+ * started.
  */
 const atOnce = 2
 const poolsPerSweep = 100
@@ -112,7 +112,10 @@ const asRefusal = (error: unknown): Problem => {
   throw error
 }
 
-/** Does one step of filling a pool, if no other control process is working on the pool. */
+/**
+ * If no other control process is working on the pool: starts a missing warm sandbox, and returns those that are
+ * superfluous or broken.
+ */
 const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
   await parts.database.transaction(async (transaction): Promise<Next> => {
     const { mostWarm } = parts.options
@@ -143,7 +146,7 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
     const isFull = sound.length >= pool.wanted
     const mayMake = !isFull && !isMaking && (await isQuiet(transaction, pool))
     const made = mayMake ? await make(transaction, parts, pool).catch(asRefusal) : undefined
-    // The surplus is deleted even if no replacement can be made.
+    // Broken and superfluous warm sandboxes are deleted even if no new one can be made.
     if (made instanceof Problem) return { refused: made, surplus }
     // The pool can be filled again, so its error is removed.
     if (pool.error_reason !== null && (isFull || made !== undefined))

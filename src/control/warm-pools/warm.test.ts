@@ -263,7 +263,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('admin').delete('/runners/second')).status, 204)
   })
 
-  test('while the only runner is drained, a warm pool is empty and shows the reason; afterwards it is filled', async () => {
+  test('a warm pool is empty and shows the reason while the only runner is drained, and then is filled', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 2)

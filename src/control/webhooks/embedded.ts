@@ -9,7 +9,10 @@ import { openLink } from './portal/tokens.ts'
 import type { WebhookProvider } from './provider.ts'
 import { signedHeaders } from './signature.ts'
 
-/** Timeout of one attempt, well below the lease of a claim. */
+/**
+ * Timeout of one attempt. It is well below `leaseSeconds` (queue.ts), after which another process may send the same
+ * delivery.
+ */
 const timeoutMilliseconds = 15_000
 
 export const createEmbedded = (parts: Omit<WebhookParts, 'provider'>): WebhookProvider => ({

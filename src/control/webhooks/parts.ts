@@ -1,4 +1,3 @@
-// The parts of the module `webhooks`.
 import type { Outbound } from '#src/control/outbound/outbound.ts'
 import type { Parts } from '#src/control/parts.ts'
 import type { WebhookProvider } from './provider.ts'

@@ -1,7 +1,9 @@
-// The queue of webhook deliveries, shared by all control processes. A message waits until it is marked as dispatched, so a
-// message whose transaction commits late is found too. A process claims deliveries for a limited time. If the process dies,
-// its deliveries are due again after that time. The deliveries for one endpoint form a lane; only the first waiting
-// delivery of a lane has a `due_at`.
+// The queue of webhook deliveries, shared by all control processes. A message waits until it is marked as dispatched,
+// so a message whose transaction commits late is found too. A process takes deliveries for `leaseSeconds`; if it ends
+// before it has sent them, another process takes them.
+//
+// The deliveries to one endpoint about one sandbox or snapshot are a lane: they are sent in order, and only the first
+// of them has a `due_at`.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { deleteBeyond } from '#src/control/storage/history.ts'
 import type { Delivery, Outcome } from './delivery.ts'
@@ -16,7 +18,10 @@ export const queueLock = 7_305_540
 
 const messagesAtOnce = 500
 const perEndpointAtOnce = 4
-/** Seconds for which a claim lasts. Must be longer than an attempt can take. */
+/**
+ * Seconds after which another process may send a delivery that a process has taken. Must be longer than an attempt can
+ * take.
+ */
 const leaseSeconds = 20
 
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
@@ -76,7 +81,7 @@ export type Claim = {
    */
   room: number
   share: number
-  /** Endpoints and organizations from which no delivery is claimed. */
+  /** Endpoints and organizations that have enough deliveries under way. None of their deliveries is taken. */
   busyEndpoints: readonly string[]
   busyOrganizations: readonly string[]
   now: Date
@@ -136,11 +141,11 @@ export const claim = async (
 export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: number }
 
 /**
- * Stores the outcome of an attempt. If no attempt for the delivery follows, the next delivery of the lane becomes due.
- * Writes nothing if the lease is over and another process has claimed the delivery.
+ * Stores the outcome of an attempt. After the last attempt for a delivery, the next one of its lane becomes due. Writes
+ * nothing if another process has taken the delivery, because the lease was over.
  *
- * If the endpoint has failed for too long or wants no more messages, disables it in this transaction and returns the
- * reason. So no process claims the next delivery of the lane.
+ * Disables an endpoint that has failed for too long or wants no more messages, and returns the reason. Both are in one
+ * transaction, so that no process takes the next delivery before.
  */
 export const finish = async (
   transaction: Transaction,

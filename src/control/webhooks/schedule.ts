@@ -24,8 +24,8 @@ export const waitAfter = (attempts: number, random: () => number = Math.random):
 }
 
 /**
- * Seconds. An endpoint is disabled if all attempts for a message have failed and no delivery has succeeded for this
- * time.
+ * Seconds without a successful delivery, after which an endpoint is disabled when all attempts for a message have
+ * failed.
  */
 export const deadAfterSeconds = 24 * hours
 

@@ -14,7 +14,7 @@ const token = 'testsk_secret.eu'
 
 type Call = { method: string; path: string; query: string; body: Record<string, unknown> | undefined }
 
-// Returns whether a value has the form that Svix's description requires of an event type or a caller's id.
+// Returns whether Svix accepts the value as an event type, a `uid` or an `eventId`.
 const isName = (value: unknown) => typeof value === 'string' && /^[\w.-]{1,256}$/.test(value)
 const isText = (value: unknown) => typeof value === 'string' && value.length > 0
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -267,7 +267,8 @@ suite('webhooks with Svix', () => {
       [...svix.messages.values()].map(({ payload }) => (payload as Record<string, unknown>)['id']),
       ['three'],
     )
-    // Without a refresh, control finds a new endpoint after a minute.
+    // If nobody asks for a refresh, control asks Svix again after a minute. It finds that there is no endpoint any
+    // more.
     svix.state.endpoints = 0
     app.clock.advance({ minutes: 1 })
     await happen(app, 'four')

@@ -77,7 +77,10 @@ type Question = {
   organizationId: string
   /** SQL condition for the sandboxes after the cursor. */
   beginning: (sql: Sql) => Piece
-  /** SQL conditions, one for each range of the sorted index that can contain matches. */
+  /**
+   * SQL conditions for ranges of the index that is read in the order of the listing. Only these ranges can contain
+   * matches.
+   */
   stretches: readonly ((sql: Sql) => Piece)[]
   conditions: (sql: Sql) => Piece
   labels: Labels | undefined
@@ -100,8 +103,7 @@ type Look = { rows: ListedRow[]; isEnough: boolean }
 
 /**
  * Finds matches among the first `depth` sandboxes in the order of the sort. `isEnough`: the matches fill the page, or
- * there are no more sandboxes. The query reads at most `depth` entries of an index in order, so each of its plans is
- * fast.
+ * there are no more sandboxes. The query is always fast, because it reads at most `depth` entries of an index in order.
  */
 const look = async (sql: Sql, question: Question, depth: number): Promise<Look> => {
   const { organizationId, beginning, stretches, conditions, labels, limit } = question
@@ -192,7 +194,10 @@ const costOfLook = 0.07
  */
 const hopefulLook = 6000
 
-/** Maximum number of rows that are read because they probably contain a full page of matches. */
+/**
+ * Maximum number of rows that are read in the order of the listing. If more would be needed to fill a page, another
+ * plan is used.
+ */
 const longestLook = 40_000
 
 /**

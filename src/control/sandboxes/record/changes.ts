@@ -98,8 +98,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Returns the row of a sandbox that is under way, as this process last wrote the row. Another process may have
-   * written a newer version. A write that is based on this row must therefore check the version.
+   * Returns the row that this process last wrote for a sandbox under way; undefined if it is not in the cache. Another
+   * process may have written a newer version since, so a write that is based on this row must check the version.
    */
   findUnderWay(sandboxId: string): SandboxRow | undefined {
     return this.#underWay.get(sandboxId)

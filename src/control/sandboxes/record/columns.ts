@@ -61,13 +61,13 @@ type Described = {
    */
   shown?: { in: 'lists' | 'records'; name: string; shape: TSchema }
   /**
-   * The field of the create's body, which has the name of the column. The value is stored unchanged. Without the field,
-   * `otherwise` is stored.
+   * Present if the body of a create can set the column. The field in the body has the same name as the column.
+   * `otherwise`: the value if the body lacks the field.
    */
   asked?: { shape: TSchema; otherwise: unknown }
 }
 
-/** Carries the type of a column's values. `value` exists only for the compiler. */
+/** Gives a column a type of values. The field `value` never exists at runtime. */
 type Typed<T> = { value?: { of: T } }
 
 /** Makes a column, with the type that its values have in a row. */
@@ -166,8 +166,8 @@ export const columns = {
 
   env: column<Record<string, string>>()({ ...copied, gone: 'shed', isJson: true, shown: inRecords('env', TextMap) }),
   /**
-   * Names of variables that the image or the server sets, and that processes of the sandbox do not get. No name is in
-   * both `env` and `unset_env`.
+   * Names of variables that the image or Alcove sets, and that processes of the sandbox do not get. No name is in both
+   * `env` and `unset_env`.
    */
   unset_env: column<string[]>()({ ...copied, begins: 'may be given', gone: 'shed' }),
   /** The definition from which the sandbox's image is built. `user`: the user that the create requested. */
@@ -272,7 +272,7 @@ const entries = Object.entries(columns) as [ColumnName, Described][]
 const namesWhere = <N extends ColumnName>(holds: (described: Described) => boolean) =>
   entries.filter(([, described]) => holds(described)).map(([name]) => name) as N[]
 
-/** The columns of an item in a listing. A page has up to 200 items, so columns that it does not show are not read. */
+/** Columns that a listing returns. A page has up to 200 items, so queries for a page read no other columns. */
 export const listedColumns = namesWhere<ListedColumn>(({ shown }) => shown?.in === 'lists')
 export const recordedColumns = namesWhere<RecordedColumn>(({ shown }) => shown?.in === 'records')
 const copiedColumns = namesWhere<Where<{ fork: 'copied' }>>(({ fork }) => fork === 'copied')

@@ -34,7 +34,8 @@ export const countArchiving = async (sql: Sql, runnerId: string): Promise<number
 }
 
 /**
- * Lists some sandboxes that ran before their move and are archived or stopped at present, so they should start again.
+ * Lists some sandboxes that ran until their runner was emptied, and are archived or stopped at present, so they should
+ * start again.
  */
 export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
   const before = new Date(now.getTime() - againAfterSeconds * 1000)
@@ -48,7 +49,7 @@ export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
 
 /**
  * Keeps a sandbox archived that would otherwise be started on another runner, because its runner was emptied. Returns
- * undefined if the sandbox is not such a one.
+ * undefined for other sandboxes.
  */
 export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`

@@ -152,8 +152,8 @@ suite('the states of a sandbox', () => {
       // In these two states a sandbox has no runner, so no runner reports about it. Reports about its image end these
       // states.
       if (through === 'pending_build' || through === 'building_snapshot') continue
-      // No report about the sandbox ends a snapshot, because a report about the image ends it. No report ends a claim,
-      // because a claim changes no state.
+      // A snapshot is ended by a report about its image and not about the sandbox. A claim changes no state, so no
+      // report ends it.
       const isOver = through === 'snapshotting' || through === to
       if (!isOver) assert.equal(afterReport(through, to, to), to)
       assert.equal(afterReport(through, to, 'error'), 'error')

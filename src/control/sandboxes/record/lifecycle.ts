@@ -54,8 +54,8 @@ export const moves = [
   ['start', 'stopped', 'starting', 'started'],
   ['start', 'paused', 'resuming', 'started'],
   ['start', 'archived', 'restoring', 'started'],
-  // A start during an archive: the runner cancels the archive and starts the sandbox from its disk. If the disk is
-  // already removed, the runner restores the archive instead.
+  // If a sandbox is started while it is being archived, the runner cancels the archive and starts the sandbox from its
+  // disk. If the disk is already removed, the runner restores the archive instead.
   ['start', 'archiving', 'starting', 'started'],
   ['stop', 'started', 'stopping', 'stopped'],
   ['stop', 'paused', 'stopping', 'stopped'],
@@ -269,8 +269,9 @@ type Settlement = Partial<Record<Report['state'], SandboxState>>
 const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlement
 
 /**
- * For each state: the states that a runner may report in it, and the state that follows. All other reports, and
- * reports about an older generation, change nothing. For `error`, see `afterReport`.
+ * For each state of a sandbox in the database: pairs of a state that a runner may report then, and the state that
+ * control writes. Control ignores all other reports, and reports about an older generation. For `error`, see
+ * `afterReport`.
  */
 export const settlements: Record<SandboxState, Settlement> = {
   // `stopped`: the sandbox may have started and ended by itself before a report arrived.
@@ -295,8 +296,8 @@ export const settlements: Record<SandboxState, Settlement> = {
   paused: { stopped: 'stopped', ...lost },
   stopped: lost,
   unknown: { started: 'started', stopped: 'stopped', paused: 'paused', archived: 'archived', ...lost },
-  // The sandbox has no runner yet, so no runner reports about it. Reports about images end this state
-  // (`runner-link/image-reports.ts`).
+  // In the next states a sandbox has no runner, so no runner reports about it. The first two end by reports about
+  // images (`runner-link/image-reports.ts`).
   pending_build: {},
   building_snapshot: {},
   archived: {},

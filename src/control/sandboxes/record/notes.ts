@@ -43,7 +43,7 @@ export const forgetDestroyed = async (sql: Sql, id: string): Promise<void> => {
   await sql`delete from sandboxes where id = ${id} and state = 'destroyed'`
 }
 
-/** Removes a runner from the rows of sandboxes that need no runner, or that another runner can have. */
+/** Removes a runner that is taken out of service from the rows of its destroyed and archived sandboxes. */
 export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
   // A sandbox that is to be destroyed and has an archive is given to another runner of the region, if one exists, which
   // deletes the archive.
@@ -74,7 +74,8 @@ export const forgiveSilence = (
 
 /**
  * Writes the variables of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the new
- * variables. The generation grows, so that the runner gets them, except in `error` and before a destroy.
+ * variables. The generation grows, so that the runner gets the variables. Exceptions: the state is `error`, or the
+ * sandbox is to be destroyed.
  */
 export const writeVariables = async (
   transaction: Transaction,
@@ -154,8 +155,8 @@ export const dropSecret = async (
 
 /**
  * Writes the mounted secrets of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the
- * secrets. The generation grows, except in `error` and before a destroy. If the owner had removed a variable that now
- * gets a secret, the sandbox has that variable again.
+ * secrets. The generation grows, except in `error` and while the sandbox is to be destroyed. If a secret is mounted as
+ * a variable that was removed before (`unset_env`), the variable is no longer removed.
  */
 export const writeSecrets = async (
   transaction: Transaction,

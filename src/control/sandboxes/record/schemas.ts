@@ -206,12 +206,12 @@ export const PaginatedSandboxes = Type.Object({
 export const ForRunnerQuery = Type.Object({
   states: Type.Optional(Type.Array(SandboxState, { maxItems: 100 })),
   skipReconcilingSandboxes: Type.Boolean({ default: false }),
-  // `after` is our addition to the interface. It returns pages in the order of ids, so that no reply must contain all
-  // sandboxes of a runner.
+  // Daytona's API has no `after`. Pages are in the order of ids. They keep replies short for a runner with many
+  // sandboxes.
   after: Type.Optional(Type.String({ maxLength: 255 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
-  // `envOnce` is our addition to the interface. With it, `env` is only in the record and not also in the assignment,
-  // because it may be large.
+  // Daytona's API has no `envOnce`. If it is true, `env` is only in the record and not also in the assignment, because
+  // it may be large.
   envOnce: Type.Boolean({ default: false }),
 })
 

@@ -287,7 +287,10 @@ export const hasLiveSandboxesIn = async (sql: Sql, regionId: string): Promise<bo
   return row !== undefined
 }
 
-/** Stores the new telemetry endpoint of a region. Its runners get it with their next assignments, at the latest at a start. */
+/**
+ * Stores the new telemetry endpoint of a region. A runner gets the endpoint with the next assignment of each of its
+ * sandboxes.
+ */
 export const writeOtelEndpointIn = async (
   transaction: Transaction,
   regionId: string,

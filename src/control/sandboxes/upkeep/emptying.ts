@@ -16,8 +16,8 @@ const by = { kind: 'timer', id: 'emptied-runner' } as const
 const reason = 'Its host is emptied.'
 
 /**
- * Maximum number of sandboxes of one runner that are archived at the same time. A runner makes as many archives at
- * once.
+ * Maximum number of sandboxes of one runner that are archived at the same time. A runner makes at most 4 archives at
+ * the same time.
  */
 const mostAtOnce = 4
 

@@ -35,8 +35,8 @@ const changeOf = (row: SandboxRow, runner: LostRunner, now: Date): StateChange =
 }
 
 /**
- * Gives up at most `mostAtOnce` sandboxes of a lost runner. The next sweep continues. It also gives up sandboxes whose
- * rows another process writes at the same moment.
+ * Gives up at most `mostAtOnce` sandboxes of a lost runner. The next sweep gives up the rest, and those that another
+ * process changed during this sweep.
  */
 export const giveUpOn = async ({ database, clock, changes }: RunningParts, runner: LostRunner): Promise<void> => {
   const now = clock.now()

@@ -14,7 +14,7 @@ const askAgainSeconds = 5
 
 /**
  * Returns whether the runner needs an assignment: a move is under way, the sandbox was claimed, or a move has ended in
- * another state than intended. Returns false in `error`. Otherwise a runner that cannot do the work would get the
+ * another state than intended. False in `error`, because a runner that cannot do the work would otherwise get the same
  * assignment again and again.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>

@@ -21,7 +21,8 @@ type GivenReport = Omit<Report, 'generation'> & { generation?: number }
 const wellAgain = { error_reason: null, recoverable: null, resize_from: null } as const
 
 /**
- * The columns of a sandbox whose disk is on a runner. There may still be an archive, but it is not the sandbox's disk.
+ * Column values for a sandbox whose disk is on a runner: it is not archived. An older archive may still be in the
+ * store.
  */
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
@@ -76,8 +77,8 @@ const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
       return {
         ...onRunner,
         stopped_at: movedAt(row, row.state === 'archiving' ? (row.stopped_at ?? now) : now),
-        // A report with a cause shows that the sandbox has run. So its first start is stored, and a missing disk is
-        // then a lost disk.
+        // A report with a cause shows that processes of the sandbox have run. Without `first_started_at`, the runner
+        // would make a new disk if the disk is missing.
         first_started_at: row.first_started_at ?? (report.cause === undefined ? null : now),
       }
     case 'archived':
@@ -136,8 +137,8 @@ const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenRepor
       desired_state: to as DesiredState,
       generation: row.generation + 1,
       ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
-      // The runner refused to restore an archive. The caller's request was a use of the sandbox, so its timers begin
-      // again.
+      // The runner refused to restore an archive, so the sandbox stays archived. A caller has just wanted to use it, so
+      // its timers begin again.
       ...(to === 'archived' ? { stopped_at: movedAt(row, now) } : {}),
       ...(row.state === 'archiving'
         ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
@@ -165,9 +166,8 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
 }
 
 /**
- * Returns the sandbox's row as this process last wrote it, if the report is about the generation in that row. This
- * saves a query. If another process has changed the row since then, the write after this call fails and the row is
- * read.
+ * Returns the row that this process last wrote, if the report is about its generation. This saves a query. If another
+ * process has changed the row since, `applyReport` cannot write the new state, and reads the row.
  */
 const findWrittenHere = ({ changes }: RunningParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
   const row = changes.findUnderWay(sandboxId)
@@ -195,8 +195,8 @@ const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'p
 export const applyReport = async (parts: RunningParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts
   if (report.state === 'started' && report.refused === undefined && report.generation !== undefined) {
-    // If the report only confirms a claim, no state changes, because the sandbox is `started` before and after a
-    // claim.
+    // A warm sandbox is `started` before and after a claim. So a report that confirms a claim changes no state, and
+    // only the waiting create must learn of it.
     if (changes.tellTaken(runnerId, report.sandboxId, report.generation)) return
   }
   if (report.state === 'destroyed' && report.generation !== undefined) {
@@ -215,8 +215,8 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
     if (base !== undefined && !(await isBaseSafe(parts, runnerId, base))) return
     const now = clock.now()
     const change = changeAfter(row, report, now)
-    // Only reports from the public API have no generation. Their caller gets an error if the sandbox cannot enter the
-    // reported state.
+    // A report without a generation comes from the public API. Then the caller gets an error if the sandbox cannot
+    // enter the reported state.
     const isTold = report.generation === undefined && report.state !== row.state && report.state !== row.desired_state
     if (change === undefined && isTold) {
       throw new Problem('bad_request', `A sandbox that is ${row.state} cannot be ${report.state} by a report.`)

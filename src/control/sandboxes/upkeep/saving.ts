@@ -14,7 +14,10 @@ export const sweepSaves = async ({ database, changes }: RunningParts): Promise<v
 
 const sizeOf = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`
 
-/** Applies a runner's message that a save is complete. The runner repeats it while the save is in its list. */
+/**
+ * Applies a runner's message that a save is complete. The runner repeats the message until control no longer requests
+ * the save.
+ */
 export const applySaved = async (
   parts: RunningParts,
   runnerId: string,

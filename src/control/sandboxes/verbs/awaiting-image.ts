@@ -44,9 +44,9 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
 type WaitingSandbox = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**
- * Places waiting sandboxes (or only `sandboxId`) whose image is on a runner and whose image config is known. A sandbox
- * keeps waiting if no runner has room, or if its organization is suspended or at its quota. One sandbox of each
- * organization is tried in turn, so that a sandbox that never fits does not delay other organizations.
+ * Places waiting sandboxes whose image is on a runner and whose image config is known. `sandboxId`: only that one. A
+ * sandbox keeps waiting if no runner has room, or if its organization is suspended or at its quota. Takes one sandbox
+ * of each organization after the other, so that sandboxes that never fit do not delay other organizations.
  */
 export const placeWaiting = async (
   parts: RunningParts,
@@ -126,7 +126,7 @@ class Refused {
   }
 }
 
-/** A changed sandbox and its previous state. */
+/** A sandbox whose image failed, with the state that it had before. */
 type FailedSandbox = { from: SandboxState; row: SandboxRow }
 
 /**

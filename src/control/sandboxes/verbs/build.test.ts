@@ -263,7 +263,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await another()).status, 200)
   })
 
-  test('control keeps the 500 most recently used built images, and refuses builds while there are 1000', async () => {
+  test('control keeps 500 built images of an organization; it refuses a build until old ones are deleted', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const made = await create(app)

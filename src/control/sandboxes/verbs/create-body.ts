@@ -71,8 +71,8 @@ export const checkName = (given: string): string => {
 }
 
 /**
- * Reads after how many idle minutes the sandbox is stopped or paused. A sandbox can have only one of the two
- * intervals. If a request has only the interval for a pause, the default interval for a stop does not apply.
+ * Returns the minutes without activity after which the sandbox is stopped or paused. Only one of the two can be set; 0
+ * means never. Without either, the sandbox is stopped after 15 minutes.
  */
 const readIdleIntervals = ({ autoStopInterval, autoPauseInterval = 0, autoDeleteInterval }: CreateSandbox) => {
   if (autoPauseInterval === 0) return { autoStopInterval: autoStopInterval ?? 15, autoPauseInterval }

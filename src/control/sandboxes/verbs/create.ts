@@ -118,8 +118,8 @@ const getOrigin = async (
   if (definition !== undefined) return { definition, named: snapshot }
   const { id, image } = snapshot
   const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
-  // The snapshot's name may have moved to another snapshot between the two queries. If so, the runners are locked
-  // again, by the id of the snapshot that was found.
+  // Between the two queries, somebody may have renamed snapshots, so that they found two different ones. Then the
+  // runners are locked again, for the snapshot of the first query.
   return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
 }
 

@@ -26,7 +26,7 @@ type Forking = {
   parent: SandboxRow
   /** Returns the child's row, as for a fork on the parent's own host, and the quota that applies to the child. */
   plan: (transaction: Transaction, parent: SandboxRow) => Promise<{ child: NewSandbox; quota: Quota }>
-  /** Runs in the transaction after the child's row is inserted. */
+  /** Called in the transaction that has inserted the child's row, to store more about it. */
   note: (transaction: Transaction, child: SandboxRow) => Promise<void>
 }
 

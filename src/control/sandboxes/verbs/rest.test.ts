@@ -324,7 +324,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.deepEqual(await states(), half)
     await app.sweep()
     assert.deepEqual(await states(), half)
-    // The waiting archives do not delay other timers.
+    // The automatic stop of `idle` does not wait for the automatic archives.
     await untilState(app, idle, 'stopped')
     const stopped = (await app.as('member').get('/sandbox?states=stopped&name=box')).body.items[0]
     assert.equal((await app.as('member').post(`/sandbox/${stopped.id}/start`)).status, 200)

@@ -31,7 +31,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${id}`)).status, 404)
   })
 
-  test('GET /sandbox/:sandboxIdOrName shows the last state while the runner is silent; the reason explains it', async () => {
+  test('GET /sandbox/{id} shows the last state while the runner is silent, and `errorReason` says since when', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
