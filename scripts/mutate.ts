@@ -25,7 +25,7 @@ const { values, positionals } = parseArgs({
     pure: { type: 'boolean', default: false },
     /** Time limit of one test file, in seconds. */
     seconds: { type: 'string', default: '120' },
-    /** Maximum number of test files that run for one change. */
+    /** Maximum number of test files that run for each mutation (one change of the code). */
     files: { type: 'string', default: '6' },
   },
 })

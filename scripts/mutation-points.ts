@@ -8,7 +8,7 @@ export type Mutation = { start: number; end: number; text: string; what: string 
 const blank = (text: string) => text.replace(/[^\n]/g, ' ')
 
 /**
- * Matches what must not be searched: comments, strings, regular expressions. It also matches the beginning and end of
+ * Matches code that is never mutated: comments, strings, regular expressions. It also matches the beginning and end of
  * templates, and of the `${…}` in them.
  */
 const token =

@@ -8,7 +8,7 @@ const startsPrograms = 'scripts/test-file.test.ts'
 /** A test file that needs a database, and that changes the clock of its whole process. */
 const mocks = 'src/control/rate-limits/limits.test.ts'
 
-suite('the files of one process', () => {
+suite('which test files share a process', () => {
   test('test files that need only a database share a process; a file that starts programs has its own', () => {
     assert.deepEqual(batchesOf([...needDatabases, startsPrograms, ...pure], 1), [
       [...needDatabases, ...pure],

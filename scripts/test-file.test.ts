@@ -20,7 +20,7 @@ suite('running one test file', () => {
 
   test('a run counts tests but not suites, and the name of a test contains the names of its suites', async () => {
     const { results, output } = await run(`
-      suite('outer suite', () => {
+      suite('a suite with a suite in it', () => {
         suite('inner suite', () => { test('a passing test', () => { console.log('said aloud') }) })
         test('a failing test', () => { throw new Error('because') })
         test('a skipped test', { skip: 'needs root' }, () => {})
@@ -171,7 +171,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('in a shared process, only files that throw when loaded, or have no tests, fail', async () => {
+  test('if test files share a process, one that throws when loaded or has no tests fails, the others pass', async () => {
     const outcomes = await run({ first: passes, second: `throw new Error('at load')`, third: '' })
     assert.deepEqual(
       outcomes.map(([file, results]) => [file, (results as string[]).map((result) => result.split(' ').at(-1))]),

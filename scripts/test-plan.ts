@@ -33,8 +33,8 @@ const checksTime = named('busy')
 const measuresServer = (file: string) => includes(file, /\bmemoryOf\(/)
 
 /**
- * Whether the server of a test file has the real default image. On a new machine, such a server waits until the shared
- * server has made that image. Files with the small image therefore run before.
+ * Whether the server of a test file has the real default image. On a new machine, a first server must make that image,
+ * and these files wait. So files with the small image run first.
  */
 const wantsRealImage = (file: string) =>
   ![...reachableFrom(file)].some(

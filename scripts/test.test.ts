@@ -26,7 +26,7 @@ const descendantsOf = (pid: number): number[] => {
 const commandLineOf = (pid: number) => readProc(pid, 'cmdline').replaceAll('\0', ' ')
 
 suite('alcove test', () => {
-  test('`alcove test` starts and builds no program if the tested code needs no other program', () => {
+  test('`alcove test` starts and builds no program for a test file that needs none', () => {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     const said = spawnSync(process.execPath, [join(root, 'scripts/test.ts'), 'src/kit/budget.test.ts'], {
       encoding: 'utf8',

@@ -186,7 +186,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual([...known].sort(), Object.keys(writers).sort())
     assert.deepEqual(
       writing.filter(({ table }) => table === '${').map(({ file }) => file),
-      // This file gets the name of the table from its callers.
+      // `history.ts` gets the name of the table from its callers.
       ['src/control/storage/history.ts'],
     )
     const foreign = writing.filter(({ file, table }) => table !== '${' && writers[table] !== roomOf(file))

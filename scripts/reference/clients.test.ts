@@ -18,7 +18,7 @@ suite('what the public packages can call', () => {
       assert.deepEqual([operations.length, new Set(operations.map(({ name }) => name)).size], [requests, requests])
     })
 
-  test('`sdkMethods` finds the operations that an SDK method calls itself or through other methods', () => {
+  test('`sdkMethods` finds the operations that an SDK method calls, directly or through other methods', () => {
     const methods = sdkMethods([...operationsOf('api-client'), ...operationsOf('toolbox-api-client')])
     const find = (owner: string, name: string) => {
       const found = methods.find((method) => method.owner === owner && method.name === name)

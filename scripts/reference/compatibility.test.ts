@@ -1,4 +1,5 @@
-// Makes each call that the public packages can make, without a credential, and checks that the server knows the call.
+// Makes each call that the published Daytona SDKs can make, without a credential, and checks that the server knows the
+// call.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'

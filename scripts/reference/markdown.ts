@@ -1,4 +1,4 @@
-// Functions for Markdown that all generated pages use: tables, whole pages and code marks.
+// Functions for Markdown that all generated pages use: tables, whole pages and backticks.
 
 const printedBy = '<!-- Printed by scripts/print-reference.ts from the code. -->'
 

@@ -30,7 +30,7 @@ suite('alcove control', () => {
     assert.equal(controlEnvironment({}, noPages)['ALCOVE_DASHBOARD_DIR'], undefined)
   })
 
-  test('`alcove control` serves an empty database as a user without rights, and ends with 0 on SIGTERM', async () => {
+  test('`alcove control` runs with an empty database as an unprivileged Unix user; SIGTERM ends it with 0', async () => {
     await using opened = await openTestDatabase('empty')
     const address = `127.0.0.1:${await freePorts(1)}`
     const key = newApiKey()

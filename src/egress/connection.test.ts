@@ -303,7 +303,7 @@ suite('the proxy that replaces placeholders by secrets', () => {
       )
   })
 
-  test('at a closed port, a client with a secret for the host gets an error answer, other clients a reset', async () => {
+  test('at a closed port, a sandbox with a secret for the host gets an error answer, others a reset', async () => {
     const closed = createServer()
     await once(closed.listen(0, '127.0.0.1'), 'listening')
     destination = { address: '127.0.0.1', port: (closed.address() as AddressInfo).port }

@@ -87,7 +87,7 @@ const hear = (socket: Socket): Promise<{ hello: ClientHello | 'other' | 'silent'
     read()
   })
 
-/** Connects a sandbox's connection to its server and copies the bytes in both directions unchanged. */
+/** Connects to the server that the sandbox wants to reach, and copies bytes in both directions unchanged. */
 const pass = (socket: Socket, bytes: Buffer, { address, port }: Destination): void => {
   const server = connect({ host: address, port, allowHalfOpen: true, noDelay: true })
   const late = setTimeout(() => server.destroy(), connectMs)

@@ -63,7 +63,10 @@ suite('the proxy with hostile programs and servers', () => {
   let front: Server
   let far: Server
   let scripted: Server
-  /** `sockets`: the connections of programs to the proxy. `reached`: the connections of the proxy to `scripted`. */
+  /**
+   * `sockets`: the connections of programs to the proxy. `reached`: the connections of the proxy to the test server
+   * `scripted`.
+   */
   const sockets = new Set<Socket>()
   const reached = new Set<Socket>()
   let destination = { address: '127.0.0.1', port: 0 }
@@ -224,7 +227,7 @@ suite('the proxy with hostile programs and servers', () => {
     },
   }
   for (const [where, { sent, answer = headers(true, status) }] of Object.entries(http2))
-    test(`an HTTP/2 header that Node can read but not send, in ${where}, ends only its own request`, async () => {
+    test(`a forbidden HTTP/2 header in ${where} ends only the request that it belongs to`, async () => {
       destination.port = portOf(scripted)
       script = answer
       const socket = await open('h2')

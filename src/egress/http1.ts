@@ -240,7 +240,10 @@ const refuseSocket = (socket: Duplex, answer: OwnAnswer) => {
   )
 }
 
-/** Runs `work` for a connection that the proxy has opened. If `work` throws a Refusal, sends its answer. */
+/**
+ * Runs `work` for a client's connection, if the proxy has a server for it. If `work` throws a Refusal, sends the
+ * Refusal's answer to the client.
+ */
 const orRefuse = (socket: Duplex, work: (side: Side) => void, refuse: (answer: OwnAnswer) => void) => {
   const side = sides.get(socket)
   if (side === undefined) return void socket.destroy()
@@ -258,7 +261,8 @@ const makeServer = (): Server => {
     orRefuse(
       message.socket,
       (side) => {
-        // Limit the requests without an answer, because Node reads any number of them.
+        // Node reads any number of requests ahead on one connection. Close a connection with too many requests that are
+        // not answered yet.
         if (side.ahead >= mostAhead) return void message.socket.destroy()
         side.ahead += 1
         response.once('close', () => {

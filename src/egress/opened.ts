@@ -11,8 +11,8 @@ export type Opened = {
   /** The secrets that the sandbox may send to this server now. They may change while the connection is open. */
   secrets: () => readonly KnownSecret[]
   /**
-   * The connection to the server, whose certificate was verified. If there is none: the sentence with which the proxy answers
-   * every request.
+   * The connection to the server after the server's certificate was verified. If the connection failed: the sentence
+   * with which the proxy answers every request.
    */
   server: { socket: TLSSocket; connectAgain: () => TLSSocket } | { failure: string }
 }

@@ -2,10 +2,13 @@
 // authentication, and in path and query. Bodies stay unchanged, because their length and signature would become wrong.
 import type { KnownSecret } from '#src/wire/secrets.ts'
 
-/** Maximum number of bytes of a request's path and headers, with placeholders and with values. Servers accept fewer. */
+/**
+ * Maximum number of bytes of a request's path and headers, both before and after placeholders are replaced by secrets.
+ * Usual servers accept fewer bytes.
+ */
 export const mostHeadBytes = 64 * 1024
 
-/** Thrown if a request with its values would be longer than `mostHeadBytes`. */
+/** Thrown if a request with its secrets filled in would be longer than `mostHeadBytes`. */
 export class HeadTooLarge extends Error {}
 
 type Put = Pick<KnownSecret, 'placeholder' | 'value'>

@@ -20,8 +20,8 @@ type Exchange = {
 const longBytes = 256 * 1024
 
 /**
- * Returns the length of an answer whose body can bypass the HTTP parser; `undefined` for other answers. `head`: the head for
- * the caller. An answer whose head has no length cannot bypass the parser, because its body needs chunks.
+ * Returns the length of an answer whose body can go to the caller's socket as it is; `undefined` for other answers.
+ * `head`: the answer's headers. Without a length in these headers, Node must send the body in HTTP chunks.
  */
 const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: IncomingMessage, head: readonly string[]) => {
   const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206) && socket instanceof Inflow

@@ -232,7 +232,7 @@ suite('how often the gate asks control', () => {
     assert.equal(sides.asked[0]?.countsAsActivity, false)
   })
 
-  test('an open call counts as activity repeatedly until it ends', async () => {
+  test('while a call is open, it is counted as activity of the sandbox again and again', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const asked = Promise.withResolvers<void>()
     sides.control.answer = () => {
@@ -426,8 +426,8 @@ suite('how the toolbox receives a call from the gate', () => {
       await pause(isLate ? idleMs * 1.5 : 0)
       response.end(Buffer.alloc(isLate ? sizes.late : sizes.stuck))
     }
-    // The slow reader starts now. If it started after the other reader is disconnected, it would not read for `idleMs`
-    // and would be disconnected, too.
+    // Start to read the late answer now. A reader that started only after the stuck caller is disconnected would read
+    // nothing for `idleMs`, and would be disconnected, too.
     const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer }).then((reply) => reply.arrayBuffer())
     const socket = connect(sides.port, '127.0.0.1').pause()
     socket.on('error', () => {})

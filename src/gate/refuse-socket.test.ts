@@ -37,7 +37,7 @@ suite('refused WebSockets', () => {
     return { said: JSON.parse(String(message)), code, reason: String(reason) }
   }
 
-  test('a terminal or interpreter of a sandbox that is not started gets 101 and then the error', async () => {
+  test('a call for a terminal or interpreter of a sandbox that is not started gets 101 and then the error', async () => {
     await using sides = await startSides()
     for (const state of ['stopped', 'archived', 'error']) {
       sides.control.answer = () => sides.access({ isStarted: false, state })

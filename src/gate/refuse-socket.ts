@@ -13,8 +13,9 @@ const closeMs = 5000
 type Wording = (message: string) => { last: object; reason: string }
 
 /**
- * How each kind of WebSocket is refused after the upgrade. Log streams are not in this list, because SDKs treat every
- * close as the end of the logs. They detect an error only in an answer that refuses the upgrade.
+ * The kinds of WebSocket for which the gate first accepts the upgrade, then sends an error and closes. Log streams are
+ * not in this list, because SDKs treat every close as the end of the logs. For log streams, the gate refuses the
+ * upgrade.
  */
 const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
   [

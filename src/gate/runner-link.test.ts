@@ -60,7 +60,7 @@ suite('a wrong message of a runner to the gate', () => {
       sandbox: { ...unassigned, assignment: { ...assignment, sandboxId: 'before' } },
     }),
   })) {
-    test(`a wrong message of a runner is ignored if it ${name}, and all other sandboxes are served`, {
+    test(`a wrong message of a runner is ignored if it ${name}; the sandboxes in the other messages are served`, {
       timeout: 20_000,
     }, async () => {
       const frames = [jsonFrameOf(here('before')), bad, jsonFrameOf(here('behind')), jsonFrameOf({ type: 'whole' })]

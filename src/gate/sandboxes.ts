@@ -6,15 +6,15 @@ import type { Access } from '#src/wire/access.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
 import { RunnerLink } from './runner-link.ts'
 
-/** A sandbox, and the facts about it in control's answer. */
+/** A sandbox, and what control has said about the sandbox when it allowed the call. */
 export type AdmittedSandbox = Pick<Access, 'sandboxId' | 'runnerAddress' | 'isStarted' | 'leastGeneration'>
 
 export type SandboxPlace = { sandbox: SandboxHere | undefined; link: RunnerLink }
 
 const mostRunners = 64
 /**
- * Milliseconds in which the runner must have the generation in control's answer. A connected runner has it within
- * milliseconds. A runner that must connect first needs a second or two.
+ * Milliseconds for which a call waits until the runner has the generation of the sandbox that control requires for the
+ * call. A connected runner has it within milliseconds. A runner that must connect first needs a second or two.
  */
 const takenMs = 10_000
 /**

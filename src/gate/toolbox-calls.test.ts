@@ -40,7 +40,7 @@ const sandbox: SandboxHere = {
 }
 
 suite('a call that the gate passes to a toolbox', () => {
-  test('a toolbox call carries its SDK’s name and version, and nothing else about the caller', () => {
+  test('of the caller’s headers, the toolbox gets only the name and version of the SDK', () => {
     const call = request({
       Authorization: 'Bearer secret',
       'X-Daytona-SDK-Version': '0.216.0',
@@ -68,7 +68,7 @@ suite('a call that the gate passes to a toolbox', () => {
     assert.equal(wanted.length, 1)
   })
 
-  test('a call that changes variables is answered once the runner has reported control’s new generation', async () => {
+  test('a call that changes environment variables is answered once the runner has control’s new generation', async () => {
     const held: SandboxHere = { ...sandbox, config: { env: { LANG: 'C' }, workdir: '/' } }
     const wanted: (number | undefined)[] = []
     const find = async ({ leastGeneration }: AdmittedSandbox) => {

@@ -55,7 +55,7 @@ suite('an answer before the whole body was read', () => {
   ] as const
 
   for (const [name, postTwice] of Object.entries(realClients)) {
-    test(`the refusal of a call whose body was not read reaches ${name}, and the connection stays usable`, async () => {
+    test(`${name} gets the refusal of a call whose body was not read, and can use the connection again`, async () => {
       await using server = await serving()
       const refused = [30, 700_000, 5 * MiB].flatMap((bytes) =>
         refusals.map(([path, status]) => ({ path, status, bytes, headers: { 'content-type': 'text/plain' } })),

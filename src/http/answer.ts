@@ -65,8 +65,8 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
     }
 
     override end(...last: unknown[]): this {
-      // If reading the request has failed, Node has destroyed the request and removed its socket, so nothing can be
-      // discarded.
+      // If reading the request has failed, Node has destroyed the request and removed its socket. Then there is no rest
+      // of the body to read.
       if (!this.writableEnded && isUnread(this.req) && !this.req.destroyed) readAway(this.req, bounds)
       return super.end(...(last as [])) as this
     }

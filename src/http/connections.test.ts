@@ -334,7 +334,7 @@ suite('connections', () => {
   })
 })
 
-suite('a head that never ends', () => {
+suite('a request whose head never ends', () => {
   test('a call whose head is not complete in time answers 408, whether the client is silent or slow', async () => {
     const server = createHttpServer({ headersTimeout: 100, connectionsCheckingInterval: 20 })
     server.on('clientError', (error, socket) => refuseBadHttp(error, socket, 50))

@@ -20,7 +20,7 @@ export type ConnectionBounds = {
    * connections. Connections of visitors are replaced first, then the one whose call has lasted longest.
    */
   mostHeld?: number
-  /** Maximum number of connections from one network on which the server has never accepted a credential. */
+  /** Maximum number of connections from one network that have no accepted credential yet. */
   mostUnknownOfOne?: number
   /**
    * Maximum number of calls that a client may send on one connection before the server has answered the first
@@ -184,9 +184,8 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to evict for a newcomer. Connections without a credential are evicted first, if they are
-   * more than a sixteenth of all connections. This part is reserved for them, even if connections with a credential are
-   * idle.
+   * Returns the connection to close for a newcomer. A sixteenth of all connections is kept for clients without a
+   * credential. Above a sixteenth, their connections are closed first; otherwise idle connections with a credential.
    */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)
@@ -212,7 +211,7 @@ export class Connections {
     return longest === newcomer ? undefined : longest
   }
 
-  /** Puts the connection at the end of the sets that it belongs to, because it is now the most recently active one. */
+  /** Adds the connection to its sets as the last one, because it is the most recently active one. */
   #put(it: Connection): void {
     if (it.isAdmitted) {
       const share = this.#shares.get(it.owner) ?? { known: new Set(), visiting: new Set() }

@@ -87,7 +87,7 @@ suite('a server that is made from routes', () => {
   }
 })
 
-suite('the gate', () => {
+suite('request heads that the gate refuses', () => {
   const paths = { toolbox: '/toolbox/box/x', 'object storage': '/org/x/context.tar' }
   for (const [place, path] of Object.entries(paths)) {
     for (const [what, headers] of refused) {

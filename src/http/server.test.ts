@@ -179,7 +179,7 @@ suite('a route that reads its own body', () => {
     assert.deepEqual(await (await server.post('/measure', null, {})).json(), { bytes: 0 })
   })
 
-  test('a client that sends more than a route accepts gets the refusal; all other routes keep their limits', async () => {
+  test('a route’s own body limit applies to that route only; a client that sends more gets the refusal', async () => {
     await using server = await listen()
     const refused = await server.post('/measure?refuse=true', 'x'.repeat(8_000_000), {})
     assert.equal(refused.status, 409)

@@ -22,7 +22,7 @@ suite('a budget', () => {
       [budget.take('b', 4), budget.take('b', 2), budget.take('b', 2), budget.take('b', 1)],
       [false, true, false, true],
     )
-    // An owner that already holds its `sure` amount gets no more.
+    // The budget is used up, and this owner already holds `sure`, the amount that every owner gets. So it gets no more.
     assert.equal(budget.take('a'), false)
     budget.give('a', 10)
     assert.ok(budget.take('b', 7))

@@ -36,7 +36,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     assert.equal(turns, 20)
   })
 
-  test('`ByteReader` returns undefined at the end of the stream, and throws if it ends inside a request', async () => {
+  test('`ByteReader` returns undefined at the end of the stream, and throws if only a part of the bytes came', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     pair.far.end('hello')

@@ -57,8 +57,8 @@ export class CauseBudget {
   }
 
   /**
-   * Returns whether one more line of this cause may be written. If lines were suppressed, `tell` is called at the end
-   * of the minute.
+   * Returns whether one more log line with this kind of error or message (`cause`) may be written. At the end of the
+   * minute, calls `tell` if some lines were not written.
    */
   take(cause: string, tell: Count['tell']): boolean {
     if (!this.#isCounting) {

@@ -52,8 +52,8 @@ export class CommandServer {
   }
 
   /**
-   * Runs a command in the small process and returns how the command ended. Rejects if the small process ends before it
-   * replies; then it is unknown whether the command has run.
+   * Runs a command in the command server, a small helper process. Returns how the command ended. Rejects if the helper
+   * process ends before it replies; then it is unknown whether the command has run.
    */
   run(question: Question): Promise<Ending> {
     const id = ++this.#last % 2 ** 32

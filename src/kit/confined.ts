@@ -13,19 +13,18 @@ export const users = {
   postgres: 61001,
   control: 61002,
   gate: 61003,
-  /** The program that resolves names for sandboxes with a list of domains. */
+  /** Uid of the program that resolves names for sandboxes with a list of domains. */
   resolver: 61004,
-  /** The program that pulls images from registries. */
+  /** Uid of the program that pulls images from registries. */
   fetcher: 61005,
-  /** The program that compiles TypeScript to JavaScript by removing types. */
+  /** Uid of the program that compiles TypeScript to JavaScript by removing types. */
   compiler: 61006,
-  /** The program that decompresses untrusted data. */
+  /** Uid of the program that decompresses untrusted data. */
   unpacker: 61007,
-  /** The SSH gateway. */
   'ssh-gateway': 61008,
-  /** The program that puts secrets into requests of sandboxes. */
+  /** Uid of the program that puts secrets into requests of sandboxes. */
   egress: 61009,
-  /** The program that bundles the pages of the dashboard. */
+  /** Uid of the program that bundles the pages of the dashboard. */
   builder: 61010,
 } as const
 

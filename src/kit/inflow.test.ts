@@ -21,7 +21,7 @@ const openPair = async (): Promise<{ near: Inflow; far: Socket } & Disposable> =
 /** Makes bytes that differ at every position, so that a wrong order is found. */
 const counting = (words: number): Buffer => Buffer.from(Uint32Array.from({ length: words }, (_, at) => at).buffer)
 
-suite('Inflow', () => {
+suite('Inflow, a socket that reads into one buffer again and again', () => {
   test('listeners of Inflow get usual stream events, and pieces that they keep are not overwritten', async () => {
     using pair = await openPair()
     const sent = counting(1_000_000)
@@ -102,7 +102,7 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('the pieces of Inflow grow while its consumer keeps up, and shrink after small reads', async () => {
+  test('an Inflow socket reads more bytes at a time while it is read fast, and fewer after small reads', async () => {
     using pair = await openPair()
     const roomFor: number[] = []
     let bytesTaken = 0
@@ -160,7 +160,7 @@ suite('Inflow', () => {
     await large.promise
   })
 
-  test('a consumer of Inflow may overwrite a few bytes before each piece, to put a header there', async () => {
+  test('the receiver of an Inflow socket’s bytes may put a header of a few bytes directly before them', async () => {
     using pair = await openPair()
     pair.far.end('text')
     const taken = Promise.withResolvers<string>()

@@ -98,7 +98,8 @@ export class Inflow extends Socket {
     this.#isWaiting = true
     goOnInTurn(tookMs, () => {
       this.#isWaiting = false
-      // A stream that is read with `read()` reports itself as paused, so its listener for `readable` is checked too.
+      // After a call of `read()`, Node reports the stream as paused. A listener for `readable` shows that the stream is
+      // still read.
       if (!this.isPaused() || this.listenerCount('readable') > 0) this.read(0)
     })
     return false
@@ -148,8 +149,8 @@ export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void):
 }
 
 /**
- * Returns the stream below a response, for a body of known length. Writing to the response itself would delay each
- * piece until the end of the event loop's turn.
+ * Returns the socket of a response, for a body of known length. Writing to the response itself would delay all bytes
+ * until the end of the event loop's turn.
  */
 export const beneath = (response: ServerResponse): Writable => {
   response.flushHeaders()

@@ -72,7 +72,7 @@ suite('copying from stream to stream (`pour`)', () => {
     await finished
   })
 
-  test('`pour` writes small pieces of one turn of the event loop together, in order with large pieces', async () => {
+  test('`pour` joins small pieces that arrive in one event loop turn, and keeps the order of all pieces', async () => {
     const from = new Readable({ read: () => {} })
     const written: string[] = []
     const to = new Writable({

@@ -20,8 +20,8 @@ export const giveBack = ({ buffer, byteLength }: Uint8Array): void => {
 }
 
 /**
- * Pipes to a socket, and frees bytes when they are written. This works only for a socket: other streams may use bytes
- * after their callback.
+ * Pipes to a socket, and frees bytes once they are written. This works only for a socket. Another kind of stream may
+ * still use bytes after it has called the callback of `write`.
  */
 const pourThrough = (from: Inflow, to: Socket): (() => void) => {
   const goOn = () => void from.resume()

@@ -27,7 +27,7 @@ export class FairQueue<Owner = string> {
   readonly #limits: Limits<Owner>
   /** How many pieces of work run now, for each owner. */
   readonly #running = new Map<Owner | undefined, number>()
-  /** Waiting pieces by owner, oldest first. */
+  /** The work that waits, by owner, oldest first. */
   readonly #waiting = new Map<Owner | undefined, Set<QueuedPiece>>()
   #all = 0
   #lastPlace = 0

@@ -13,8 +13,8 @@ const leastBytes = 16 * 1024
  */
 const budgetBytes = 8 * 1024 * 1024
 /**
- * A connection gets at most an eighth of the free budget for its large buffer. Connections that come later therefore
- * get some too.
+ * A connection gets at most an eighth of the free budget for its buffer, so that later connections get a large buffer
+ * too.
  */
 const shareOfRest = 8
 

@@ -36,8 +36,7 @@ export const readRegistryAddress = (given: string): { host: string; isPlain: boo
   // Refuses an IP address in an unusual notation, such as 0x7f.1. It would mean another host than it seems to name.
   if (!isSound || new URL(url).hostname !== host.replace(/:\d+$/, ''))
     return 'must be the host of a registry, such as ghcr.io or registry.example:5000'
-  // The first part of an image's name counts as a registry only if it has a dot or a colon, or is `localhost`.
-  // Otherwise it belongs to the repository.
+  // A host without a dot and without a port would be read as the first part of a repository's name, except `localhost`.
   if (!/[.:]/.test(host) && host !== 'localhost') return 'must be a host with a dot or a port in its name'
   return { host: canonicalRegistry(host), isPlain: /^http$/i.test(scheme) }
 }

@@ -21,7 +21,7 @@ suite('where a registry’s password may be sent', () => {
   const trusted = (registry: string, realm: string, isPlain = false) =>
     trustedRealm(registry, realm, isPlain) !== undefined
 
-  test('a registry’s password may go to an encrypted token address on the registry’s host or in its domain', () => {
+  test('a registry’s password may go over HTTPS to a token server on the registry’s host or in its domain', () => {
     for (const [registry, realm] of [
       ['ghcr.io', 'https://ghcr.io/token'],
       ['docker.io', 'https://auth.docker.io/token'],

@@ -63,10 +63,10 @@ export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Dis
   }
 }
 
-/** Tells the small process to prepare for a command that will move a process between cgroups. */
+/** Tells the command server to prepare for a command that will move a process between cgroups. */
 export const expectMove = (): void => server?.expectMove()
 
-/** Maximum size of a question to the small process, in bytes. */
+/** Maximum size of a message to the command server, in bytes. */
 const questionLimitBytes = 1024 * 1024
 
 /**

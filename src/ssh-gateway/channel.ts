@@ -43,7 +43,7 @@ export class ChannelOut {
     })
   }
 
-  /** Runs `work` after everything that was written so far. */
+  /** Runs `work` after all earlier writes have been accepted by the channel. */
   after(work: () => Promise<void> | void): Promise<void> {
     // Ignore a failed write: it means that the channel has closed, and `leave` is called for that.
     this.#last = this.#last.then(work).catch(() => undefined)

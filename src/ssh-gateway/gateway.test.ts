@@ -120,7 +120,7 @@ suite('a forwarded port', () => {
     assert.equal((await client.run('echo still here')).out, 'still here\n')
   })
 
-  test('the SSH gateway refuses reverse forwarding, sockets and X11, and the connection stays open', async () => {
+  test('the SSH gateway refuses reverse forwarding, Unix sockets and X11, and the connection stays open', async () => {
     using client = await gateway.connect()
     await assert.rejects(
       new Promise((resolve, reject) => {
@@ -184,6 +184,6 @@ suite('who may connect, and for how long', () => {
   })
 })
 
-/** The name of the method that uses this configuration. */
+/** Returns the name of the SSH authentication method that a client with this configuration uses. */
 const authOf = (config: object) =>
   'password' in config ? 'password' : 'privateKey' in config ? 'publickey' : 'keyboard-interactive'

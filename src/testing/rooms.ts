@@ -2,12 +2,12 @@
 // that the code keeps to this.
 
 /**
- * The rooms of each program, in layers from the lowest to the highest. A room is a folder, or a file that is not in a
+ * The folders and files of each program, in layers from the lowest to the highest. Each listed folder or file is a
  * room. A room may import only rooms that are listed before it.
  */
 export const rooms: Record<string, readonly string[]> = {
   'src/control': [
-    // Rooms that import no other room.
+    // Folders and files that import no other room.
     'build-info.ts',
     'cursor.ts',
     'display-text.ts',
@@ -20,7 +20,7 @@ export const rooms: Record<string, readonly string[]> = {
     'settings',
     'parts.ts',
     'outbound',
-    // Rooms about the people and programs that call control, and their permissions.
+    // Folders about the people and programs that call control, and their permissions.
     'people',
     'auth',
     'audit',
@@ -29,7 +29,7 @@ export const rooms: Record<string, readonly string[]> = {
     'roles',
     'members',
     'invitations',
-    // The record of a sandbox, and other code that all verbs use.
+    // Code that the folders of all verbs import.
     'sandboxes/record',
     'snapshots/lifecycle.ts',
     'sandboxes/service.ts',
@@ -40,7 +40,7 @@ export const rooms: Record<string, readonly string[]> = {
     'secrets',
     'images',
     'regions',
-    // Rooms about organizations and their members.
+    // Folders about organizations and their members.
     'organizations',
     'users',
     'rate-limits',
@@ -50,7 +50,7 @@ export const rooms: Record<string, readonly string[]> = {
     'access',
     'configuration',
     'dashboard',
-    // Rooms that the rooms of the verbs import, such as quotas and regions. Then the rooms of the verbs.
+    // Folders that the folders of the verbs import, such as quotas and regions. Then the folders of the verbs.
     'quotas',
     'snapshots',
     'object-storage',
@@ -60,7 +60,7 @@ export const rooms: Record<string, readonly string[]> = {
     'sandboxes/upkeep',
     'sandboxes/build-log-routes.ts',
     'sandboxes/routes.ts',
-    // Rooms with endpoints for other programs.
+    // Folders with endpoints for programs other than SDKs: monitoring, webhook receivers, runners, MCP clients.
     'health',
     'meters',
     'metrics',
@@ -70,7 +70,7 @@ export const rooms: Record<string, readonly string[]> = {
     'hosts',
     'runner-link',
     'mcp',
-    // Rooms that put the program together. They import all other rooms.
+    // Files that put the program together. They import all folders above.
     'endpoints.ts',
     'sweep.ts',
     'open-running.ts',
@@ -84,30 +84,30 @@ export const rooms: Record<string, readonly string[]> = {
     'inflate.ts',
     'one-at-a-time.ts',
     'verb-queue.ts',
-    // Rooms about features of the kernel.
+    // Folders about features of the kernel.
     'cgroup',
     'oci',
     'network',
-    // Rooms about files: the file system of the pool, images, archives of disks, disks.
+    // Folders about files: the file system of the pool, images, archives of disks, disks.
     'pool-file',
     'images',
     'archive',
     'overlay',
     'volumes',
-    // Rooms about one sandbox.
+    // Folders about one sandbox.
     'machine',
     'kernel-memory',
     'shown',
     'meters',
     'watching',
     'verbs',
-    // Rooms about all sandboxes of the host.
+    // Folders and files about all sandboxes of the host.
     'host.ts',
     'machine-host.ts',
     'contexts',
     'copying',
     'building',
-    // Rooms with connections to other programs.
+    // Folders with connections to other programs.
     'control-link',
     'gate-link',
     'keeping',

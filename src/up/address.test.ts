@@ -47,7 +47,7 @@ suite('addresses', () => {
     assert.equal(sshOf({ listen: 'off' }), undefined)
   })
 
-  test('with an address for hosts, control listens there on --port plus 3, and the gate on --port plus 4', () => {
+  test('with --hosts ADDRESS, control listens at ADDRESS on --port plus 3, and the gate on --port plus 4', () => {
     const hostsOf = (address: string) => addressesOf('127.0.0.1', 4600, undefined, undefined, {}, address).hosts
     assert.deepEqual(hostsOf('10.0.0.7'), { control: '10.0.0.7:4603', gate: '10.0.0.7:4604' })
     assert.deepEqual(hostsOf('2001:db8::1'), { control: '[2001:db8::1]:4603', gate: '[2001:db8::1]:4604' })

@@ -11,8 +11,8 @@ export class BoundedLog {
   readonly #maxBytes: number
 
   /**
-   * Opens the log. An existing file is continued. If a program fails again and again, the log of its first failure is
-   * therefore kept.
+   * Opens the log, and appends to a file that exists. If a program fails again and again, the log of its first failure
+   * therefore stays.
    */
   constructor(path: string, maxBytes = maxLogBytes) {
     this.path = path

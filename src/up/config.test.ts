@@ -62,7 +62,7 @@ suite('settings of up', () => {
     assert.deepEqual(readUpConfig(set).runnerSettings, set)
   })
 
-  test('`up` passes on volume size and volume directory; the error for an invalid one names the setting', () => {
+  test('`up` gives control the volume size and the runner the volume directory; an error names the setting', () => {
     const set = { ALCOVE_VOLUME_GIB: '50', ALCOVE_VOLUMES_DIR: '/mnt/shared' }
     const { controlSettings, runnerSettings } = readUpConfig(set)
     assert.deepEqual(

@@ -8,9 +8,12 @@
 //   <data>/archive/   0700   disks of archived sandboxes, made by the runner, unless another store is configured
 //   <data>/log/              one file per program, bounded
 //   <data>/run/       0755   the process that serves this directory now (up.json, up.lock)
-//   /run/alcove-<instance>/  sockets; not below <data>, because the path of a socket has at most 107 bytes
-//   /run/alcove/runners/     the socket of its runner
-//   /run/alcove/agents/<instance>/  the sockets of its agents: root makes them, the gate's group may connect
+//
+// Sockets are elsewhere, because the path of a socket has at most 107 bytes. <instance> is a hash of <data>.
+//
+//   /run/alcove-<instance>/         sockets of control, gate and PostgreSQL
+//   /run/alcove/runners/            the socket of the runner
+//   /run/alcove/agents/<instance>/  sockets of the agents; root makes them, the gate's group may connect
 import { randomBytes } from 'node:crypto'
 import {
   chmodSync,

@@ -80,7 +80,10 @@ type Welcome = {
   keyCommand: string
   /** The link with which the first administrator can sign in once. Undefined if this is not the first `up`. */
   link: string | undefined
-  /** The command that makes and prints a sign-in link. Undefined if the operator has configured another issuer. */
+  /**
+   * The command that prints a sign-in link. Undefined if users sign in at an identity provider that the operator has
+   * configured.
+   */
   linkCommand: string | undefined
   seconds: number
 }

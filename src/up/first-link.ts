@@ -4,8 +4,8 @@
 const answerMs = 10_000
 
 /**
- * Asks control for the link. Returns undefined if control makes no link, for example because another issuer is
- * configured. The server works without the link.
+ * Asks control for the sign-in link. Returns undefined if control makes no link, for example because users sign in at
+ * an identity provider that the operator has configured. The server works without the link.
  */
 export const askFirstLink = async (controlUrl: string, key: string): Promise<string | undefined> => {
   try {

@@ -4,8 +4,8 @@ import { existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Renames the log and removes the compiled code. May be called again. No program of this data directory may run during
- * the call.
+ * Renames the log of the gate, which was named `proxy`, and removes the code that Node has compiled for it. May be
+ * called again. No program of this data directory may run during the call.
  */
 export const takeOverFormerNames = (log: string, cacheDirectory: string): void => {
   for (const end of ['', '.1']) {

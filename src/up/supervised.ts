@@ -23,9 +23,9 @@ export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 const isWellAfter = 10
 
 /**
- * Returns the delay before the next start in ms. `beforeMs`: the delay before the last start, or 0. `servedMs`: how
- * long the program has served since. A program that fails as soon as it serves is started less and less often. A
- * program that is killed again and again is down for at most a tenth of the time.
+ * Returns the delay before the next start in ms: twice the last delay, or the shortest delay if the program has then
+ * served ten times as long as that delay. `beforeMs`: the delay before the last start, or 0. `servedMs`: how long the
+ * program has served since.
  */
 export const delayAfter = (beforeMs: number, servedMs: number, { firstMs, maxMs }: Backoff): number =>
   servedMs >= beforeMs * isWellAfter ? firstMs : Math.min(beforeMs * 2, maxMs)

@@ -16,7 +16,8 @@ type Kind = {
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
   /**
-   * Finds the processes that prevent the removal of the thing with this name. Absent: such processes cannot be found.
+   * Finds the processes that use the item with this name, so that it cannot be removed. Absent: such processes cannot
+   * be found.
    */
   holders?: (name: string) => Holder[]
 }
@@ -147,7 +148,8 @@ const removeCgroup = (path: string) => {
 const runtimeDirectory: Kind = {
   what: 'runtime directory',
   list: ({ runtime }) => (existsSync(runtime) ? [runtime] : []),
-  // If something is mounted there, nothing is removed: the mounted data may belong to another program.
+  // If something is mounted below the runtime directory, nothing is removed: the mounted data may belong to another
+  // program.
   remove: (data, path) => {
     if (mounts(data).length === 0) rmSync(path, { recursive: true, force: true })
   },
@@ -231,7 +233,7 @@ const attempt = (step: () => void): string | undefined => {
   }
 }
 
-/** Returns a line for each thing that is still there. */
+/** Returns a line for each item (process, mount, file, …) that the server has left and that was not removed. */
 const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyMap<string, string>): string[] =>
   some.flatMap(({ what, list, holders }) =>
     list(data).map((name) => {
@@ -246,9 +248,9 @@ const isOnlyHeld = (some: readonly Kind[], data: DataDirectory): boolean =>
   some.every(({ list, holders }) => list(data).every((name) => holders !== undefined && holders(name).length > 0))
 
 /**
- * Removes everything that a server has left. Returns a line for each thing that could not be removed within
- * `timeoutMs`. The server must not run. A loop device stays if another mount namespace has a copy of its mount, for
- * example while an image is unpacked.
+ * Removes everything that a server has left. Returns a line for each item that could not be removed within `timeoutMs`.
+ * The server must not run. A loop device cannot be removed while another mount namespace has a copy of a mount of the
+ * device, for example while an image is unpacked.
  */
 export const removeTraces = async (
   data: DataDirectory,

@@ -98,7 +98,7 @@ export type VariableChange = {
 
 /** The body of `POST /proxy/env`, with which a gate asks control to change the variables of a sandbox. */
 export type VariableQuestion = VariableChange & {
-  /** The ticket of the call that changes the variables. It must allow any toolbox call. */
+  /** The ticket of the call that changes the environment variables. It must allow any toolbox call. */
   ticket: string
   /**
    * The variables that processes get from the image and the server. If one of these is removed, control must remember

@@ -26,8 +26,8 @@ export type UploadAccess = {
   /** The address of the runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
   /**
-   * Id of the gate on the runner's machine. A gate of another machine passes the uploads to its own runner, because the
-   * runners of all machines have one store. Absent: the runner is on the gate's machine.
+   * Id of the gate on the runner's machine. Absent: the runner is on the gate's own machine. The runners of all
+   * machines have one store, so a gate of another machine sends uploads to the runner of its own machine.
    */
   gateId?: string
 }

@@ -220,7 +220,7 @@ export type RegistryLogin = {
  * /runners/images` lists all of them.
  */
 export type ImageAssignment = {
-  /** Name of the image below the runner's pool. A name is never used for a second image. */
+  /** Name of the image, which is also its directory in the runner's pool. A name is never used for a second image. */
   image: string
   target: 'present' | 'absent'
   /** Where the runner gets the image from. Absent: the runner has the image already, or must remove it. */

@@ -72,7 +72,7 @@ export const isAllowedHost = (hosts: readonly string[], name: string): boolean =
 export type ToEgress =
   | { type: 'serve'; address: string }
   /**
-   * `address`: the sandbox's address. `owner`: the organization whose limit the sandbox's connections use. `secrets`:
+   * `address`: the sandbox's address. `owner`: the organization that the sandbox's connections count for. `secrets`:
    * `awaited` if control has not sent the sandbox's secrets yet.
    */
   | { type: 'sandbox'; address: string; owner: string; secrets: readonly KnownSecret[] | 'awaited' }

@@ -47,7 +47,7 @@ const answer = async (request: Http2ServerRequest, response: Http2ServerResponse
   if (request.url.startsWith('/stream')) {
     response.setHeader('trailer', 'x-end')
     response.writeHead(200)
-    // Over HTTP/1.1 the response is one of node:http, which has this method.
+    // The type is that of HTTP/2, but over HTTP/1.1 the response is a `ServerResponse`, which has `flushHeaders`.
     ;(response as unknown as ServerResponse).flushHeaders()
     request.pipe(response, { end: false })
     request.on('end', () => {

@@ -18,8 +18,8 @@ export type SignedCall = {
 }
 
 /**
- * Values to check the signatures of a body's chunks: the key and the signature of the call. The signature of the first
- * chunk depends on the signature of the call.
+ * Values to check the signatures of a body's chunks. `key`: the signing key, derived from the caller's secret and the
+ * day. `signature`: the signature of the call, from which the signature of the first chunk is computed.
  */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 

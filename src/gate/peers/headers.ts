@@ -1,4 +1,4 @@
-// The headers that carry control's answer from gate to gate.
+// The headers with which one gate tells another what control has allowed a caller to do.
 import type { IncomingHttpHeaders } from 'node:http'
 import { peerHeaders } from '#src/wire/gate-peers.ts'
 import type { Entering } from '../door.ts'

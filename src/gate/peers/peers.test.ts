@@ -367,7 +367,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([two.far.wanted, two.far.dialled], [[], []])
   })
 
-  test('a gate reads the runner’s socket from the ticket, and accepts no socket from the calling gate', async () => {
+  test('a gate finds the runner by the address in the ticket, and ignores one that the calling gate sends', async () => {
     await using two = await startTwo()
     const allowed = { kind: 'port', port: 3000 } as const
     two.far.insideSocket = (socket) => void socket.end('bytes from inside')

@@ -1,5 +1,5 @@
-// Reads from a request whether it is for a preview, and for which one. A preview has its own host name,
-// `{port}-{sandbox}.` before the host of `{proxy_url}`. If the gate has no such names, the preview has a path on the
+// Reads from a request whether it is for a preview, and for which one. A preview has its own host name, for example
+// `3000-{sandbox}.proxy.example` for port 3000. If the gate has no domain for host names, a preview has a path on the
 // gate's own host: `/preview/{sandbox}/{port}/…`. `{sandbox}` is an id, a name, or the token of a signed URL.
 import { isIP } from 'node:net'
 import { Problem } from '#src/problems.ts'
@@ -128,8 +128,8 @@ export const readPreviewAddress = (
 }
 
 /**
- * Returns the URL that the browser should show, without the gate's fields. A browser never reads this URL as one of
- * another host.
+ * Returns the path and query that the browser should show, without the fields that only the gate reads. It begins with
+ * exactly one slash, because a browser reads `//name` as another host.
  */
 export const visibleUrl = ({ prefix, path, query }: PreviewAddress): string =>
   `${prefix}${path.replace(/^[/\\]*/, '/')}${query}`
@@ -139,6 +139,6 @@ export const urlAtId = ({ host, prefix, port, path, query, queryToken }: Preview
   const token = queryToken === undefined ? '' : `${authKey}=${encodeURIComponent(queryToken)}`
   const whole = token === '' ? query : `${query === '' ? '?' : `${query}&`}${token}`
   if (prefix !== '') return `/preview/${sandboxId}/${port}${path}${whole}`
-  // A URL without a scheme keeps the scheme of this call.
+  // The browser completes a redirect to a URL without a scheme with the scheme of the request.
   return `//${port}-${sandboxId}.${host.slice(host.indexOf('.') + 1)}${path}${whole}`
 }

@@ -41,7 +41,8 @@ export const tokensOf = (header: string | undefined, sandbox: string): string[] 
 }
 
 /**
- * Whether the visitor accepted the warning. Over TLS, only the cookie that no other host could have set is accepted.
+ * Whether the visitor accepted the warning. Over TLS, the cookie must have the prefix `__Host-`, so that no other host
+ * can have set it.
  */
 export const hasAccepted = (
   header: string | undefined,

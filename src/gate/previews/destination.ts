@@ -39,7 +39,7 @@ type Names = {
   /** The host name that is passed to the server inside. */
   host: string
   prefix: string
-  /** Value of the `Host` header for the server, also used in `Origin` and `Referer` for pages of this preview. */
+  /** The host name for the server inside: in `Host`, and in `Origin` and `Referer` if they name this preview. */
   called: string
   hide: (text: string) => string
 }
@@ -58,7 +58,7 @@ const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: A
   return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
 }
 
-/** Rewrites the URL of a page of this preview to the host name that the server inside sees. */
+/** If the URL is of a page of this preview, replaces its host by the host name that the server inside sees. */
 const asCalled = (url: string | undefined, { host, called }: Names, isSecure: boolean): string | undefined => {
   if (url === undefined || called === host || !URL.canParse(url)) return url
   const { host: pageHost, origin } = new URL(url)
@@ -126,8 +126,8 @@ const targetOf = (visit: Visit): string => {
 }
 
 /**
- * Translates the target of a redirect for the visitor. The server inside does not know the token in its address, and rarely
- * knows its path prefix.
+ * Translates the address of a redirect from the server inside into an address for the visitor. The server inside does
+ * not know the token in the preview's address, and rarely knows the path prefix of the preview.
  */
 const locationOf = (location: string, address: PreviewAddress, access: Access): string => {
   const [, scheme = '', authority, rest = ''] = /^([a-z]+:)?\/\/([^/?#\\]*)(.*)$/is.exec(location) ?? []

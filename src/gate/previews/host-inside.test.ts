@@ -6,7 +6,7 @@ import { openedBy, previewHost, visit } from '../testing/visiting.ts'
 suite('previews of a server that must be called localhost', () => {
   const origin = `http://${previewHost}`
 
-  test('with hostInside set to localhost, the server gets localhost:PORT in Host, and also the real name', async () => {
+  test('with hostInside set to localhost, the server gets Host localhost:PORT, and X-Forwarded-Host as usual', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     await visit(sides, { headers: { origin, referer: `${origin}/a?b` } })
@@ -17,7 +17,7 @@ suite('previews of a server that must be called localhost', () => {
     )
   })
 
-  test('with hostInside set to localhost, headers with pages of other hosts are not changed', async () => {
+  test('with hostInside set to localhost, Origin and Referer that name another host are not changed', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     for (const other of ['http://8080-box-id.proxy.test:4601', 'https://evil.test', 'null']) {

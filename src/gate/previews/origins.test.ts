@@ -67,7 +67,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
     }
   })
 
-  test('a preview below another preview’s host answers 404, because it could set cookies for that host', async () => {
+  test('a preview in another preview’s domain answers 404, because it could set cookies for that preview', async () => {
     await using sides = await startSides()
     for (const parent of [`3000-${id}.proxy.test`, '80-abcdefghijklmn01.proxy.test', `x.1-${id}.proxy.test:4601`]) {
       assert.equal((await visit(sides, { host: `3000-box-id.${parent}`, headers: key })).status, 404, parent)
@@ -76,7 +76,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
     assert.equal((await visit(sides, { host: '3000-box-id.80-own.proxy.test', headers: key })).status, 200)
   })
 
-  test('a preview addressed by path has an opaque origin, even if its server sends another policy', async () => {
+  test('a preview by path has an opaque origin, even if its server sends its own Content-Security-Policy', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       response.writeHead(200, { 'content-security-policy': 'sandbox allow-same-origin' }).end('<p>')
@@ -194,7 +194,7 @@ suite('the pages from which a preview cookie is accepted', () => {
     assert.equal(await isOffered(sides, { referer, accept: '*/*' }), false)
   })
 
-  test('if previews share an origin (by path), a preview cookie opens only whole pages', async () => {
+  test('if previews share an origin (by path), a preview cookie opens pages, but not in frames or for fetch', async () => {
     await using sides = await startSides()
     const byPath = { host: '127.0.0.1', path: '/preview/box-id/80/' }
     const opens = { ...browser, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }
@@ -212,7 +212,7 @@ suite('the pages from which a preview cookie is accepted', () => {
 suite('port 2280 of previews', () => {
   const host = '2280-box-id.proxy.test:4601'
 
-  test('port 2280 of a preview is the toolbox, with a key or a preview token, and only for toolbox paths', async () => {
+  test('port 2280 of a preview serves toolbox paths only, to callers with an API key or a preview token', async () => {
     await using sides = await startSides()
     const token = { 'x-daytona-preview-token': 'a-preview-token' }
     assert.equal((await visit(sides, { host, path: '/process/session?x=1', headers: token })).text, 'hello')
@@ -235,7 +235,7 @@ suite('port 2280 of previews', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('port 2280 of a preview accepts WebSockets of the toolbox', async () => {
+  test('port 2280 of a preview forwards a visitor’s WebSocket to the toolbox', async () => {
     await using sides = await startSides()
     sides.toolbox.upgrade = ({ url }, socket) => {
       socket.end(

@@ -127,7 +127,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     }
   })
 
-  test('a short preview token removes only equal texts, not texts that contain its letters', async () => {
+  test('a header is removed if it equals the preview token; one that only contains a short token is not', async () => {
     const { headers } = await seen({ 'x-daytona-preview-token': 'a', 'x-theirs': 'abc', 'x-same': 'a' })
     assert.deepEqual([headers['x-theirs'], headers['x-same']], ['abc', undefined])
   })
@@ -142,7 +142,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     }
   })
 
-  test('a signed address’s token is replaced in Host and path, and removed from all other texts', async () => {
+  test('a token in a preview’s address becomes the sandbox’s id in Host and path, and is removed elsewhere', async () => {
     await using sides = await startSides()
     openedBy(sides, 'signed-preview')
     const signed = 'abcdefghijklmn01'

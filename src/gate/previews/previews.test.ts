@@ -42,7 +42,7 @@ suite('addresses of previews', () => {
     assert.ok(sides.dialled.every((address) => address === 'box-id:3000'))
   })
 
-  test('the gate’s own name in any form and IP addresses are not read as preview addresses', async () => {
+  test('hosts that are IP addresses, `localhost` or the gate’s own host are not read as preview addresses', async () => {
     await using sides = await startSides()
     for (const host of ['80-own.proxy.test', '127.0.0.1:4601', '[::1]:4601', 'localhost', '80-', 'x-box.proxy.test']) {
       assert.equal((await visit(sides, { host, path: '/healthz' })).text, '{"status":"ok"}', host)

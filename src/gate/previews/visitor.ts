@@ -35,11 +35,17 @@ export const protocolOf = ({ headers, socket }: IncomingMessage): 'http' | 'http
 const isFramed = ({ headers }: IncomingMessage): boolean =>
   ['iframe', 'frame', 'embed', 'object', 'fencedframe'].includes(String(headers['sec-fetch-dest'] ?? ''))
 
-/** Whether the page opens in a frame of another site. Cookies set there apply only to frames of that site. */
+/**
+ * Whether the page opens in a frame of a page of another site. The browser then sends the preview's cookies only in
+ * frames of that other site.
+ */
 export const isFramedElsewhere = (request: IncomingMessage): boolean =>
   isFramed(request) && request.headers['sec-fetch-site'] === 'cross-site' && protocolOf(request) === 'https'
 
-/** Whether the request follows a link. Links may be on pages of any site, because only the person sees the result. */
+/**
+ * Whether the request follows a link. A page of any site may have such a link, because that page cannot read the
+ * answer.
+ */
 const isLink = ({ method, headers }: IncomingMessage): boolean =>
   headers.origin === undefined &&
   (headers['sec-fetch-site'] === undefined ||

@@ -14,8 +14,8 @@ const run = promisify(execFile)
 type Post = { url: string; headers: Record<string, string>; bytes: number }
 
 /**
- * Sends each body twice, over one connection for each body. Returns the two statuses for each body. Throws if a call
- * fails or gets no answer.
+ * Sends each body twice over the same connection. Returns the two statuses for each body. Throws if a call fails or
+ * gets no answer.
  */
 type PostTwice = (posts: readonly Post[]) => Promise<number[][]>
 

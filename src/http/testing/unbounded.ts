@@ -40,7 +40,9 @@ const findIn = (shape: Shape, path: string): string[] => {
 
 export const findUnboundedIn = (shape: TSchema): string[] => findIn(shape as Shape, '')
 
-/** Lists the parts without a maximum, in the form `METHOD /path part.field`. */
+/**
+ * Lists the fields of params, queries and bodies that have no maximum length, in the form `METHOD /path part.field`.
+ */
 export const findUnbounded = (
   routes: readonly Pick<Route, 'method' | 'path' | 'params' | 'query' | 'body'>[],
 ): string[] =>

@@ -67,7 +67,7 @@ suite('telemetry of a program', () => {
     )
   })
 
-  test('spans, log lines and metrics arrive with the name of the service, and spans in the caller’s trace', async () => {
+  test('telemetry contains the name of the service, and the spans of a call belong to the caller’s trace', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, {
       OTEL_EXPORTER_OTLP_HEADERS: 'x-token=of-the-operator',
@@ -175,7 +175,7 @@ suite('telemetry of a program', () => {
     ['is not there', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }],
     ['is there and refuses', undefined],
   ] as const) {
-    test(`a telemetry receiver that ${what} costs one log line per signal, and the program ends normally`, async () => {
+    test(`a telemetry receiver that ${what} costs one log line each for traces, metrics and logs; the program ends normally`, async () => {
       await using refusing = await startReceiver((response) => response.writeHead(400).end())
       const { lines } = await run({ TEST_SPANS: '20000', ...(env ?? to(refusing)) })
       const told = lines.filter(({ msg }) => String(msg).startsWith('telemetry cannot be sent'))

@@ -22,7 +22,7 @@ export type TestGateway = AsyncDisposable & {
 
 export type TestClient = Disposable & {
   client: Client
-  /** Runs a command to its end, with this input. */
+  /** Runs a command to its end. `input`: what the command reads from its standard input. */
   run: (command: string, options?: ExecOptions & { input?: string | Buffer }) => Promise<Ran>
   start: (command: string, options?: ExecOptions) => Promise<ClientChannel>
 }

@@ -150,7 +150,8 @@ const leaveReason = (directory: string, sentence: string | undefined): void => {
     if (sentence === undefined) rmSync(path, { force: true })
     else writeFileSync(path, `${sentence}\n`, { mode: 0o644 })
   } catch {
-    // The disk may be full or read-only. The server then runs without pages, and control cannot show the reason.
+    // If the disk is full or read-only, the sentence is not saved. The server then runs without the dashboard, and
+    // control cannot show why.
   }
 }
 
