@@ -50,7 +50,7 @@ suite('the mirror and the release of the default image', () => {
     ])
   })
 
-  test('archives of other vendors in the host’s apt sources are ignored, even under a Debian suite name', () => {
+  test('apt sources of the host from other vendors are ignored, even if the suite is named as a Debian release', () => {
     const text = 'deb [signed-by=/etc/apt/keyrings/vendor.gpg] https://vendor.example/debian bookworm main\n'
     assert.ok(!sourcesFrom(debian, [['x.list', text]]).lines.some((line) => line.includes('vendor')))
   })

@@ -35,7 +35,7 @@ const mayUseRawSockets = Buffer.from(Uint32Array.of(0x02000001, 1 << 13, 0, 0, 0
 
 const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
 
-suite('a sandbox of a bare image', { skip: needs }, () => {
+suite('a sandbox of an image that contains only busybox', { skip: needs }, () => {
   let host: TestHost
 
   const bring = async (image: string, entries: readonly TarEntry[], config: Record<string, unknown> = {}) => {

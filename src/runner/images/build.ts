@@ -32,9 +32,8 @@ type BuildParts = {
 }
 
 /**
- * A shell script that first unmounts the pools of all servers in the build's own mount namespace, and then runs the build.
- * Otherwise the build's copy of these mounts would keep the pool of another server busy, and that server could not remove its
- * pool. The file system of the build's directory stays mounted.
+ * A shell script that runs the build in a mount namespace without the pools of the host's Alcove servers. If the build kept such
+ * a mount, the server could not remove its pool. The file system of the build's own directory stays mounted.
  */
 const withoutPools = `findmnt --noheadings --raw --types btrfs --output SOURCE,TARGET | while read -r device target; do
   at=$(printf %b "$target")

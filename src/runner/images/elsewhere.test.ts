@@ -107,7 +107,7 @@ if (!isPrivateHost) {
       assert.ok(await reaches('public'))
     })
 
-    test('images from unknown, private, metadata and host addresses fail with equal errors after equal times', async () => {
+    test('unknown, private, metadata and this host’s addresses as registry: the errors and times do not differ', async () => {
       const told = await Promise.all(
         ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
           const begun = performance.now()
@@ -120,7 +120,7 @@ if (!isPrivateHost) {
       assert.deepEqual(told, Array(4).fill(alike))
     })
 
-    test('ADD of a URL reaches only addresses allowed for images; its error does not show if a name exists', async () => {
+    test('ADD of a URL reaches only addresses allowed for images; its error does not reveal if a host exists', async () => {
       assert.match(
         (await refusalOf('public', { isWebFile: true })).message,
         /^It could not be fetched from public\.test\.$/,

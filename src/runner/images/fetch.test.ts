@@ -9,7 +9,7 @@ import { fetchFromFile } from './fetch.ts'
 import { standardLimits } from './limits.ts'
 import { digestOf, makeImage, tarOf, writeLayout } from './testing/oci-image.ts'
 
-suite('files that a download program has written', { skip: needsRoot }, () => {
+suite('checks of downloaded image files', { skip: needsRoot }, () => {
   test('every downloaded file is hashed, even if a file with its digest is stored already', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-fetch-'))
     try {

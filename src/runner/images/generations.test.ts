@@ -119,7 +119,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.equal(await madeIn(store, store.newest('default')), '1')
   })
 
-  test('a second server on the host uses the default image that the first server has built', async () => {
+  test('two runners on one host: the second uses the default image that the first has built', async () => {
     const first = await opened()
     const second = await opened({ poolDir: join(directory, 'second') })
     await renew(first)

@@ -24,8 +24,8 @@ export const nextGeneration = (image: string | undefined): string =>
   image === undefined ? builtInImage : `${builtInImage}.${(numberOf(image) ?? 0) + 1}`
 
 /**
- * Minimum time in milliseconds for which a replaced generation stays. A sandbox that is just being created may use it, although
- * no disk refers to it yet.
+ * Minimum time in milliseconds for which an old version of the default image stays after a newer one is complete. A sandbox that
+ * is just being created may use the old version, although no disk refers to it yet.
  */
 const replacedForMs = 3_600_000
 
@@ -59,7 +59,7 @@ export class Generations {
     }
   }
 
-  /** The newest generation, which new sandboxes use; undefined if there is none. */
+  /** The newest version of the default image, which new sandboxes use; undefined if there is none. */
   current(): string | undefined {
     this.#current ??= this.list().at(-1)
     return this.#current

@@ -41,8 +41,8 @@ export const failedAt = (place: string, error: unknown): unknown =>
  */
 export class Unreached extends ImageFailed {
   /**
-   * Earliest time of the report (`performance.now()`): the end of the current time span. The first span begins at `begun`, and
-   * every span is longer than the timeout of a request. So the time of a report reveals nothing.
+   * Earliest time at which callers get this error, as `performance.now()`. Counted from `begun`, it is a multiple of a time that
+   * is longer than the timeout of a request. So the time of the error reveals nothing.
    */
   readonly notBefore: number
 

@@ -105,8 +105,8 @@ export class ImageMaker {
   readonly #skopeo: Skopeo
   readonly #treeMaker: TreeMaker
   /**
-   * Images are unpacked one after the other, because unpacking keeps the disk busy and each image needs the free space that the
-   * others leave.
+   * Images are unpacked one after the other: unpacking keeps the disk busy, and two images at the same time could fill a disk
+   * that has space for one.
    */
   readonly #unpacking = new FairQueue({ atOnce: 1 })
 

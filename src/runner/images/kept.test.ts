@@ -61,7 +61,8 @@ suite('the files and layers of images that are kept', { skip: cannotRun }, () =>
     await bring('theirs', put('theirs:1', theirs))
     registry.onRequest = (path, answer) =>
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
-    // First the attacker's image consists only of the secret layer. Then it has a second layer, which the attacker has made.
+    // Repository `others` belongs to an attacker, and its registry does not deliver the layer `secret`. The image `same` has only
+    // that layer; the image `more` has also a layer of the attacker.
     const same = put('others:same', theirs)
     const more = put('others:more', makeImage({ layers: [layer('secret'), layer('own')] }))
     await assert.rejects(bring('same', same), ImageFailed)
@@ -71,7 +72,7 @@ suite('the files and layers of images that are kept', { skip: cannotRun }, () =>
     registry.onRequest = (_path, answer) => answer
     await bring('same', same)
     assert.equal(room.read('same', 'secret'), 'secret')
-    // The attacker's repository has now delivered the secret layer, so both images share their files.
+    // Once the attacker's repository delivers the layer `secret`, both images share their files.
     assert.equal(room.rootfs('same'), room.rootfs('theirs'))
   })
 

@@ -522,7 +522,10 @@ export class Library {
     return asBrought(this.#records.read(image) as StoredImage)
   }
 
-  /** Turns the base image of a definition into a complete, listed image. Called when the definition has been built. */
+  /**
+   * Called when a definition has been built on the base image `image`. From then on the runner lists the image under this name,
+   * with the configuration `config`.
+   */
   async complete(image: string, config: ContainerConfig): Promise<void> {
     const { isUnfinished: _, ...record } = this.#records.read(image) as StoredImage
     await this.#records.replace({ ...record, isBuilt: true, config: imageConfigOf(config) })

@@ -2,8 +2,8 @@
 import type { Progress } from '#src/wire/runner-link.ts'
 
 /**
- * A phase of the build. `says`: the phase begins with a line that contains this text. `from` and `to`: the progress in percent
- * at the start and the end of the phase. `steps`: number of counted lines that each package prints in this phase.
+ * A phase of the build. `says`: the phase begins with a line that contains this text. `from` and `to`: the progress in percent at
+ * the start and the end of the phase. `steps`: number of lines (`Get:`, `Unpacking`, `Setting up`) per package.
  */
 type Phase = { says: string; step: string; from: number; to: number; steps: number }
 

@@ -34,8 +34,8 @@ const environment = [
   ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
 ]
 
-// "$1" is the address, "$2" the ref, "$3" the directory, "$4" the names that tar omits. A repository with "$5" files or more is
-// refused. The script lists directories through git, because a path in the file system may lead through a symbolic link.
+// Arguments: the address, the ref, the directory, the names that tar omits, and the number of files from which on a repository is
+// refused. The script counts files with `git ls-tree` before they are on the disk.
 const script = `set -e
 umask 022
 mkdir /work/tree; cd /work/tree

@@ -54,8 +54,8 @@ export const isOfOperator = (
 ): boolean => plainRegistries.includes(registry) || privateRegistries.includes(registry)
 
 /**
- * Whether the registry's name is a private IP address. If it is a host name, the network of the download decides which addresses
- * can be reached.
+ * Whether the registry is named by a private IP address. A host name is not checked here: the network namespace of the download
+ * blocks private addresses.
  */
 export const isPrivate = (reference: Pick<Reference, 'registry'>): boolean => {
   const { registry } = reference

@@ -27,7 +27,10 @@ import type { RegistrySettings } from './skopeo.ts'
 export type ImageStore = {
   /** Names of the complete images. */
   list(): string[]
-  /** Root directory of the image's files, whose owners have shifted ids. Undefined if there is no such image. */
+  /**
+   * Directory of the image's files; undefined if there is no such image. Each owner of a file is the image's user id plus
+   * `uidBase`.
+   */
   rootfsOf(image: string): string | undefined
   describe(image: string): ImageDescription | undefined
   /** Mounts the file system of the fetched images' files, if it exists. Must be called before a sandbox starts. */
@@ -79,7 +82,10 @@ export type ImageStore = {
   stored: Library['stored']
   /** Removes kept layers if the host's disk fills or if the layers are too old. Must be called every few seconds. */
   relieve: Library['relieve']
-  /** Turns the base image of a definition into a complete, listed image. Called when the definition has been built. */
+  /**
+   * Called when a definition has been built on the base image `image`. From then on the runner lists the image under this name,
+   * with the configuration `config`.
+   */
   complete(image: string, config: ContainerConfig): Promise<void>
   /** Removes a fetched image. No sandbox may still have it as base image. No error if the image does not exist. */
   remove(image: string): Promise<void>

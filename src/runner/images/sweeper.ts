@@ -1,5 +1,5 @@
-// Removes files and layers that no image uses. Files are removed immediately; kept layers are removed when the host needs the
-// space.
+// Removes unpacked files that no image uses. Removes downloaded layers too, which are kept only to save later downloads, when the
+// host needs the space.
 import { freeBytes } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { type Blobs, keptNameOf } from './blobs.ts'

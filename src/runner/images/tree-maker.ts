@@ -144,8 +144,8 @@ export class TreeMaker {
   }
 
   /**
-   * Returns the diff ids of the images of this origin on this host. An origin may use a tree only if it has delivered the
-   * tree's layers, now or earlier for one of these images. To know the diff ids is not enough, because they are not secret.
+   * Returns the diff ids of each image that this host has from `origin`. They prove that the origin has delivered these layers,
+   * so the origin may use trees of them. A manifest with the diff ids proves nothing, because diff ids are not secret.
    */
   #layersOf(origin: string): (readonly string[])[] {
     const { records, trees } = this.#parts

@@ -161,8 +161,8 @@ export class Trees {
   }
 
   /**
-   * Removes unused trees, and returns their bytes. A tree is also in use if another used tree began as its copy. Calling `used`
-   * and renaming happen in one turn of the event loop, so no caller can begin to use a tree in between.
+   * Removes unused trees, and returns their bytes. A tree stays also if a used tree was copied from it. There is no `await`
+   * before an unused tree is renamed, so no caller can begin to use the tree meanwhile.
    */
   async sweep(used: () => ReadonlySet<string>): Promise<number> {
     const inUse = this.#withThoseBelow([...used(), ...this.#held.keys()])

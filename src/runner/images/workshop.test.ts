@@ -9,8 +9,8 @@ import { type Job, runJob } from './workshop.ts'
 
 const cannotRun = needsRoot || (existsSync('/usr/bin/crun') ? false : 'needs crun')
 
-suite('confined jobs of the runner', { skip: cannotRun }, () => {
-  test('root in a confined job is an unprivileged user of the host; the host’s /dev/null keeps its owner', async () => {
+suite('helper programs that the runner starts in namespaces', { skip: cannotRun }, () => {
+  test('root of a helper program’s user namespace is unprivileged on the host, and does not own /dev/null', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'alcove-workshop-'))
     const before = statSync('/dev/null').uid
     try {

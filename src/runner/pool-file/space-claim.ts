@@ -52,7 +52,7 @@ export class SpaceClaim {
     this.#timer = setInterval(() => void this.look(), lookEveryMs).unref()
   }
 
-  /** Adapts the claim to the host's free space. Never throws: errors are logged. */
+  /** Grows or shrinks the file so that the pool is full before the host is. Never throws: errors are logged. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
       .then(() => this.#complain(undefined))

@@ -11,7 +11,7 @@ import { renderMeminfo } from './meminfo.ts'
 
 type Shown = { memoryGiB: number; cpus: readonly number[]; hostCpuinfo: string }
 
-/** Name and content of each file in the sandbox's directory. oci/config.ts mounts these files. */
+/** Name and content of each file. oci/config.ts mounts them over `/proc/meminfo`, `/proc/cpuinfo` and `/sys/…/online`. */
 const textsOf = ({ memoryGiB, cpus, hostCpuinfo }: Shown, use: MemoryUse) => ({
   meminfo: renderMeminfo(memoryGiB, use),
   cpuinfo: renderCpuinfo(hostCpuinfo, cpus),
@@ -55,7 +55,7 @@ const rewrite = (path: string, text: string) => {
   }
 }
 
-/** Rewrites the files of a running sandbox after its size has changed. */
+/** Rewrites the three files after the size of a running sandbox has changed. */
 export const rewriteShownFiles = (directory: string, shown: Shown, use: MemoryUse): void => {
   for (const [name, text] of Object.entries(textsOf(shown, use))) rewrite(join(directory, name), text)
 }

@@ -9,7 +9,10 @@ import { makeShownFiles, removeShownFiles, rewriteShownFiles } from './files.ts'
 
 type Sizes = { sandboxId: string; cpu: number; memoryGiB: number }
 
-/** Chooses the processors of a sandbox and makes its files, before it starts. Returns the list of its processors. */
+/**
+ * Chooses the processors of a sandbox before it starts, and makes the files that describe its processors and memory. Returns the
+ * list of processors.
+ */
 export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): string | undefined => {
   const { places, hostCpuinfo } = machine
   const taken = machine.cpus?.take(sandboxId, cpu)
@@ -17,7 +20,10 @@ export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Siz
   return taken && writeCpuList(taken)
 }
 
-/** Chooses the processors of a running sandbox again and rewrites its files, after its size has changed. */
+/**
+ * Chooses the processors of a running sandbox again after its size has changed, and rewrites the files that describe its
+ * processors and memory.
+ */
 export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): Promise<void> => {
   const { places, hostCpuinfo } = machine
   const cgroup = cgroupOf(machine, sandboxId)
@@ -27,7 +33,10 @@ export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB
   rewriteShownFiles(shownOf(places, sandboxId), shown, cgroup.memoryUse() ?? noMemoryUse)
 }
 
-/** Takes over the files and the processors of a running sandbox from an earlier runner. */
+/**
+ * Marks the processors of a sandbox that a former runner started as used. The files about its processors and memory exist
+ * already.
+ */
 export const adoptShown = async (machine: Machine, { sandboxId, cpu }: Sizes): Promise<void> => {
   const list = machine.cpus && (await cgroupOf(machine, sandboxId).cpus())
   if (list !== undefined) machine.cpus?.adopt(sandboxId, cpu, parseCpuList(list))

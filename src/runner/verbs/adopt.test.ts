@@ -52,7 +52,7 @@ suite('a runner that starts after another runner has ended or was killed', { ski
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('a new runner moves agents’ sockets out of the former directory; only the gate’s group may connect', async () => {
+  test('a runner after an upgrade moves sockets of agents to where only the gate’s group may connect', async () => {
     const { sandboxId } = await box.started()
     await box.close()
     const { sockets, formerSockets } = placesOf(box.instance, join(box.directory, 'runner'))

@@ -13,9 +13,8 @@ import { startEntrypoint } from './entrypoint.ts'
 import { placeTrust } from './trust.ts'
 
 /**
- * Applies the assignment to a sandbox. If one new size is refused, all sizes stay unchanged. The journal is written last. Only
- * a refusal or a change of environment variables waits for that write. Any other change does not wait, because control sends
- * the assignment again if the write is lost.
+ * Applies the assignment to a sandbox. If one new size is refused, all sizes stay unchanged. Waits until the journal is written
+ * only if a size is refused or environment variables change; after any other change, control sends the assignment again.
  */
 export const changeSandbox = async (
   machine: Machine,
@@ -39,8 +38,9 @@ export const changeSandbox = async (
     status: 'started',
     ...(refused === undefined ? {} : { refused }),
   }
-  // A change of variables must be on the disk before it is reported. Otherwise a runner that is killed afterwards would lose the
-  // variables. A claim need not wait: no call reaches the sandbox until the runner has reported the claim's generation.
+  // New variables must be on the disk before the change is reported. Otherwise a runner that is killed afterwards would lose
+  // them. The claim of a warm sandbox need not wait: if the claim is lost, no call reaches the sandbox until control has sent the
+  // claim again.
   const isUpdateOfVariables = !assignment.isWarm && !hasSameVariables(assignment, wanted)
   if (refused !== undefined || isUpdateOfVariables) await machine.journal.rewriteSpec(sandboxId, changed)
   else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))

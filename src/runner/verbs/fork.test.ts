@@ -62,7 +62,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     assert.equal(box.host.get(parent.sandboxId)?.status, 'stopped')
   })
 
-  test('after a fork during writes, the fork’s data has no gap and the writing program loses nothing', async () => {
+  test('a fork made while a program writes has all lines up to some moment; the program loses no line', async () => {
     const parent = await box.started()
     await said(parent, '(i=0; while [ ! -e /dev/shm/end ]; do i=$((i+1)); echo $i; done > /root/log) 2>&1 &')
     const children = Array.from({ length: 6 }, () => childOf(parent))
@@ -109,7 +109,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(unborn.sandboxId), [])
   })
 
-  test('a fork of a missing sandbox fails as not recoverable, and leaves nothing', async () => {
+  test('a fork of a missing sandbox fails with NotRecoverable, and leaves nothing on the host', async () => {
     const child = childOf(box.assignment())
     await assert.rejects(box.host.start(child), (error) => error instanceof NotRecoverable)
     assert.equal(box.host.get(child.sandboxId)?.status, 'error')
@@ -190,7 +190,7 @@ suite('a snapshot made of a sandbox', { skip: needsRoot }, () => {
     await assert.rejects(box.host.start(box.assignment({ image: 'tool', isNew: true })), /tool is not on this runner/)
   })
 
-  test('a snapshot of a missing sandbox fails as not recoverable', async () => {
+  test('a snapshot of a missing sandbox fails with NotRecoverable', async () => {
     await assert.rejects(box.host.snapshot(box.assignment().sandboxId, 'none'), NotRecoverable)
   })
 })

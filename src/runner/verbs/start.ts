@@ -243,9 +243,9 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
   volumes.map(({ mountPath }, at) => ({ from: volumePointOf(places, at), mountPath }))
 
 /**
- * Returns the user ids on the host that the sandbox's own ids are mapped to. The map contains the owners of the image's files,
- * and the numeric users that image and sandbox run as. If the map has no space for these users, it contains only the owners of
- * files.
+ * Returns the map of the sandbox's user ids to ids of the host. Beside the common ids, it contains the owners of the image's
+ * files and the numeric users that the image and the caller name. If these are more ids than a map can have, only the owners of
+ * files are added.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,

@@ -1,5 +1,5 @@
 // Makes the programs in a sandbox trust the certificate authority of its organization, whose certificates the proxy for secrets
-// uses. Adds the authority to the image's lists of authorities, and writes the files that environment variables name
+// uses. Adds the authority to the image's files of trusted authorities, and writes the files that environment variables name
 // (wire/secrets.ts). The agent writes these files, as root of the sandbox. If that fails, the sandbox still starts, but its
 // programs refuse the proxy's certificates.
 import { rootCertificates } from 'node:tls'
@@ -12,7 +12,9 @@ import { trustFiles } from '#src/wire/secrets.ts'
 import { certificatesIn, javaKeyStore } from './java-key-store.ts'
 
 const withinMs = 20_000
-/** Maximum size in bytes of an image's list of authorities; a larger list is not changed. Debian's list has 220 KiB. */
+/**
+ * Maximum size in bytes of an image's file of certificate authorities; a larger file is not changed. Debian's file has 220 KiB.
+ */
 const mostBytes = 2 * 1024 * 1024
 
 /** Files with all trusted authorities, on different distributions: Debian and Alpine, Fedora, SUSE, others. */

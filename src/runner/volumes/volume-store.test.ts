@@ -179,7 +179,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(one, 'cat /data/file'), 'kept\nforked')
   })
 
-  test('a start does not make a lost volume again, but completes a volume that is half made', async () => {
+  test('a start fails if a volume that was used before is missing; it completes a half-made new volume', async () => {
     const gone = volumeAt('/data')
     await assert.rejects(startWith(box, [used(gone, '/data')]), /is not where it was/)
     assert.equal(existsSync(pathOf(gone)), false)
@@ -257,7 +257,7 @@ suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
     })
 
   test('a runner whose volume directory is not mounted offers no volumes', async () => {
-    // The path is below a mount, so only the directory is missing and not the mount.
+    // The operator's directory does not exist, but its parent is on a mounted file system.
     const directory = mkdtempSync('/dev/shm/alcove-volumes-')
     const parts = {
       disks: undefined as never,

@@ -19,7 +19,7 @@ import { Watch } from './watch.ts'
 type Listeners = {
   /** Called once, when the first process of a sandbox has ended. */
   onEnd: (sandboxId: string) => void
-  /** Called if a sandbox fills kernel memory to which no limit applies, and again and again until it stops. */
+  /** Called repeatedly as long as a sandbox fills kernel memory to which no limit applies. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   holdStill: ExperimentParts['holdStill']
   /** Called if processes were killed because memory ran out. If it returns false, it is called again later. */
@@ -89,8 +89,8 @@ export class Lookouts {
   }
 
   /**
-   * Returns how many processes of the sandbox the kernel has killed because memory ran out, since the sandbox started, and
-   * when.
+   * Returns how many processes the kernel has killed since the sandbox started because memory ran out, and the times of these
+   * kills.
    */
   memoryKills(sandboxId: string): MemoryKillsHere {
     const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()

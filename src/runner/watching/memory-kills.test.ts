@@ -11,7 +11,7 @@ suite('times of out-of-memory kills in a sandbox', () => {
     kills.look('box', count)
   }
 
-  test('the time of an out-of-memory kill is the period between the two counter readings that differ', () => {
+  test('the time of an out-of-memory kill is given as the times of the counter readings before and after it', () => {
     lookAt(1000, 5)
     lookAt(3000, 5)
     lookAt(5000, 6)
@@ -26,7 +26,7 @@ suite('times of out-of-memory kills in a sandbox', () => {
     assert.equal(wasBetween(kills.spans('another'), 0, 9000), false)
   })
 
-  test('the newest 64 periods with out-of-memory kills are kept per sandbox, and none after its end', () => {
+  test('of a sandbox’s out-of-memory kills, the newest 64 times are kept until the sandbox ends', () => {
     for (let n = 1; n <= 64; n++) lookAt(10_000 + n * 10, 6 + n)
     assert.equal(wasBetween(kills.spans('box'), 3000, 4000), false)
     assert.equal(wasBetween(kills.spans('box'), 10_640, 10_640), true)

@@ -2,12 +2,12 @@
 // read every two seconds, and whenever a command begins or ends. If two readings differ, a process was killed between them. The
 // record exists while both the sandbox and this runner run.
 
-/** A period, in milliseconds since 1970. */
+/** The time between two readings of the counter, in milliseconds since 1970. */
 type Span = { after: number; until: number }
 
 type Entry = { kills: number; lookedAt: number; spans: Span[] }
 
-/** Maximum number of periods that are kept per sandbox. Above it, the oldest are dropped. */
+/** Maximum number of spans per sandbox. Above it, the oldest are dropped. */
 const mostSpans = 64
 
 export class MemoryKills {
@@ -31,7 +31,7 @@ export class MemoryKills {
     entry.lookedAt = now
   }
 
-  /** Returns the periods in each of which at least one process was killed. */
+  /** Returns the spans in each of which at least one process was killed. */
   spans(sandboxId: string): readonly Span[] {
     return this.#entries.get(sandboxId)?.spans ?? []
   }

@@ -139,8 +139,8 @@ type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: B
 const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
   const order: (Written & { takesFrom: Origin[] })[] = []
   /**
-   * The configuration of each checked stage. `unset`: placeholder for variables without a value, because the stage's base image
-   * may define them and its configuration is not known yet.
+   * The configuration of each stage that has been checked. `unset`: text that stands for a variable without a value. A base image
+   * that is not downloaded yet may give the variable any value.
    */
   const configs = new Map<number, { config: ContainerConfig; unset: string | undefined }>()
   const onTheWay: number[] = []
